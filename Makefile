@@ -1,0 +1,43 @@
+# `make demo` and `make test` work on a fresh machine: they create .venv and install what they need by name.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := cli,boost,spark,warehouse,dask,mlflow
+
+.PHONY: demo test check format bench reproduce docs chromium clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/test.stamp chromium check
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/test.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[cli]'
+	touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[$(EXTRAS)]' --group test
+	touch $@
+
+# The browser tests need Chromium; root may install Debian's, anybody else is told.
+chromium:
+	@command -v chromium >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "NOTE: Chromium is missing and cannot be installed here; the browser tests will be skipped."
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,87 @@
+"""Can a model's stated uncertainty be believed? Measure it, say how sure you are, and repair it.
+
+>>> import calibrant as cal
+>>> cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
+<ECE 0.25, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
+
+Names are loaded when first used, so that importing the package costs little more than importing NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from calibrant._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from calibrant.binning import Distinct as Distinct
+    from calibrant.binning import Edges as Edges
+    from calibrant.binning import EqualMass as EqualMass
+    from calibrant.binning import EqualWidth as EqualWidth
+    from calibrant.binning import HybridGrid as HybridGrid
+    from calibrant.bintable import BinTable as BinTable
+    from calibrant.estimate import Estimate as Estimate
+    from calibrant.estimate import Interval as Interval
+    from calibrant.estimate import Significance as Significance
+    from calibrant.estimators.binned import ece as ece
+    from calibrant.estimators.binned import label_binned_ece as label_binned_ece
+    from calibrant.estimators.binned import mce as mce
+    from calibrant.estimators.cumulative import ks_error as ks_error
+    from calibrant.estimators.debiased import debiased_ece as debiased_ece
+    from calibrant.estimators.multiclass import classwise as classwise
+    from calibrant.estimators.scores import Decomposition as Decomposition
+    from calibrant.estimators.scores import brier as brier
+    from calibrant.estimators.scores import decompose as decompose
+    from calibrant.estimators.scores import log_loss as log_loss
+    from calibrant.estimators.sweep import sweep_ece as sweep_ece
+    from calibrant.predictions import Binary as Binary
+    from calibrant.predictions import Gaussian as Gaussian
+    from calibrant.predictions import Multiclass as Multiclass
+    from calibrant.predictions import PositiveUnlabeled as PositiveUnlabeled
+    from calibrant.predictions import Predictions as Predictions
+    from calibrant.predictions import Quantiles as Quantiles
+    from calibrant.predictions import Samples as Samples
+    from calibrant.validation import InvalidPredictions as InvalidPredictions
+
+#: Where each public name lives.
+_HOME = {
+    "binning": ("Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid"),
+    "bintable": ("BinTable",),
+    "estimate": ("Estimate", "Interval", "Significance"),
+    "estimators.binned": ("ece", "label_binned_ece", "mce"),
+    "estimators.cumulative": ("ks_error",),
+    "estimators.debiased": ("debiased_ece",),
+    "estimators.multiclass": ("classwise",),
+    "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
+    "estimators.sweep": ("sweep_ece",),
+    "predictions": (
+        "Binary",
+        "Gaussian",
+        "Multiclass",
+        "PositiveUnlabeled",
+        "Predictions",
+        "Quantiles",
+        "Samples",
+    ),
+    "validation": ("InvalidPredictions",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+#: Subpackages that are reached as attributes.
+_SUBPACKAGES: tuple[str, ...] = ()
+
+__all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"calibrant.{_MODULE_OF[name]}"), name)
+    if name in _SUBPACKAGES:
+        return import_module(f"calibrant.{name}")
+    message = f"module 'calibrant' has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,136 @@
+"""Where to cut the scores. Bins are (low, high]; the first also holds its low edge.
+
+A binning only says where to cut; it never counts. Three of them make a handful of bins (`EqualWidth`,
+`EqualMass`, `Edges`), two make cells so fine that every other binning can be had from them afterwards
+(`Distinct`, exact, one cell per distinct score; `HybridGrid`, a fixed grid that any engine can group by).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kernels import Floats, equal_width_index
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    """`n` bins of the same width over [low, high].
+
+    >>> EqualWidth(4).edges
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+
+    n: int = 15
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_whole("EqualWidth", self.n)
+        if not self.low < self.high:
+            message = f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}."
+            raise ValueError(message)
+
+    @property
+    def edges(self) -> Floats:
+        """The n + 1 edges, in double precision."""
+        return np.linspace(self.low, self.high, self.n + 1)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Bin number of each key."""
+        return equal_width_index(key, self.edges)
+
+
+@dataclass(frozen=True)
+class EqualMass:
+    """`n` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
+
+    Inner edge b is the order statistic of rank floor(rows * b / n), in whole numbers. Weights that are whole
+    numbers count as repeated rows; other weights cut where their running sum first reaches b / n of the total.
+
+    >>> import calibrant as cal
+    >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges
+    array([0.1, 0.2, 0.4])
+    """
+
+    n: int = 15
+
+    def __post_init__(self) -> None:
+        _require_whole("EqualMass", self.n)
+
+
+@dataclass(frozen=True, init=False)
+class Edges:
+    """Edges given by hand, rising; every score must lie between the first and the last.
+
+    >>> Edges([0, 0.5, 1]).edges
+    array([0. , 0.5, 1. ])
+    """
+
+    at: tuple[float, ...]
+
+    def __init__(self, at: Sequence[float] | Floats) -> None:
+        object.__setattr__(self, "at", tuple(float(edge) for edge in at))
+        if len(self.at) < 2 or not np.all(np.diff(self.at) >= 0) or not np.all(np.isfinite(self.at)):
+            message = f"Edges must be at least two finite, rising numbers, got {list(self.at)}."
+            raise ValueError(message)
+
+    @property
+    def edges(self) -> Floats:
+        """The edges as an array."""
+        return np.array(self.at)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Bin number of each key."""
+        return np.searchsorted(self.edges[1:-1], key, side="left")
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """One cell per distinct score: nothing is lost, ties are pooled."""
+
+
+@dataclass(frozen=True)
+class HybridGrid:
+    r"""A fixed grid on [0, 1], half linear and half logit, for tables that engines build and shards merge.
+
+    .. math:: h(p) = \frac p2 + \frac{\mathrm{clip}(\operatorname{logit} p, \pm L) + L}{4L},
+              \qquad \mathrm{cell} = \lfloor M h(p) \rfloor
+
+    The linear half keeps cells narrow in the middle, the logit half near 0 and 1, where the scores of
+    confident models crowd and where linear cells lose the sweep and the logarithmic score.
+
+    >>> HybridGrid(cells=8).index(np.array([0.0, 0.5, 1.0]))
+    array([0, 4, 7])
+    """
+
+    cells: int = 2**16
+    limit: float = 37.0
+
+    def __post_init__(self) -> None:
+        _require_whole("HybridGrid", self.cells)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Cell number of each score in [0, 1]."""
+        p = np.asarray(key, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            logit = np.log(p / (1 - p))
+        place = p / 2 + (np.clip(logit, -self.limit, self.limit) + self.limit) / (4 * self.limit)
+        return np.minimum((place * self.cells).astype(np.intp), self.cells - 1)
+
+
+Binning = EqualWidth | EqualMass | Edges
+"""What estimators take as `bins=`."""
+
+Cells = Distinct | HybridGrid
+"""What fine tables are made of."""
+
+
+def _require_whole(name: str, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        message = f"{name} needs a whole number of at least 1, got {n!r}."
+        raise ValueError(message)

@@ -1,0 +1,92 @@
+"""Plain binned errors: ECE, its maximum, and the label-binned variant."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.binning import Binning, EqualMass
+from calibrant.estimate import Estimate
+from calibrant.estimators.common import Data, binned, check_norm, fine, gap_norm, result, weighted_norm, with_norm
+
+
+def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1) -> Estimate:
+    r"""Binned expected calibration error, ECE.
+
+    .. math:: \Bigl(\sum_k \frac{w_k}{W} \lvert\bar p_k - \bar y_k\rvert^q\Bigr)^{1/q}
+
+    where bin k has weight w_k of W in all, mean prediction p̄_k and mean outcome ȳ_k, and q is `norm`. It is biased:
+    upward by noise in small bins, downward where a bin averages errors of both signs. See `debiased_ece` and
+    `sweep_ece`.
+
+    Parameters
+    ----------
+    data : Predictions, BinTable, or y_true
+        What to measure; with plain arrays, `y_prob` comes second.
+    bins : Binning
+        How to cut the predictions; a table that has bins already is taken as it is.
+    norm : float
+        The exponent q of at least 1, or infinity for the largest gap.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), Mitigating Bias in Calibration Error Estimation, eq. 4.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=EqualWidth(2))
+    <ECE 0.25, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
+    """
+    norm = check_norm(norm)
+    table, method = binned(data, y_prob, bins)
+    return result(gap_norm(table, norm), with_norm("ECE", norm), method, table)
+
+
+def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15)) -> Estimate:
+    r"""Maximum calibration error over bins, MCE: :math:`\max_k \lvert\bar p_k - \bar y_k\rvert`.
+
+    The largest of many noisy gaps: it grows with the number of bins even for a perfect model.
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht (2015), Obtaining Well Calibrated Probabilities Using Bayesian Binning.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> mce([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=EqualWidth(2)).value
+    0.30000000000000004
+    """
+    table, method = binned(data, y_prob, bins)
+    return result(gap_norm(table, math.inf), "MCE", method, table)
+
+
+def label_binned_ece(
+    data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
+) -> Estimate:
+    r"""Label-binned calibration error, ECE_lb: every prediction against the mean outcome of its bin.
+
+    .. math:: \Bigl(\frac1W \sum_k \sum_{i \in B_k} w_i \lvert p_i - \bar y_k\rvert^q\Bigr)^{1/q}
+
+    At least `ece` with the same bins and norm (Jensen). Needs the predictions or a fine table.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), section 4.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> label_binned_ece([0, 1, 1, 1], [0.25, 0.25, 0.75, 1.0], bins=EqualWidth(2)).value
+    0.1875
+    """
+    norm = check_norm(norm)
+    cells = fine(data, y_prob, needed_by="label_binned_ece")
+    table = cells.coarsen(bins)
+    middle = cells.predicted_mean
+    observed = table.observed_mean[np.searchsorted(table.edges[1:-1], middle, side="left")]
+    value = weighted_norm(middle - observed, cells.share, norm)
+    return result(value, with_norm("ECE_lb", norm), repr(bins), table)

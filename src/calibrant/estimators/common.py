@@ -1,0 +1,74 @@
+"""What the estimators share: from input to table, norms, and the finished result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.binning import Binning, Distinct
+from calibrant.bintable import BinTable
+from calibrant.estimate import Estimate
+from calibrant.kernels import Floats
+from calibrant.predictions import Predictions, binary
+
+Data = Predictions | BinTable | ArrayLike
+"""What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""
+
+
+def binned(data: Data, y_prob: ArrayLike | None, bins: Binning) -> tuple[BinTable, str]:
+    """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is."""
+    if not isinstance(data, BinTable):
+        return BinTable.of(binary(data, y_prob), bins), repr(bins)
+    if data.fine:
+        return data.coarsen(bins), repr(bins)
+    return data, f"{len(data)} given bins"
+
+
+def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
+    """The exact table of `data`, without cells of no weight; a fine table is taken as it is."""
+    if not isinstance(data, BinTable):
+        data = BinTable.of(binary(data, y_prob), Distinct())
+    if not data.fine:
+        message = f"{needed_by} needs a fine table (or the predictions); this one has only {len(data)} bins."
+        raise ValueError(message)
+    return data if data.weight.all() else data.filled()
+
+
+def check_norm(norm: float) -> float:
+    """`norm` as a float of at least 1; infinity is allowed."""
+    value = float(norm)
+    if not value >= 1:
+        message = f"norm must be a number of at least 1 (or math.inf), got {norm!r}."
+        raise ValueError(message)
+    return value
+
+
+def weighted_norm(values: Floats, share: Floats, norm: float) -> float:
+    """(sum share |values|^norm)^(1/norm); the maximum for infinity."""
+    sizes = np.abs(values)
+    if np.isinf(norm):
+        return float(sizes.max())
+    return float((share @ sizes**norm) ** (1 / norm))
+
+
+def gap_norm(table: BinTable, norm: float) -> float:
+    """Norm of the gaps between mean prediction and mean outcome over the bins that have weight."""
+    some = table.filled()
+    return weighted_norm(some.predicted_mean - some.observed_mean, some.share, norm)
+
+
+def signed_root(power: float, norm: float) -> float:
+    """The root that keeps the sign, for debiased powers that may fall below zero."""
+    return float(np.sign(power) * np.abs(power) ** (1 / norm))
+
+
+def result(value: float, name: str, method: str, table: BinTable, **details: Any) -> Estimate:
+    """An `Estimate` that keeps its table."""
+    return Estimate(float(value), name=name, method=method, n=table.n, bins=table, details=details)
+
+
+def with_norm(name: str, norm: float) -> str:
+    """The usual name for the L1 version, marked otherwise: ECE, ECE (L2), ECE (Linf)."""
+    return name if norm == 1 else f"{name} (L{norm:g})"

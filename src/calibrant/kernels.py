@@ -1,0 +1,200 @@
+"""The few loops that touch every row, chunked to fit the cache. Everything else works on tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Rows per chunk: a few arrays of this length stay in the second-level cache.
+CHUNK = 1 << 16
+
+#: The sums every table keeps per cell, in this order. Squares and product are weighted by w, not by w squared.
+SUMS = (
+    "count",
+    "weight",
+    "weight_squares",
+    "predicted",
+    "observed",
+    "predicted_squares",
+    "product",
+    "observed_squares",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The rows of a task as the table sees them: is the mean of `predicted` that of `observed` at each `key`?
+
+    `weight` multiplies both (None: one each). `mass` is what the row adds to the weight of its bin where that
+    differs, as for a labelled positive, which is observed but is no part of the unlabeled population.
+    """
+
+    key: NDArray[Any]
+    predicted: NDArray[Any]
+    observed: NDArray[Any]
+    weight: Floats | None = None
+    mass: Floats | None = None
+
+    @property
+    def plain_binary(self) -> bool:
+        """Unweighted probabilities with 0/1 outcomes: the case that is worth a faster loop."""
+        return (
+            self.weight is None and self.mass is None and self.predicted is self.key and self.observed.dtype == np.int8
+        )
+
+    def take(self, rows: Any) -> Pairs:
+        """The given rows (a slice or an index array)."""
+        key = self.key[rows]
+        return Pairs(
+            key,
+            key if self.predicted is self.key else self.predicted[rows],
+            self.observed[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.mass is None else self.mass[rows],
+        )
+
+    def sums(self) -> Floats:
+        """The columns of `SUMS` for each row, one row of the result per column."""
+        predicted, observed = self.predicted.astype(np.float64), self.observed.astype(np.float64)
+        weight = np.ones(len(predicted)) if self.weight is None else self.weight
+        mass = weight if self.mass is None else self.mass
+        first, second = weight * predicted, weight * observed
+        count = np.ones(len(predicted))
+        return np.stack(
+            [count, mass, mass * mass, first, second, first * predicted, first * observed, second * observed]
+        )
+
+
+def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
+    """`searchsorted(edges[1:-1], key, side="left")` for equally spaced edges, at the price of a multiplication.
+
+    Truncation finds the bin of all keys but those that lie on an edge within rounding; only those are searched.
+    """
+    n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
+    if n > 10**6:
+        return np.searchsorted(edges[1:-1], key, side="left")
+    place = (key.astype(np.float64, copy=False) - low) * (n / width) if low else key * np.float64(n / width)
+    index = place.astype(np.intp)
+    place -= index
+    tolerance = 1e-9
+    if place.min() < tolerance or place.max() > 1 - tolerance:
+        near = np.flatnonzero((place < tolerance) | (place > 1 - tolerance))
+        index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
+    return np.clip(index, 0, n - 1, out=index)
+
+
+def sums_by_index(pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int) -> Floats:
+    """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort."""
+    totals = np.zeros((len(SUMS), size))
+    step = _plain_binary_step if pairs.plain_binary else _general_step
+    for start in range(0, len(pairs.key), CHUNK):
+        chunk = pairs.take(slice(start, start + CHUNK))
+        step(chunk, index(chunk.key), totals)
+    return totals
+
+
+def _general_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
+    for total, values in zip(totals, chunk.sums(), strict=True):
+        total += np.bincount(index, values, len(total))
+
+
+def _plain_binary_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
+    """Counts and sums of p split by outcome: two passes give five of the sums."""
+    size = totals.shape[1]
+    p = chunk.key.astype(np.float64, copy=False)
+    squares = np.bincount(index, p * p, size)
+    index += index
+    index += chunk.observed
+    counts = np.bincount(index, minlength=2 * size).reshape(size, 2)
+    p_sums = np.bincount(index, p, 2 * size).reshape(size, 2)
+    count, positives = counts.sum(axis=1), counts[:, 1]
+    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squares, p_sums[:, 1], positives])
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Rows in the order of their key, with the end (exclusive) of each run of equal keys."""
+
+    pairs: Pairs
+    ends: NDArray[np.intp]
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """Where each run of equal keys begins."""
+        return np.concatenate([[0], self.ends[:-1]])
+
+    def distinct(self) -> tuple[Floats, Floats]:
+        """The distinct keys and the sums of their rows."""
+        rows, starts = self.pairs, self.starts
+        key = rows.key[starts].astype(np.float64)
+        if not rows.plain_binary:
+            return key, np.add.reduceat(rows.sums(), starts, axis=1)
+        count = np.diff(self.ends, prepend=0).astype(np.float64)
+        tied = len(starts) < len(rows.key)
+        positives = (
+            np.add.reduceat(rows.observed, starts, dtype=np.float64) if tied else rows.observed.astype(np.float64)
+        )
+        predicted = count * key
+        return key, np.stack([count, count, count, predicted, positives, predicted * key, positives * key, positives])
+
+    def between(self, cuts: NDArray[np.intp]) -> Floats:
+        """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
+        rows, starts = self.pairs, cuts[:-1]
+        if not rows.plain_binary:
+            return np.add.reduceat(rows.sums(), starts, axis=1)
+        p = rows.key.astype(np.float64, copy=False)
+        count = np.diff(cuts).astype(np.float64)
+        positives = np.add.reduceat(rows.observed, starts, dtype=np.float64)
+        predicted, squares = np.add.reduceat(p, starts), np.add.reduceat(p * p, starts)
+        product = np.add.reduceat(p * rows.observed, starts)
+        return np.stack([count, count, count, predicted, positives, squares, product, positives])
+
+
+def sorted_rows(pairs: Pairs) -> SortedRows:
+    """Sort rows by key.
+
+    Plain binary rows are sorted as one integer each, the bits of the score followed by the outcome (the bits of
+    floats in [0, 1] are ordered as the floats are): several times faster than an argsort and a gather.
+    """
+    if pairs.plain_binary:
+        whole = np.int32 if pairs.key.dtype == np.float32 else np.int64
+        code = (pairs.key + pairs.key.dtype.type(0)).view(whole)  # adding zero turns -0.0 into 0.0
+        code <<= 1
+        code |= pairs.observed
+        code.sort()
+        observed = (code & 1).astype(np.int8)
+        code >>= 1
+        key = code.view(pairs.key.dtype)
+        ordered = Pairs(key, key, observed)
+    else:
+        ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
+    ends = np.flatnonzero(ordered.key[1:] != ordered.key[:-1])
+    ends += 1
+    return SortedRows(ordered, np.append(ends, len(ordered.key)))
+
+
+def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
+
+    Every maximal falling run of block means ends up in one block, so whole runs are pooled at once; a few
+    such rounds leave little for the sequential algorithm.
+    """
+    starts = np.arange(len(weight))
+    for _ in range(12):
+        mean = observed / weight
+        falls = mean[1:] < mean[:-1]
+        if not falls.any():
+            return starts, weight, observed
+        keep = np.flatnonzero(np.concatenate([[True], ~falls]))
+        starts = starts[keep]
+        weight, observed = np.add.reduceat(weight, keep), np.add.reduceat(observed, keep)
+    from scipy.optimize import isotonic_regression
+
+    blocks = isotonic_regression(observed / weight, weights=weight).blocks[:-1]
+    return starts[blocks], np.add.reduceat(weight, blocks), np.add.reduceat(observed, blocks)

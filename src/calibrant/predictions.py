@@ -1,0 +1,411 @@
+"""What the model said and what happened: one class per task, checked once at the door.
+
+Each class turns itself into `Pairs`, the rows of the one table all tasks share:
+
+===================  ======  ==================  ====================
+task                 key     predicted           observed
+===================  ======  ==================  ====================
+Binary, top label    p       p                   y
+Gaussian, Samples    sigma   sigma^2             (y - mean)^2
+Quantiles            level   level               1 where y <= quantile
+PositiveUnlabeled    p       p on the unlabeled  1 on the positives, scaled to the prior
+===================  ======  ==================  ====================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant import validation
+from calibrant.kernels import Floats, Pairs
+from calibrant.validation import InvalidPredictions
+
+#: Rows of class probabilities may miss a sum of 1 by this much (float32 softmax over a thousand classes does).
+SUM_TOLERANCE = 1e-3
+
+
+class Predictions(ABC):
+    """Validated columns of one task, with optional row weights and group (cluster) ids."""
+
+    weight: Floats | None
+    group: NDArray[Any] | None
+    prior: float | None = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    @abstractmethod
+    def pairs(self) -> Pairs:
+        """Return the rows as the table sees them."""
+
+    def __repr__(self) -> str:
+        extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
+        return f"<{type(self).__name__}, n={len(self):_}{''.join(f', with {name}' for name in extras)}>"
+
+    def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
+        self.weight = validation.weights("weight", weight, length=len(self))
+        self.group = validation.groups("group", group, length=len(self))
+
+
+class Binary(Predictions):
+    """Probabilities of an event, and whether it happened.
+
+    Parameters
+    ----------
+    y_true : array-like of 0 and 1, or bool
+        What happened.
+    y_prob : array-like in [0, 1]
+        The stated probability that `y_true` is 1.
+    weight, group : array-like, optional
+        Row weights (not negative), and ids of rows that belong together.
+    clip : bool
+        Repair probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
+
+    Examples
+    --------
+    >>> Binary([0, 1, 1], [0.2, 0.7, 0.9])
+    <Binary, n=3>
+    >>> Binary([0, 1, 1], [0.2, 0.7, 1.7])
+    Traceback (most recent call last):
+    calibrant.validation.InvalidPredictions: y_prob must lie in [0, 1], but 1 of 3 rows does not (first: ...
+    """
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> None:
+        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
+        self.y_true = validation.binary_labels("y_true", y_true, length=len(self))
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.y_prob)
+
+    def pairs(self) -> Pairs:
+        """Key and prediction are the probability, the outcome is the label."""
+        return Pairs(self.y_prob, self.y_prob, self.y_true, self.weight)
+
+
+class Multiclass(Predictions):
+    """Probabilities of several classes, and the class that came.
+
+    Parameters
+    ----------
+    y_true : array-like of class labels
+        Whole numbers 0 .. K-1, or members of `classes` (text, numbers).
+    y_prob : array-like of shape (n, K)
+        One column per class; rows sum to 1.
+    classes : sequence, optional
+        The labels of the columns. Taken from the columns of a data frame where these are the labels, else 0 .. K-1,
+        or, for text labels, the sorted labels where there are K of them.
+    weight, group, clip
+        As for `Binary`.
+
+    Examples
+    --------
+    >>> data = Multiclass(["cat", "dog"], [[0.8, 0.2], [0.6, 0.4]], classes=["cat", "dog"])
+    >>> data.top_label().y_true, data.top_label().y_prob
+    (array([1, 0], dtype=int8), array([0.8, 0.6]))
+    """
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> None:
+        named = [str(name) for name in getattr(y_prob, "columns", [])]
+        matrix = validation.matrix("y_prob", y_prob)
+        if matrix.shape[1] < 2:
+            message = f"y_prob needs one column per class, got shape {matrix.shape}. For one column use Binary."
+            raise InvalidPredictions(message)
+        flat = validation.in_unit_interval("y_prob", matrix.ravel(), clip=clip) if clip else None
+        self.y_prob = matrix if flat is None else flat.reshape(matrix.shape)
+        inside = ((self.y_prob >= 0) & (self.y_prob <= 1)).all(axis=1)
+        validation.require("y_prob", self.y_prob, inside, "must lie in [0, 1]")
+        sums = self.y_prob.sum(axis=1, dtype=np.float64)
+        validation.require("y_prob", self.y_prob, np.abs(sums - 1) <= SUM_TOLERANCE, "must have rows that sum to 1")
+        self.y_true, self.classes = _class_codes(y_true, matrix.shape[1], classes, named, len(self))
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.y_prob)
+
+    def top_label(self) -> Binary:
+        """The confidence of the predicted class and whether it was right (the first of equal maxima)."""
+        best = self.y_prob.argmax(axis=1)
+        return self._binary(best == self.y_true, self.y_prob[np.arange(len(self)), best])
+
+    def one_vs_rest(self) -> dict[Hashable, Binary]:
+        """One binary task per class."""
+        return {
+            name: self._binary(self.y_true == k, np.ascontiguousarray(self.y_prob[:, k]))
+            for k, name in enumerate(self.classes)
+        }
+
+    def pairs(self) -> Pairs:
+        """Refused: a table has one score per row, so one must say which."""
+        message = (
+            "Several class probabilities have no single score. Choose what to measure: data.top_label() "
+            "(confidence of the predicted class), data.one_vs_rest()[label], calibrant.classwise(estimator, data) "
+            "(average over classes), or calibrant.kernel_error(data) and calibrant.calibration_error(data) "
+            "(the whole vector)."
+        )
+        raise InvalidPredictions(message)
+
+    def _binary(self, y_true: ArrayLike, y_prob: NDArray[Any]) -> Binary:
+        return Binary(y_true, y_prob, weight=self.weight, group=self.group)
+
+
+class Gaussian(Predictions):
+    """Predicted means and standard deviations, and the values that came.
+
+    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row (e.g. the coordinates of a box).
+
+    >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
+    <Gaussian, n=2>
+    """
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        mean: ArrayLike,
+        std: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> None:
+        self.y_true = _outputs("y_true", y_true, None)
+        self.mean = _outputs("mean", mean, self.y_true.shape)
+        self.std = _outputs("std", std, self.y_true.shape)
+        validation.require("std", self.std, (self.std > 0).reshape(len(self), -1).all(axis=1), "must be positive")
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.y_true)
+
+    @property
+    def outputs(self) -> list[Gaussian]:
+        """One task per output column."""
+        if self.y_true.ndim == 1:
+            return [self]
+        columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
+        return [Gaussian(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
+
+    def pairs(self) -> Pairs:
+        """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
+        std = self.std.astype(np.float64, copy=False)
+        errors = (self.y_true.astype(np.float64) - self.mean) ** 2
+        weight = self.weight if self.weight is None or std.ndim == 1 else np.repeat(self.weight, std.shape[1])
+        return Pairs(std.ravel(), (std**2).ravel(), errors.ravel(), weight)
+
+
+class Quantiles(Predictions):
+    """Predicted quantiles at given levels, and the values that came.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+    levels : array-like of shape (q,), rising, inside (0, 1)
+    values : array-like of shape (n, q)
+        Column j holds the predicted `levels[j]` quantile; rows must not fall.
+    sort : bool
+        Sort rows whose quantiles cross instead of refusing them.
+
+    Examples
+    --------
+    >>> Quantiles([1.0, 3.0], levels=[0.1, 0.5, 0.9], values=[[0, 1, 2], [1, 2, 3]])
+    <Quantiles, n=2>
+    """
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        levels: ArrayLike,
+        values: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sort: bool = False,
+    ) -> None:
+        self.y_true = validation.column("y_true", y_true)
+        self.levels = validation.column("levels", levels).astype(np.float64)
+        validation.require("levels", self.levels, (self.levels > 0) & (self.levels < 1), "must lie in (0, 1)")
+        rising = np.diff(self.levels, prepend=-1.0) > 0
+        validation.require("levels", self.levels, rising, "must rise")
+        self.values = validation.matrix("values", values, rows=len(self), columns=len(self.levels))
+        if sort:
+            self.values = np.sort(self.values, axis=1)
+        uncrossed = (np.diff(self.values, axis=1) >= 0).all(axis=1)
+        remedy = " Pass sort=True to sort them."
+        validation.require("values", self.values, uncrossed, "must not cross (fall along a row)", remedy=remedy)
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.y_true)
+
+    def pairs(self) -> Pairs:
+        """One row per value and level: is the share of outcomes below the quantile its level?"""
+        key = np.repeat(self.levels, len(self))
+        below = (self.y_true[:, None] <= self.values).T.ravel().astype(np.int8)
+        weight = None if self.weight is None else np.tile(self.weight, len(self.levels))
+        return Pairs(key, key, below, weight)
+
+
+class Samples(Predictions):
+    """Draws from the predicted distribution (an ensemble), and the values that came.
+
+    >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
+    <Samples, n=2>
+    """
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        draws: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> None:
+        self.y_true = validation.column("y_true", y_true)
+        self.draws = validation.matrix("draws", draws, rows=len(self))
+        if self.draws.shape[1] < 2:
+            message = f"draws needs at least two columns, got shape {self.draws.shape}."
+            raise InvalidPredictions(message)
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.y_true)
+
+    def pairs(self) -> Pairs:
+        """As for `Gaussian`, with the mean of the draws and their unbiased variance.
+
+        The variance is inflated by 1 + 1/m: that is what the squared error of the mean of m draws should be.
+        """
+        draws = self.draws.astype(np.float64, copy=False)
+        variance = draws.var(axis=1, ddof=1) * (1 + 1 / draws.shape[1])
+        return Pairs(np.sqrt(variance), variance, (self.y_true - draws.mean(axis=1)) ** 2, self.weight)
+
+
+class PositiveUnlabeled(Predictions):
+    """Probabilities on a sample of positives and on a sample of everybody, with the share of positives known.
+
+    Parameters
+    ----------
+    positive, unlabeled : array-like in [0, 1]
+        Stated probabilities of rows known to be positive, and of rows drawn from the whole population.
+    prior : float in (0, 1)
+        The share of positives in the population.
+
+    Examples
+    --------
+    >>> PositiveUnlabeled([0.8, 0.9], [0.1, 0.4, 0.8], prior=0.4)
+    <PositiveUnlabeled, n=5>
+    """
+
+    prior: float
+
+    def __init__(
+        self,
+        positive: ArrayLike,
+        unlabeled: ArrayLike,
+        *,
+        prior: float,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> None:
+        self.positive = validation.probabilities("positive", positive, clip=clip)
+        self.unlabeled = validation.probabilities("unlabeled", unlabeled, clip=clip)
+        self.prior = validation.fraction("prior", prior)
+        self._attach(weight, group)
+
+    def __len__(self) -> int:
+        return len(self.positive) + len(self.unlabeled)
+
+    def pairs(self) -> Pairs:
+        """Positives first, then unlabeled; only the unlabeled weigh, only the positives are observed."""
+        size = len(self.positive)
+        key = np.concatenate([self.positive, self.unlabeled]).astype(np.float64, copy=False)
+        predicted, observed, mass = key.copy(), np.zeros(len(key)), np.ones(len(key))
+        predicted[:size], mass[:size], observed[:size] = 0.0, 0.0, 1.0
+        if self.weight is not None:
+            mass *= self.weight
+        return Pairs(key, predicted, observed, self.weight, mass)
+
+
+def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:
+    """`data` itself if it is a task, else the binary task of (y_true, y_prob)."""
+    if isinstance(data, Predictions):
+        if y_prob is not None:
+            message = "Give either predictions or (y_true, y_prob), not both."
+            raise TypeError(message)
+        return data
+    if y_prob is None:
+        message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
+        raise TypeError(message)
+    return Binary(data, y_prob)
+
+
+def _outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:
+    array = validation.as_array(name, values)
+    wide = array.ndim == 2 and array.shape[1] > 1
+    array = validation.matrix(name, array) if wide else validation.column(name, array)
+    if shape is not None and array.shape != shape:
+        message = f"{name} has shape {array.shape}, expected {shape}, that of y_true."
+        raise InvalidPredictions(message)
+    return array
+
+
+def _class_codes(
+    y_true: ArrayLike, size: int, classes: Sequence[Hashable] | None, named: list[str], length: int
+) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+    """Labels as column numbers, and the labels of the columns."""
+    labels = validation.as_array("y_true", y_true)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.shape != (length,):
+        message = f"y_true has shape {labels.shape}, expected {(length,)}."
+        raise InvalidPredictions(message)
+    text = labels.dtype.kind in "US"
+    if classes is None:
+        distinct = sorted(set(labels.tolist())) if text else []
+        if text and set(distinct) <= set(named):
+            classes = named
+        elif text and len(distinct) == size:
+            classes = distinct
+        elif text:
+            message = f"y_true holds {len(distinct)} different labels for {size} columns: pass classes=[...]."
+            raise InvalidPredictions(message)
+        else:
+            classes = range(size)
+    if len(classes) != size or len(set(classes)) != size:
+        message = f"classes must name each of the {size} columns of y_prob once, got {list(classes)}."
+        raise InvalidPredictions(message)
+    code = {label: k for k, label in enumerate(classes)}
+    values, inverse = np.unique(labels, return_inverse=True)
+    lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
+    codes = lookup[inverse.reshape(-1)]
+    known = codes >= 0
+    if not known.all():
+        first = int(np.argmin(known))
+        message = (
+            f"y_true must be one of the {size} classes, but {int((~known).sum())} of {length} rows are not "
+            f"(first: y_true[{first}] = {labels[first]!r})."
+        )
+        raise InvalidPredictions(message)
+    return codes, tuple(classes)
