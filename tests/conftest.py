@@ -1,0 +1,22 @@
+"""What the tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def find_shared_data() -> Path | None:
+    """The folder of real predictions that lies beside the project, or where CALIBRANT_SHARED_DATA says."""
+    candidates = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
+    return next((Path(place).resolve() for place in candidates if str(place) and Path(place).is_dir()), None)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    place = find_shared_data()
+    if place is None:
+        pytest.skip("the real predictions are not here; set CALIBRANT_SHARED_DATA to their folder")
+    return place
