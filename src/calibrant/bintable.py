@@ -285,17 +285,21 @@ def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
     pairs = rows.pairs
     mass = pairs.weight if pairs.mass is None else pairs.mass
     if mass is None:
-        size = len(pairs.key)
-        ranks = size * np.arange(1, n) // n
-        inner = pairs.key[ranks[ranks > 0] - 1]
+        cuts = equal_mass_rows(rows, n)
     else:
-        running = np.cumsum(mass)[rows.ends - 1]
-        at = equal_mass_cuts(running, n)[1:-1].astype(np.intp)
-        inner = pairs.key[rows.ends[at - 1] - 1]
-    inner = np.unique(inner[inner < pairs.key[-1]])
-    cuts = np.concatenate([[0], np.searchsorted(pairs.key, inner, side="right"), [len(pairs.key)]])
-    edges = np.concatenate([pairs.key[:1], inner, pairs.key[-1:]]).astype(np.float64)
+        ends = rows.run_ends
+        at = equal_mass_cuts(np.cumsum(mass)[ends - 1], n)[1:-1].astype(np.intp)
+        cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
+    edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
     return _of_bins(edges, rows.between(cuts))
+
+
+def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
+    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties; equal cuts are given once."""
+    ranks = len(rows) * np.arange(n + 1) // n
+    if rows.ends is None and n <= len(rows):
+        return ranks
+    return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
 
 
 def _on_grid(pairs: Pairs, grid: HybridGrid) -> BinTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Pairs:
 
 
 def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
-    """`searchsorted(edges[1:-1], key, side="left")` for equally spaced edges, at the price of a multiplication.
+    """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
     Truncation finds the bin of all keys but those that lie on an edge within rounding; only those are searched.
     """
@@ -86,7 +87,7 @@ def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     if place.min() < tolerance or place.max() > 1 - tolerance:
         near = np.flatnonzero((place < tolerance) | (place > 1 - tolerance))
         index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
-    return np.clip(index, 0, n - 1, out=index)
+    return index
 
 
 def sums_by_index(pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int) -> Floats:
@@ -105,55 +106,70 @@ def _general_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None
 
 
 def _plain_binary_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
-    """Counts and sums of p split by outcome: two passes give five of the sums."""
+    """Counts and sums of p split by outcome: two passes give all sums but that of p squared.
+
+    No estimator needs p squared of bins, and a third pass would cost a fifth of the time, so it is left NaN.
+    """
     size = totals.shape[1]
-    p = chunk.key.astype(np.float64, copy=False)
-    squares = np.bincount(index, p * p, size)
     index += index
     index += chunk.observed
     counts = np.bincount(index, minlength=2 * size).reshape(size, 2)
-    p_sums = np.bincount(index, p, 2 * size).reshape(size, 2)
+    p_sums = np.bincount(index, chunk.key, 2 * size).reshape(size, 2)
     count, positives = counts.sum(axis=1), counts[:, 1]
-    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squares, p_sums[:, 1], positives])
+    unknown = np.full(size, np.nan)
+    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, unknown, p_sums[:, 1], positives])
 
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """Rows in the order of their key, with the end (exclusive) of each run of equal keys."""
+    """Rows in the order of their key; `ends` is where each run of equal keys ends, None where no keys are equal."""
 
     pairs: Pairs
-    ends: NDArray[np.intp]
+    ends: NDArray[np.intp] | None
+
+    def __len__(self) -> int:
+        return len(self.pairs.key)
 
     @property
-    def starts(self) -> NDArray[np.intp]:
-        """Where each run of equal keys begins."""
-        return np.concatenate([[0], self.ends[:-1]])
+    def run_ends(self) -> NDArray[np.intp]:
+        """End (exclusive) of each run of equal keys."""
+        return np.arange(1, len(self) + 1) if self.ends is None else self.ends
+
+    def after_ties(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The given numbers of leading rows, raised where needed so that no run of equal keys is parted."""
+        return rows if self.ends is None else self.ends[np.searchsorted(self.ends, rows, side="left")]
 
     def distinct(self) -> tuple[Floats, Floats]:
         """The distinct keys and the sums of their rows."""
-        rows, starts = self.pairs, self.starts
+        rows, ends = self.pairs, self.run_ends
+        starts = ends - np.diff(ends, prepend=0)
         key = rows.key[starts].astype(np.float64)
         if not rows.plain_binary:
             return key, np.add.reduceat(rows.sums(), starts, axis=1)
-        count = np.diff(self.ends, prepend=0).astype(np.float64)
-        tied = len(starts) < len(rows.key)
-        positives = (
-            np.add.reduceat(rows.observed, starts, dtype=np.float64) if tied else rows.observed.astype(np.float64)
-        )
-        predicted = count * key
-        return key, np.stack([count, count, count, predicted, positives, predicted * key, positives * key, positives])
+        sums = np.empty((len(SUMS), len(key)))
+        count, positives = ends - starts, sums[4]
+        positives[:] = rows.observed if self.ends is None else np.add.reduceat(rows.observed, starts, dtype=np.int64)
+        sums[:3], sums[7] = count, positives
+        np.multiply(count, key, out=sums[3])
+        np.multiply(sums[3], key, out=sums[5])
+        np.multiply(positives, key, out=sums[6])
+        return key, sums
 
     def between(self, cuts: NDArray[np.intp]) -> Floats:
         """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
-        rows, starts = self.pairs, cuts[:-1]
+        rows = self.pairs
         if not rows.plain_binary:
-            return np.add.reduceat(rows.sums(), starts, axis=1)
-        p = rows.key.astype(np.float64, copy=False)
-        count = np.diff(cuts).astype(np.float64)
-        positives = np.add.reduceat(rows.observed, starts, dtype=np.float64)
-        predicted, squares = np.add.reduceat(p, starts), np.add.reduceat(p * p, starts)
-        product = np.add.reduceat(p * rows.observed, starts)
-        return np.stack([count, count, count, predicted, positives, squares, product, positives])
+            return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
+        sums = np.zeros((len(SUMS), len(cuts) - 1))
+        sums[:3] = np.diff(cuts)
+        sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
+        sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
+        for k, (start, end) in enumerate(pairwise(cuts)):
+            for left in range(start, end, CHUNK):  # in the cache, so that the products need no memory of their own
+                p = rows.key[left : min(left + CHUNK, end)].astype(np.float64, copy=False)
+                sums[5, k] += (p * p).sum()
+                sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
+        return sums
 
 
 def sorted_rows(pairs: Pairs) -> SortedRows:
@@ -168,30 +184,47 @@ def sorted_rows(pairs: Pairs) -> SortedRows:
         code <<= 1
         code |= pairs.observed
         code.sort()
-        observed = (code & 1).astype(np.int8)
+        observed = np.bitwise_and(code, 1, dtype=whole).astype(np.int8)
         code >>= 1
         key = code.view(pairs.key.dtype)
         ordered = Pairs(key, key, observed)
     else:
         ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
-    ends = np.flatnonzero(ordered.key[1:] != ordered.key[:-1])
-    ends += 1
-    return SortedRows(ordered, np.append(ends, len(ordered.key)))
+    differs = ordered.key[1:] != ordered.key[:-1]
+    if differs.all():
+        return SortedRows(ordered, None)
+    return SortedRows(ordered, np.append(np.flatnonzero(differs) + 1, len(ordered.key)))
+
+
+def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
+    ends = rows.ends
+    if ends is None:
+        observed = rows.pairs.observed
+        rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
+        starts = np.concatenate([[0], np.flatnonzero(rises) + 1])
+        weight = np.diff(starts, append=len(rows)).astype(np.float64)
+    else:
+        starts = np.concatenate([[0], ends[:-1]])
+        weight = np.diff(ends, prepend=0).astype(np.float64)
+    positives = np.add.reduceat(rows.pairs.observed, starts, dtype=np.int64).astype(np.float64)
+    blocks, weight, positives = pool_adjacent_violators(weight, positives)
+    return starts[blocks], weight, positives
 
 
 def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
 
-    Every maximal falling run of block means ends up in one block, so whole runs are pooled at once; a few
-    such rounds leave little for the sequential algorithm.
+    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
+    such rounds leave little for the sequential algorithm. Neighbouring blocks of equal mean come out as one.
     """
     starts = np.arange(len(weight))
     for _ in range(12):
         mean = observed / weight
-        falls = mean[1:] < mean[:-1]
-        if not falls.any():
+        rises = mean[1:] > mean[:-1]
+        if rises.all():
             return starts, weight, observed
-        keep = np.flatnonzero(np.concatenate([[True], ~falls]))
+        keep = np.concatenate([[0], np.flatnonzero(rises) + 1])
         starts = starts[keep]
         weight, observed = np.add.reduceat(weight, keep), np.add.reduceat(observed, keep)
     from scipy.optimize import isotonic_regression

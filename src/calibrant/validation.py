@@ -42,12 +42,20 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
 
 def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
     """One finite floating-point column; float32 stays float32, everything else becomes float64."""
+    return _finite(name, _floats(name, values, length))
+
+
+def _floats(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     array = _one_dimension(name, as_array(name, values), length)
     if array.dtype.kind not in "fiub":
         message = f"{name} must hold numbers, got {array.dtype} values (first: {name}[0] = {array[0]!r})."
         raise InvalidPredictions(message)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
+    return array
+
+
+def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if not _spans(array, -np.inf, np.inf):
         require(name, array, np.isfinite(array), "must be finite")
     return array
@@ -55,8 +63,10 @@ def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArra
 
 def probabilities(name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False) -> NDArray[Any]:
     """One column of numbers in [0, 1]."""
-    array = column(name, values, length=length)
-    return in_unit_interval(name, array, clip=clip)
+    array = _floats(name, values, length)
+    if _spans(array, 0.0, 1.0):  # the usual case costs one read
+        return array
+    return in_unit_interval(name, _finite(name, array), clip=clip)
 
 
 def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[Any]:

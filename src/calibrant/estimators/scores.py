@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats, isotonic_blocks, pool_adjacent_violators, sorted_rows
 from calibrant.predictions import Multiclass, Predictions, binary
 
 Score = Literal["brier", "log_loss"]
@@ -135,14 +135,13 @@ def decompose(data: Data, score: Score = "brier", y_prob: ArrayLike | None = Non
     if score not in ("brier", "log_loss"):
         message = f"score must be 'brier' or 'log_loss', got {score!r}."
         raise ValueError(message)
-    cells = fine(data, y_prob, needed_by="decompose")
-    mean = brier(cells) if score == "brier" else log_loss(cells)
-    _, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
-    recalibrated = _own_rate_score(weight, observed, score) / cells.total
-    constant = _own_rate_score(cells.weight.sum(keepdims=True), cells.observed.sum(keepdims=True), score) / cells.total
+    mean, weight, observed = _scored_blocks(data, y_prob, score)
+    total = weight.sum()
+    recalibrated = _own_rate_score(weight, observed, score) / total
+    constant = _own_rate_score(weight.sum(keepdims=True), observed.sum(keepdims=True), score) / total
 
     def part(value: float, name: str) -> Estimate:
-        return Estimate(value, name=name, method=f"CORP, {mean.name}", n=cells.n)
+        return Estimate(value, name=name, method=f"CORP, {mean.name}", n=mean.n)
 
     return Decomposition(
         score=mean,
@@ -150,6 +149,21 @@ def decompose(data: Data, score: Score = "brier", y_prob: ArrayLike | None = Non
         discrimination=part(float(constant - recalibrated), "Discrimination"),
         uncertainty=part(float(constant), "Uncertainty"),
     )
+
+
+def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score) -> tuple[Estimate, Floats, Floats]:
+    """The mean score, and weight and outcomes of the blocks of isotonic regression."""
+    scored = brier if score == "brier" else log_loss
+    if not isinstance(data, BinTable):
+        task = binary(data, y_prob)
+        pairs = _probability_pairs(task)
+        if pairs.plain_binary:
+            _, weight, observed = isotonic_blocks(sorted_rows(pairs))
+            return scored(task), weight, observed
+        data = task
+    cells = _cells(fine(data, None, needed_by="decompose"))
+    _, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
+    return scored(cells), weight, observed
 
 
 def _own_rate_score(weight: Floats, observed: Floats, score: Score) -> float:

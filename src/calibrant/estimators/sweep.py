@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.binning import Distinct, EqualMass, EqualWidth
-from calibrant.bintable import BinTable, equal_mass_cuts, equal_mass_table, places_of
+from calibrant.binning import EqualMass, EqualWidth
+from calibrant.bintable import BinTable, equal_mass_cuts, equal_mass_rows, equal_mass_table, places_of
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
 from calibrant.kernels import Floats, SortedRows, sorted_rows
 from calibrant.predictions import binary
+
+Family = type[EqualMass] | type[EqualWidth]
 
 
 def sweep_ece(
@@ -21,7 +22,7 @@ def sweep_ece(
     y_prob: ArrayLike | None = None,
     /,
     *,
-    bins: type[EqualMass] | type[EqualWidth] = EqualMass,
+    bins: Family = EqualMass,
     norm: float = 1,
 ) -> Estimate:
     r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose outcomes rise.
@@ -50,64 +51,67 @@ def sweep_ece(
     <ECE_sweep 0.2167, n=6, EqualMass(n=3)>
     """
     norm = check_norm(norm)
-    ranked = _ranked(data, y_prob)
-    n = ranked.largest_rising(bins)
-    table = ranked.table(bins, n)
+    if bins not in (EqualMass, EqualWidth):
+        message = f"bins must be the class EqualMass or EqualWidth, got {bins!r}."
+        raise ValueError(message)
+    source = _source(data, y_prob)
+    if isinstance(source, SortedRows):
+        n = _largest_rising_of_rows(source, bins)
+        table = equal_mass_table(source, n) if bins is EqualMass else BinTable.of(source.pairs, bins(n))
+    else:
+        n = _largest_rising_of_cells(source, bins)
+        table = source.coarsen(bins(n))
     return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n)), table, bins=n)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Running sums of weight and outcome over cells in the order of the score, each beginning with 0."""
-
-    source: SortedRows | BinTable
-    low: NDArray[Any]
-    high: NDArray[Any]
-    weight: Floats
-    observed: Floats
-
-    def largest_rising(self, bins: type[EqualMass] | type[EqualWidth]) -> int:
-        """b*: the last number of bins before the first whose mean outcomes fall somewhere."""
-        whole = bool(np.all(self.weight == np.floor(self.weight)))
-        tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; running sums of real weights do not
-        if _rises(np.diff(self.weight), np.diff(self.observed), tolerance):
-            return len(self.weight) - 1
-        atom = self.low == self.high
-        for n in range(2, len(self.weight)):
-            if bins is EqualMass:
-                at = equal_mass_cuts(self.weight[1:], n, atom=atom)
-            else:
-                at = places_of(EqualWidth(n).edges, self.low, self.high)
-            if not _rises(np.diff(_at(self.weight, at)), np.diff(_at(self.observed, at)), tolerance):
-                return n - 1
-        return len(self.weight) - 1
-
-    def table(self, bins: type[EqualMass] | type[EqualWidth], n: int) -> BinTable:
-        """The bins that were chosen."""
-        if isinstance(self.source, BinTable):
-            return self.source.coarsen(bins(n))
-        if bins is EqualMass:
-            return equal_mass_table(self.source, n)
-        return BinTable.of(self.source.pairs, bins(n))
-
-
-def _ranked(data: Data, y_prob: ArrayLike | None) -> _Ranked:
+def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
+    """Sorted rows where whole counts will do, else the fine table."""
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="sweep_ece")
-        outcomes = np.cumsum(cells.observed * cells.observed_scale)
-        return _Ranked(cells, cells.low, cells.high, _from_zero(np.cumsum(cells.weight)), _from_zero(outcomes))
+        return fine(data, None, needed_by="sweep_ece")
     predictions = binary(data, y_prob)
     pairs = predictions.pairs()
-    if not pairs.plain_binary:  # weights, or a prior: go through the exact table
-        return _ranked(BinTable.of(predictions, Distinct()), None)
-    rows = sorted_rows(pairs)
-    key = rows.pairs.key[rows.ends - 1]
-    observed = np.cumsum(rows.pairs.observed, dtype=np.int64)[rows.ends - 1]
-    return _Ranked(rows, key, key, _from_zero(rows.ends), _from_zero(observed))
+    if pairs.plain_binary:
+        return sorted_rows(pairs)
+    return fine(predictions, None, needed_by="sweep_ece")
 
 
-def _from_zero(running: NDArray[Any]) -> Floats:
-    return np.concatenate([[0.0], running])
+def _largest_rising_of_rows(rows: SortedRows, bins: Family) -> int:
+    """b* in whole numbers: running positives at cuts between rows."""
+    observed = rows.pairs.observed
+    if rows.ends is None and not np.any(observed[1:] < observed[:-1]):
+        return len(rows)
+    positives = np.zeros(len(rows) + 1, np.int32 if len(rows) < 2**31 else np.int64)
+    np.cumsum(observed, out=positives[1:])
+    if rows.ends is not None and _rises(np.diff(rows.ends, prepend=0), np.diff(positives[rows.ends], prepend=0)):
+        return len(rows)
+    for n in range(2, len(rows)):
+        if bins is EqualMass:
+            cuts = equal_mass_rows(rows, n)
+        else:
+            inner = np.searchsorted(rows.pairs.key, EqualWidth(n).edges[1:-1], side="right")
+            cuts = np.concatenate([[0], inner, [len(rows)]])
+        if not _rises(np.diff(cuts), np.diff(positives[cuts])):
+            return n - 1
+    return len(rows) - 1
+
+
+def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
+    """b* on cells that may carry weights and may be cut: running sums at places between and within cells."""
+    weight = np.concatenate([[0.0], np.cumsum(cells.weight)])
+    observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
+    whole = bool(np.all(weight == np.floor(weight)))
+    tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; running sums of real weights do not
+    if _rises(cells.weight, cells.observed, tolerance):
+        return cells.n
+    atom = cells.low == cells.high
+    for n in range(2, cells.n):
+        if bins is EqualMass:
+            at = equal_mass_cuts(weight[1:], n, atom=atom)
+        else:
+            at = places_of(EqualWidth(n).edges, cells.low, cells.high)
+        if not _rises(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
+            return n - 1
+    return cells.n - 1
 
 
 def _at(running: Floats, at: Floats) -> Floats:
@@ -117,7 +121,8 @@ def _at(running: Floats, at: Floats) -> Floats:
     return running[whole] + (at - whole) * (after - running[whole])
 
 
-def _rises(weight: Floats, observed: Floats, tolerance: float) -> bool:
+def _rises(weight: NDArray[Any], observed: NDArray[Any], tolerance: float = 0.0) -> bool:
+    """Whether the mean outcomes of the bins that have weight never fall."""
     some = weight > 0
     if not some.all():
         weight, observed = weight[some], observed[some]
