@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from calibrant.binning import EqualWidth as EqualWidth
     from calibrant.binning import HybridGrid as HybridGrid
     from calibrant.bintable import BinTable as BinTable
+    from calibrant.distributions import Distribution as Distribution
+    from calibrant.distributions import Gaussian as Gaussian
+    from calibrant.distributions import Quantiles as Quantiles
+    from calibrant.distributions import Samples as Samples
     from calibrant.estimate import Estimate as Estimate
     from calibrant.estimate import Interval as Interval
     from calibrant.estimate import Significance as Significance
@@ -36,18 +40,16 @@ if TYPE_CHECKING:
     from calibrant.estimators.scores import log_loss as log_loss
     from calibrant.estimators.sweep import sweep_ece as sweep_ece
     from calibrant.predictions import Binary as Binary
-    from calibrant.predictions import Gaussian as Gaussian
     from calibrant.predictions import Multiclass as Multiclass
     from calibrant.predictions import PositiveUnlabeled as PositiveUnlabeled
     from calibrant.predictions import Predictions as Predictions
-    from calibrant.predictions import Quantiles as Quantiles
-    from calibrant.predictions import Samples as Samples
     from calibrant.validation import InvalidPredictions as InvalidPredictions
 
 #: Where each public name lives.
 _HOME = {
     "binning": ("Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid"),
     "bintable": ("BinTable",),
+    "distributions": ("Distribution", "Gaussian", "Quantiles", "Samples"),
     "estimate": ("Estimate", "Interval", "Significance"),
     "estimators.binned": ("ece", "label_binned_ece", "mce"),
     "estimators.cumulative": ("ks_error",),
@@ -57,12 +59,9 @@ _HOME = {
     "estimators.sweep": ("sweep_ece",),
     "predictions": (
         "Binary",
-        "Gaussian",
         "Multiclass",
         "PositiveUnlabeled",
         "Predictions",
-        "Quantiles",
-        "Samples",
     ),
     "validation": ("InvalidPredictions",),
 }

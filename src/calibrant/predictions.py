@@ -10,6 +10,8 @@ Gaussian, Samples    sigma   sigma^2             (y - mean)^2
 Quantiles            level   level               1 where y <= quantile
 PositiveUnlabeled    p       p on the unlabeled  1 on the positives, scaled to the prior
 ===================  ======  ==================  ====================
+
+The classes of predicted numbers (Gaussian, Quantiles, Samples, Distribution) are in `distributions`.
 """
 
 from __future__ import annotations
@@ -172,136 +174,6 @@ class Multiclass(Predictions):
         return Binary(y_true, y_prob, weight=self.weight, group=self.group)
 
 
-class Gaussian(Predictions):
-    """Predicted means and standard deviations, and the values that came.
-
-    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row (e.g. the coordinates of a box).
-
-    >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
-    <Gaussian, n=2>
-    """
-
-    def __init__(
-        self,
-        y_true: ArrayLike,
-        mean: ArrayLike,
-        std: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-    ) -> None:
-        self.y_true = _outputs("y_true", y_true, None)
-        self.mean = _outputs("mean", mean, self.y_true.shape)
-        self.std = _outputs("std", std, self.y_true.shape)
-        validation.require("std", self.std, (self.std > 0).reshape(len(self), -1).all(axis=1), "must be positive")
-        self._attach(weight, group)
-
-    def __len__(self) -> int:
-        return len(self.y_true)
-
-    @property
-    def outputs(self) -> list[Gaussian]:
-        """One task per output column."""
-        if self.y_true.ndim == 1:
-            return [self]
-        columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
-        return [Gaussian(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
-
-    def pairs(self) -> Pairs:
-        """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
-        std = self.std.astype(np.float64, copy=False)
-        errors = (self.y_true.astype(np.float64) - self.mean) ** 2
-        weight = self.weight if self.weight is None or std.ndim == 1 else np.repeat(self.weight, std.shape[1])
-        return Pairs(std.ravel(), (std**2).ravel(), errors.ravel(), weight)
-
-
-class Quantiles(Predictions):
-    """Predicted quantiles at given levels, and the values that came.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-    levels : array-like of shape (q,), rising, inside (0, 1)
-    values : array-like of shape (n, q)
-        Column j holds the predicted `levels[j]` quantile; rows must not fall.
-    sort : bool
-        Sort rows whose quantiles cross instead of refusing them.
-
-    Examples
-    --------
-    >>> Quantiles([1.0, 3.0], levels=[0.1, 0.5, 0.9], values=[[0, 1, 2], [1, 2, 3]])
-    <Quantiles, n=2>
-    """
-
-    def __init__(
-        self,
-        y_true: ArrayLike,
-        levels: ArrayLike,
-        values: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sort: bool = False,
-    ) -> None:
-        self.y_true = validation.column("y_true", y_true)
-        self.levels = validation.column("levels", levels).astype(np.float64)
-        validation.require("levels", self.levels, (self.levels > 0) & (self.levels < 1), "must lie in (0, 1)")
-        rising = np.diff(self.levels, prepend=-1.0) > 0
-        validation.require("levels", self.levels, rising, "must rise")
-        self.values = validation.matrix("values", values, rows=len(self), columns=len(self.levels))
-        if sort:
-            self.values = np.sort(self.values, axis=1)
-        uncrossed = (np.diff(self.values, axis=1) >= 0).all(axis=1)
-        remedy = " Pass sort=True to sort them."
-        validation.require("values", self.values, uncrossed, "must not cross (fall along a row)", remedy=remedy)
-        self._attach(weight, group)
-
-    def __len__(self) -> int:
-        return len(self.y_true)
-
-    def pairs(self) -> Pairs:
-        """One row per value and level: is the share of outcomes below the quantile its level?"""
-        key = np.repeat(self.levels, len(self))
-        below = (self.y_true[:, None] <= self.values).T.ravel().astype(np.int8)
-        weight = None if self.weight is None else np.tile(self.weight, len(self.levels))
-        return Pairs(key, key, below, weight)
-
-
-class Samples(Predictions):
-    """Draws from the predicted distribution (an ensemble), and the values that came.
-
-    >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
-    <Samples, n=2>
-    """
-
-    def __init__(
-        self,
-        y_true: ArrayLike,
-        draws: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-    ) -> None:
-        self.y_true = validation.column("y_true", y_true)
-        self.draws = validation.matrix("draws", draws, rows=len(self))
-        if self.draws.shape[1] < 2:
-            message = f"draws needs at least two columns, got shape {self.draws.shape}."
-            raise InvalidPredictions(message)
-        self._attach(weight, group)
-
-    def __len__(self) -> int:
-        return len(self.y_true)
-
-    def pairs(self) -> Pairs:
-        """As for `Gaussian`, with the mean of the draws and their unbiased variance.
-
-        The variance is inflated by 1 + 1/m: that is what the squared error of the mean of m draws should be.
-        """
-        draws = self.draws.astype(np.float64, copy=False)
-        variance = draws.var(axis=1, ddof=1) * (1 + 1 / draws.shape[1])
-        return Pairs(np.sqrt(variance), variance, (self.y_true - draws.mean(axis=1)) ** 2, self.weight)
-
-
 class PositiveUnlabeled(Predictions):
     """Probabilities on a sample of positives and on a sample of everybody, with the share of positives known.
 
@@ -360,16 +232,6 @@ def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictio
         message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
         raise TypeError(message)
     return Binary(data, y_prob)
-
-
-def _outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:
-    array = validation.as_array(name, values)
-    wide = array.ndim == 2 and array.shape[1] > 1
-    array = validation.matrix(name, array) if wide else validation.column(name, array)
-    if shape is not None and array.shape != shape:
-        message = f"{name} has shape {array.shape}, expected {shape}, that of y_true."
-        raise InvalidPredictions(message)
-    return array
 
 
 def _class_codes(
