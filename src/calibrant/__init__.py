@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from calibrant import recalibrate as recalibrate
     from calibrant.binning import Distinct as Distinct
     from calibrant.binning import Edges as Edges
     from calibrant.binning import EqualMass as EqualMass
@@ -68,7 +69,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ()
+_SUBPACKAGES: tuple[str, ...] = ("recalibrate",)
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

@@ -142,7 +142,7 @@ class Multiclass(Predictions):
         validation.require("y_prob", self.y_prob, inside, "must lie in [0, 1]")
         sums = self.y_prob.sum(axis=1, dtype=np.float64)
         validation.require("y_prob", self.y_prob, np.abs(sums - 1) <= SUM_TOLERANCE, "must have rows that sum to 1")
-        self.y_true, self.classes = _class_codes(y_true, matrix.shape[1], classes, named, len(self))
+        self.y_true, self.classes = class_codes(y_true, matrix.shape[1], classes, named, len(self))
         self._attach(weight, group)
 
     def __len__(self) -> int:
@@ -234,7 +234,7 @@ def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictio
     return Binary(data, y_prob)
 
 
-def _class_codes(
+def class_codes(
     y_true: ArrayLike, size: int, classes: Sequence[Hashable] | None, named: list[str], length: int
 ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
     """Labels as column numbers, and the labels of the columns."""

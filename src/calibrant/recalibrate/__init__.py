@@ -1,0 +1,42 @@
+"""Maps that repair probabilities: scikit-learn estimators fitted to scores and outcomes, saved as JSON.
+
+>>> import calibrant as cal
+>>> fixed = cal.recalibrate.Platt().fit([0.1, 0.9, 0.9, 0.1, 0.9], [0, 1, 0, 0, 1])
+>>> fixed.predict_proba([0.9]).round(3)
+array([[0.333, 0.667]])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.recalibrate.base import BinaryRecalibrator as BinaryRecalibrator
+    from calibrant.recalibrate.base import Identity as Identity
+    from calibrant.recalibrate.base import Recalibrator as Recalibrator
+    from calibrant.recalibrate.persistence import load as load
+    from calibrant.recalibrate.scaling import Platt as Platt
+    from calibrant.recalibrate.scaling import Quadratic as Quadratic
+    from calibrant.recalibrate.scaling import Temperature as Temperature
+
+#: Where each public name lives.
+_HOME = {
+    "base": ("BinaryRecalibrator", "Identity", "Recalibrator"),
+    "persistence": ("load",),
+    "scaling": ("Platt", "Quadratic", "Temperature"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"calibrant.recalibrate.{_MODULE_OF[name]}"), name)
+    message = f"module 'calibrant.recalibrate' has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return __all__

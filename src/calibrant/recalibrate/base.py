@@ -1,0 +1,218 @@
+"""What all recalibration maps share: the door, the classes, the Laplace mixture, and tables.
+
+A map of K classes writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a map of one event
+writes `_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import validation
+from calibrant.bintable import BinTable
+from calibrant.kernels import Floats
+from calibrant.predictions import Binary, Multiclass, Predictions, class_codes
+from calibrant.recalibrate.persistence import Stored
+from calibrant.recalibrate.scores import Cells, Input, Scores
+from calibrant.validation import InvalidPredictions
+
+Codes = NDArray[np.intp]
+"""Class numbers: the outcome of each row as a column number."""
+
+
+class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the maps from stated to recalibrated probabilities: a scikit-learn classifier fed with scores.
+
+    Parameters
+    ----------
+    input : {"probabilities", "logits"}
+        What the scores are. Logits are log odds (one column) or unnormalised log probabilities (K columns).
+    laplace : float
+        Mix the output with the uniform distribution, with the weight a / (n + 1), where a is this number and n the
+        total weight of the rows fitted: p' = (1 - w) p + w / K. Zero mixes nothing, one is Laplace's rule.
+    clip : bool
+        Repair probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The labels of the columns of `predict_proba`.
+    n_features_in_ : int
+        Number of columns of the scores fitted.
+    weight_ : float
+        Total weight of the rows fitted: their number, where there are no weights.
+    """
+
+    #: Whether the map takes scores of any number of classes; others are wrapped in `OneVsRest`.
+    _multiclass: ClassVar[bool] = True
+
+    def __init__(self, *, input: Input = "probabilities", laplace: float = 0.0, clip: bool = False) -> None:
+        self.input = input
+        self.laplace = laplace
+        self.clip = clip
+
+    def fit(
+        self,
+        scores: ArrayLike | Predictions | BinTable,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: Sequence[Hashable] | NDArray[Any] | None = None,
+    ) -> Self:
+        """Fit the map to scores and what happened.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K); or Binary, Multiclass or BinTable without `y`
+            The probability (or log odds) of the second class, or one column per class.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 2 counts as the row twice.
+        classes : sequence, optional
+            The labels of the columns, needed only where `y` does not show all of them and they are not 0 .. K-1.
+        """
+        if isinstance(scores, BinTable):
+            if y is not None:
+                message = "A table holds its outcomes; fit it without y."
+                raise TypeError(message)
+            return self.fit_table(scores)
+        if isinstance(scores, (Binary, Multiclass)):
+            classes = scores.classes if isinstance(scores, Multiclass) else (0, 1)
+            y, sample_weight, scores = np.asarray(classes)[scores.y_true], scores.weight, scores.y_prob
+        if y is None or isinstance(scores, Predictions):
+            message = (
+                f"{type(self).__name__}.fit needs scores and y: requires y to be passed, but the target y is None."
+            )
+            raise InvalidPredictions(message)
+        checked = self._door(scores)
+        labels = validation.as_array("y", y)
+        named = [str(name) for name in getattr(scores, "columns", [])]
+        codes, names = class_codes(
+            labels, checked.classes, classes_of(labels, checked.classes, classes), named, len(checked)
+        )
+        weight = validation.weights("sample_weight", sample_weight, length=len(checked))
+        if weight is not None and not weight.all():
+            some = np.flatnonzero(weight)
+            checked, codes, weight = checked.take(some), codes[some], weight[some]
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = checked.columns
+        self.weight_ = float(len(checked) if weight is None else weight.sum())
+        self._fit(checked, codes, weight)
+        return self
+
+    def fit_table(self, table: BinTable) -> Self:
+        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        message = f"{type(self).__name__} cannot be fitted to a table; fit it to scores and outcomes."
+        raise TypeError(message)
+
+    def predict_proba(self, scores: ArrayLike) -> Floats:
+        """Recalibrated probabilities, one column per class; rows sum to 1."""
+        check_is_fitted(self)
+        p = self._predict(self._door(scores, fitted=True))
+        if self.laplace:
+            share = self.laplace / (self.weight_ + 1)
+            p = (1 - share) * p + share / p.shape[1]
+        return p
+
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """The class of the highest recalibrated probability."""
+        best = self.predict_proba(scores).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    @abstractmethod
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        """Set the fitted attributes from rows whose weights, if there are any, are positive."""
+
+    @abstractmethod
+    def _predict(self, scores: Scores) -> Floats:
+        """Probabilities of shape (n, K), before the Laplace mixture."""
+
+    def _door(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
+        """The scores, checked; with `fitted`, also against those of the fit."""
+        name = type(self).__name__
+        if not 0 <= self.laplace < np.inf:
+            message = f"laplace must be a number of at least 0, got {self.laplace!r}."
+            raise ValueError(message)
+        scores = Scores.of(values, input=self.input, clip=self.clip)
+        if fitted and scores.classes != len(self.classes_):
+            message = f"scores has {scores.columns} columns, but {name} was fitted with {self.n_features_in_}."
+            raise InvalidPredictions(message)
+        if scores.classes > 2 and not self._multiclass:
+            message = f"{name} is a map of one event, got {scores.columns} columns; use OneVsRest({name}())."
+            raise InvalidPredictions(message)
+        return scores
+
+
+class BinaryRecalibrator(Recalibrator):
+    """Base of the maps of one event: they see cells, so a table of sums does as well as the rows."""
+
+    _multiclass = False
+    #: Whether the map wants one cell per distinct score, rising, rather than one per row.
+    _distinct: ClassVar[bool] = False
+
+    def fit_table(self, table: BinTable) -> Self:
+        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        cells = Cells.of_table(table)
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = 1
+        self.weight_ = cells.total
+        self._fit_cells(cells)
+        return self
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        cells = Cells.of_distinct if self._distinct else Cells.of_rows
+        self._fit_cells(cells(scores, codes, weight))
+
+    def _predict(self, scores: Scores) -> Floats:
+        p = self._map(scores)
+        return np.stack([1 - p, p], axis=1)
+
+    @abstractmethod
+    def _fit_cells(self, cells: Cells) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _map(self, scores: Scores) -> Floats:
+        """Recalibrated probability of the second class."""
+
+
+class Identity(Recalibrator):
+    """The map that changes nothing: what every other must beat.
+
+    >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.25])
+    array([[0.75, 0.25]])
+    """
+
+    def fit_table(self, table: BinTable) -> Self:
+        """Nothing is learnt but the number of rows."""
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = 1
+        self.weight_ = table.total
+        return self
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        """Nothing is learnt."""
+
+    def _predict(self, scores: Scores) -> Floats:
+        return scores.probabilities
+
+
+def classes_of(
+    labels: NDArray[Any], size: int, classes: Sequence[Hashable] | NDArray[Any] | None
+) -> Sequence[Hashable] | None:
+    """The labels of `size` columns: as given; the sorted labels where there are `size` of them; else undecided."""
+    if classes is not None:
+        return list(np.asarray(classes).tolist())
+    if labels.dtype.kind == "b" and size == 2:
+        return [False, True]
+    distinct = np.unique(labels).tolist() if labels.ndim == 1 else []
+    return distinct if len(distinct) == size else None
