@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calibrant.binning import EqualMass as EqualMass
     from calibrant.binning import EqualWidth as EqualWidth
     from calibrant.binning import HybridGrid as HybridGrid
+    from calibrant.binning import LogGrid as LogGrid
     from calibrant.bintable import BinTable as BinTable
     from calibrant.distributions import Distribution as Distribution
     from calibrant.distributions import Gaussian as Gaussian
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 #: Where each public name lives.
 _HOME = {
-    "binning": ("Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid"),
+    "binning": ("Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid", "LogGrid"),
     "bintable": ("BinTable",),
     "distributions": ("Distribution", "Gaussian", "Quantiles", "Samples"),
     "estimate": ("Estimate", "Interval", "Significance"),

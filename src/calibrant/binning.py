@@ -1,8 +1,9 @@
 """Where to cut the scores. Bins are (low, high]; the first also holds its low edge.
 
 A binning only says where to cut; it never counts. Three of them make a handful of bins (`EqualWidth`,
-`EqualMass`, `Edges`), two make cells so fine that every other binning can be had from them afterwards
-(`Distinct`, exact, one cell per distinct score; `HybridGrid`, a fixed grid that any engine can group by).
+`EqualMass`, `Edges`), three make cells so fine that every other binning can be had from them afterwards
+(`Distinct`, exact, one cell per distinct score; `HybridGrid` for probabilities and `LogGrid` for spreads, fixed
+grids that any engine can group by).
 """
 
 from __future__ import annotations
@@ -123,10 +124,33 @@ class HybridGrid:
         return np.minimum((place * self.cells).astype(np.intp), self.cells - 1)
 
 
+@dataclass(frozen=True)
+class LogGrid:
+    r"""A fixed grid on the logarithm of a positive key, for tables of predicted spreads that engines build.
+
+    .. math:: \mathrm{cell} = \lfloor r \ln \sigma \rfloor
+
+    with r cells per factor of e (1024: every cell is a tenth of a percent wide, whatever the unit). It has no ends,
+    so tables of any two sources can be added.
+
+    >>> LogGrid(per_fold=10).index(np.array([0.1, 1.0, 2.0]))
+    array([-24,   0,   6])
+    """
+
+    per_fold: int = 1024
+
+    def __post_init__(self) -> None:
+        _require_whole("LogGrid", self.per_fold)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Cell number of each positive key."""
+        return np.floor(np.log(np.asarray(key, dtype=np.float64)) * self.per_fold).astype(np.intp)
+
+
 Binning = EqualWidth | EqualMass | Edges
 """What estimators take as `bins=`."""
 
-Cells = Distinct | HybridGrid
+Cells = Distinct | HybridGrid | LogGrid
 """What fine tables are made of."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Binning, Cells, Distinct, Edges, EqualMass, HybridGrid
+from calibrant.binning import Binning, Cells, Distinct, Edges, EqualMass, HybridGrid, LogGrid
 from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, sorted_rows, sums_by_index
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class BinTable:
     """Per bin or cell: lowest and highest score, and the sums of `SUMS`.
 
-    Tables of bins (`EqualWidth`, `EqualMass`, `Edges`) keep empty bins. Fine tables (`Distinct`, `HybridGrid`)
-    hold only cells that have rows, and `coarsen` turns them into bins.
+    Tables of bins (`EqualWidth`, `EqualMass`, `Edges`) keep empty bins. Fine tables (`Distinct`, `HybridGrid`,
+    `LogGrid`) hold only cells that have rows, and `coarsen` turns them into bins.
 
     Attributes
     ----------
-    cut : Edges, Distinct or HybridGrid
+    cut : Edges, Distinct, HybridGrid or LogGrid
         How the rows were divided. Only tables with equal cuts can be added.
     key : array
         Bin or cell number; the score itself for `Distinct`.
@@ -50,7 +50,7 @@ class BinTable:
     (array([0.2, 0.7]), array([0., 1.]))
     """
 
-    cut: Edges | Distinct | HybridGrid
+    cut: Edges | Distinct | HybridGrid | LogGrid
     key: NDArray[Any]
     low: Floats
     high: Floats
@@ -62,12 +62,14 @@ class BinTable:
         """The table of `data` cut by `binning`."""
         pairs = data if isinstance(data, Pairs) else data.pairs()
         prior = None if isinstance(data, Pairs) else data.prior
-        if isinstance(binning, EqualMass):
+        if isinstance(binning, EqualMass) and (pairs.plain_binary or pairs.weighted):
             return replace(equal_mass_table(sorted_rows(pairs), binning.n), prior=prior)
+        if isinstance(binning, EqualMass):  # sorting the key alone is several times cheaper than ordering whole rows
+            binning = Edges(equal_count_edges(np.sort(pairs.key), binning.n))
         if isinstance(binning, Distinct):
             key, sums = sorted_rows(pairs).distinct()
             return cls(Distinct(), key, key, key, sums, prior)
-        if isinstance(binning, HybridGrid):
+        if isinstance(binning, HybridGrid | LogGrid):
             return replace(_on_grid(pairs, binning), prior=prior)
         edges = binning.edges
         if pairs.predicted is not pairs.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
@@ -302,14 +304,25 @@ def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
     return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
 
 
-def _on_grid(pairs: Pairs, grid: HybridGrid) -> BinTable:
-    sums = sums_by_index(pairs, grid.index, grid.cells)
-    low, high = np.full(grid.cells, np.inf), np.full(grid.cells, -np.inf)
-    index, key = grid.index(pairs.key), pairs.key.astype(np.float64)
-    np.minimum.at(low, index, key)
-    np.maximum.at(high, index, key)
+def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
+    """Edges of `n` bins of sorted keys: order statistics of rank floor(rows * b / n), equal ones given once."""
+    ranks = len(key) * np.arange(1, n) // n
+    inner = key[ranks[ranks > 0] - 1]
+    inner = np.unique(inner[inner < key[-1]])
+    return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
+
+
+def _on_grid(pairs: Pairs, grid: HybridGrid | LogGrid) -> BinTable:
+    index = grid.index(pairs.key)
+    first = int(index.min())
+    size = int(index.max()) - first + 1
+    sums = sums_by_index(pairs, lambda key: grid.index(key) - first, size)
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    key = pairs.key.astype(np.float64)
+    np.minimum.at(low, index - first, key)
+    np.maximum.at(high, index - first, key)
     cell = np.flatnonzero(sums[0])
-    return BinTable(grid, cell, low[cell], high[cell], sums[:, cell])
+    return BinTable(grid, cell + first, low[cell], high[cell], sums[:, cell])
 
 
 def _require_inside(key: NDArray[Any], edges: Floats) -> None:

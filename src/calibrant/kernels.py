@@ -43,11 +43,14 @@ class Pairs:
     mass: Floats | None = None
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows differ in what they add to their bin."""
+        return self.weight is not None or self.mass is not None
+
+    @property
     def plain_binary(self) -> bool:
         """Unweighted probabilities with 0/1 outcomes: the case that is worth a faster loop."""
-        return (
-            self.weight is None and self.mass is None and self.predicted is self.key and self.observed.dtype == np.int8
-        )
+        return not self.weighted and self.predicted is self.key and self.observed.dtype == np.int8
 
     def take(self, rows: Any) -> Pairs:
         """The given rows (a slice or an index array)."""
@@ -101,8 +104,20 @@ def sums_by_index(pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]
 
 
 def _general_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
+    if not chunk.weighted:
+        _unweighted_step(chunk, index, totals)
+        return
     for total, values in zip(totals, chunk.sums(), strict=True):
         total += np.bincount(index, values, len(total))
+
+
+def _unweighted_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
+    """Count, weight and squared weight are one; six passes instead of eight, and no copies."""
+    size = totals.shape[1]
+    p, y = chunk.predicted.astype(np.float64, copy=False), chunk.observed.astype(np.float64, copy=False)
+    totals[:3] += np.bincount(index, minlength=size)
+    for total, values in zip(totals[3:], (p, y, p * p, p * y, y * y), strict=True):
+        total += np.bincount(index, values, size)
 
 
 def _plain_binary_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
