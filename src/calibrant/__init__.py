@@ -16,6 +16,7 @@ from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from calibrant import recalibrate as recalibrate
+    from calibrant import simulate as simulate
     from calibrant.binning import Distinct as Distinct
     from calibrant.binning import Edges as Edges
     from calibrant.binning import EqualMass as EqualMass
@@ -70,7 +71,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ("recalibrate",)
+_SUBPACKAGES: tuple[str, ...] = ("recalibrate", "simulate")
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

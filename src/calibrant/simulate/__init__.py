@@ -1,0 +1,26 @@
+"""Bias by construction: worlds of known error, and what every estimator makes of them at your sample size.
+
+>>> from calibrant import simulate
+>>> world = simulate.World(simulate.Uniform(), simulate.Power(2))
+>>> round(world.true_error(norm=2), 5)
+0.18257
+"""
+
+from calibrant.simulate.curves import Blend as Blend
+from calibrant.simulate.curves import Curve as Curve
+from calibrant.simulate.curves import FromScores as FromScores
+from calibrant.simulate.curves import Glm as Glm
+from calibrant.simulate.curves import Identity as Identity
+from calibrant.simulate.curves import Power as Power
+from calibrant.simulate.curves import Shift as Shift
+from calibrant.simulate.curves import Temperature as Temperature
+from calibrant.simulate.curves import Wavy as Wavy
+from calibrant.simulate.curves import WithEnds as WithEnds
+from calibrant.simulate.scores import Beta as Beta
+from calibrant.simulate.scores import Empirical as Empirical
+from calibrant.simulate.scores import LogitMixture as LogitMixture
+from calibrant.simulate.scores import Scores as Scores
+from calibrant.simulate.scores import Uniform as Uniform
+from calibrant.simulate.scores import WithAtoms as WithAtoms
+from calibrant.simulate.worlds import PAPER_WORLDS as PAPER_WORLDS
+from calibrant.simulate.worlds import World as World
