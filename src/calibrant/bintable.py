@@ -74,7 +74,7 @@ class BinTable:
         edges = binning.edges
         if pairs.predicted is not pairs.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
             _require_inside(pairs.key, edges)
-        sums = sums_by_index(pairs, binning.index, len(edges) - 1)
+        sums = sums_by_index(pairs, binning.index, len(edges) - 1, squares=False)
         return replace(_of_bins(edges, sums), prior=prior)
 
     def __len__(self) -> int:
@@ -215,7 +215,7 @@ class BinTable:
 
     @property
     def predicted_squares(self) -> Floats:
-        """Weighted sum of squared predictions."""
+        """Weighted sum of squared predictions; NaN in bins of fixed edges made from unweighted probabilities."""
         return self.sums[5]
 
     @property

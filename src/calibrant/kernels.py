@@ -93,25 +93,29 @@ def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     return index
 
 
-def sums_by_index(pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int) -> Floats:
-    """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort."""
+def sums_by_index(
+    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool = True
+) -> Floats:
+    """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort.
+
+    Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
+    cost the fast case a fifth of its time.
+    """
     totals = np.zeros((len(SUMS), size))
-    step = _plain_binary_step if pairs.plain_binary else _general_step
     for start in range(0, len(pairs.key), CHUNK):
         chunk = pairs.take(slice(start, start + CHUNK))
-        step(chunk, index(chunk.key), totals)
+        where = index(chunk.key)
+        if pairs.plain_binary:
+            _add_plain_binary(totals, chunk, where, squares=squares)
+        elif pairs.weighted:
+            for total, values in zip(totals, chunk.sums(), strict=True):
+                total += np.bincount(where, values, size)
+        else:
+            _add_unweighted(totals, chunk, where)
     return totals
 
 
-def _general_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
-    if not chunk.weighted:
-        _unweighted_step(chunk, index, totals)
-        return
-    for total, values in zip(totals, chunk.sums(), strict=True):
-        total += np.bincount(index, values, len(total))
-
-
-def _unweighted_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
+def _add_unweighted(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> None:
     """Count, weight and squared weight are one; six passes instead of eight, and no copies."""
     size = totals.shape[1]
     p, y = chunk.predicted.astype(np.float64, copy=False), chunk.observed.astype(np.float64, copy=False)
@@ -120,19 +124,17 @@ def _unweighted_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> N
         total += np.bincount(index, values, size)
 
 
-def _plain_binary_step(chunk: Pairs, index: NDArray[np.intp], totals: Floats) -> None:
-    """Counts and sums of p split by outcome: two passes give all sums but that of p squared.
-
-    No estimator needs p squared of bins, and a third pass would cost a fifth of the time, so it is left NaN.
-    """
+def _add_plain_binary(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, squares: bool) -> None:
+    """Counts and sums of p split by outcome: two passes give all sums but that of p squared."""
     size = totals.shape[1]
+    p = chunk.key.astype(np.float64, copy=False)
+    squared = np.bincount(index, p * p, size) if squares else np.full(size, np.nan)
     index += index
     index += chunk.observed
     counts = np.bincount(index, minlength=2 * size).reshape(size, 2)
-    p_sums = np.bincount(index, chunk.key, 2 * size).reshape(size, 2)
+    p_sums = np.bincount(index, p, 2 * size).reshape(size, 2)
     count, positives = counts.sum(axis=1), counts[:, 1]
-    unknown = np.full(size, np.nan)
-    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, unknown, p_sums[:, 1], positives])
+    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squared, p_sums[:, 1], positives])
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,7 +159,10 @@ def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, ru
         return
     first, bad = int(np.argmin(ok)), int((~ok).sum())
     shown = array[first]
-    value = f"{shown:.9g}" if np.ndim(shown) == 0 else np.array2string(shown, precision=6, threshold=6)
+    if np.ndim(shown) == 0:
+        value = f"{shown:.9g}" if isinstance(shown, (float, int, np.number)) else repr(shown)
+    else:
+        value = np.array2string(shown, precision=6, threshold=6)
     does = "does" if bad == 1 else "do"
     message = f"{name} {rule}, but {bad} of {len(array)} rows {does} not (first: {name}[{first}] = {value}).{remedy}"
     raise InvalidPredictions(message)

@@ -1,0 +1,73 @@
+"""The sweep: the largest number of bins in order, found as the definition says, and stable under ties."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+
+scores = st.one_of(st.floats(0, 1), st.integers(0, 10).map(lambda k: k / 10))
+rows = st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=40)
+
+
+def by_definition(y, p, family):
+    """Algorithm 1: raise b until the mean outcomes of some bins fall."""
+    last = cal.ece(y, p, bins=family(1))
+    for b in range(2, len(p) + 1):
+        estimate = cal.ece(y, p, bins=family(b))
+        heights = estimate.bins.filled().observed_mean
+        if np.any(np.diff(heights) < 0):
+            return last, b - 1
+        last = estimate
+    return last, len(p)
+
+
+@given(rows, st.sampled_from([cal.EqualMass, cal.EqualWidth]))
+def test_the_sweep_is_its_algorithm(rows, family):
+    p, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    expected, bins = by_definition(y, p, family)
+    swept = cal.sweep_ece(y, p, bins=family)
+    exact = cal.sweep_ece(cal.BinTable.of(cal.Binary(y, p), cal.Distinct()), bins=family)
+    for estimate in (swept, exact):
+        assert estimate == pytest.approx(expected, abs=1e-12)
+        assert estimate.details["bins"] in (bins, len(p), len(p) - 1)  # beyond the last violation all are the same
+        assert np.all(np.diff(estimate.bins.filled().observed_mean) >= 0)
+
+
+def test_row_order_does_not_matter_with_many_ties():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(2000) < 0.5, 1.0, np.round(rng.random(2000), 2))
+    y = (rng.random(2000) < p**2).astype(int)
+    values = {float(cal.sweep_ece(y[order], p[order])) for order in (rng.permutation(2000) for _ in range(10))}
+    assert max(values) - min(values) < 1e-12
+
+
+def test_separable_outcomes_make_every_score_a_bin():
+    p = np.linspace(0.01, 0.99, 50)
+    y = p > 0.5
+    swept = cal.sweep_ece(y, p)
+    assert swept == pytest.approx(np.mean(np.abs(p - y)), abs=1e-12)
+    assert len(swept.bins) == 50
+
+
+def test_the_paper_s_number_of_bins_at_two_hundred_rows():
+    rng = np.random.default_rng(7)
+    counts = []
+    for _ in range(400):
+        p = rng.random(200)
+        counts.append(cal.sweep_ece(rng.random(200) < p, p).details["bins"])
+    assert np.mean(counts) == pytest.approx(6.4, abs=3 * np.std(counts) / 20 + 0.05)
+
+
+def test_the_grid_sweeps_as_the_rows_do():
+    rng = np.random.default_rng(2)
+    p = rng.beta(2.77, 0.048, 30_000)
+    data = cal.Binary(rng.random(30_000) < 1 / (1 + np.exp(-1)) * p, p)
+    grid = cal.sweep_ece(cal.BinTable.of(data, cal.HybridGrid()))
+    assert grid == pytest.approx(cal.sweep_ece(data), abs=2e-4)
+
+
+def test_only_a_family_of_binnings_can_be_swept():
+    with pytest.raises(ValueError, match="EqualMass or EqualWidth"):
+        cal.sweep_ece([0, 1], [0.1, 0.2], bins=cal.EqualMass(15))

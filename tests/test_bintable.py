@@ -1,0 +1,225 @@
+"""The table: where rows fall, what sums are kept, and that sums of parts are sums of the whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.binning import EqualWidth
+from calibrant.bintable import merge
+from calibrant.kernels import SUMS, Pairs, equal_width_index
+
+scores = st.one_of(
+    st.floats(0, 1),
+    st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.2, 0.3, 1 / 3, 2 / 3]),
+    st.integers(0, 20).map(lambda k: k / 20),
+)
+rows = st.lists(st.tuples(scores, st.booleans(), st.integers(0, 4)), min_size=1, max_size=60)
+binnings = st.one_of(
+    st.integers(1, 20).map(cal.EqualWidth),
+    st.integers(1, 20).map(cal.EqualMass),
+    st.just(cal.Edges([0, 0.1, 0.1, 0.5, 1])),
+)
+
+
+def unpack(rows, weighted):
+    p, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    if weighted and not w.any():
+        w[0] = 1
+    return y.astype(int), p, (w if weighted else None)
+
+
+@given(st.lists(scores, min_size=1, max_size=50), st.integers(1, 40))
+def test_the_fast_index_agrees_with_a_search_in_the_edges(p, n):
+    edges = EqualWidth(n).edges
+    p = np.array(p + edges.tolist() + np.nextafter(edges, 2)[:-1].tolist() + np.nextafter(edges, -1)[1:].tolist())
+    for key in (p, p.astype(np.float32)):
+        np.testing.assert_array_equal(equal_width_index(key, edges), np.searchsorted(edges[1:-1], key, side="left"))
+
+
+def test_a_score_on_an_edge_belongs_to_the_bin_below_and_zero_to_the_first():
+    table = cal.BinTable.of(cal.Binary([0, 0, 0, 0, 0], [0.0, 0.1, 0.2, 0.9, 1.0]), cal.EqualWidth(10))
+    np.testing.assert_array_equal(table.count, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])
+
+
+@given(rows, binnings, st.booleans())
+def test_sums_equal_the_definition_row_by_row(rows, binning, weighted):
+    y, p, w = unpack(rows, weighted)
+    table = cal.BinTable.of(cal.Binary(y, p, weight=w), binning)
+    weight = np.ones(len(p)) if w is None else w
+    values = [np.ones(len(p)), weight, weight**2, weight * p, weight * y, weight * p**2, weight * p * y, weight * y]
+    index = np.searchsorted(table.edges[1:-1], p, side="left")
+    for name, column in zip(SUMS, values, strict=True):
+        if name == "predicted_squares" and not weighted and not isinstance(binning, cal.EqualMass):
+            continue  # left out by the fast pass
+        expected = [column[index == k].sum() for k in range(len(table))]
+        np.testing.assert_allclose(getattr(table, name), expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@given(rows, st.integers(1, 20))
+def test_equal_mass_edges_are_order_statistics_and_never_part_equal_scores(rows, n):
+    y, p, _ = unpack(rows, False)
+    table = cal.BinTable.of(cal.Binary(y, p), cal.EqualMass(n))
+    ordered = np.sort(p)
+    ranks = [len(p) * b // n for b in range(1, n)]
+    inner = {ordered[rank - 1] for rank in ranks if rank > 0} - {ordered[-1]}
+    np.testing.assert_array_equal(table.edges[1:-1], sorted(inner))
+    assert table.edges[0] == ordered[0]
+    assert table.edges[-1] == ordered[-1]
+
+
+@given(rows, binnings, st.booleans(), st.randoms(use_true_random=False))
+def test_row_order_does_not_matter(rows, binning, weighted, random):
+    shuffled = random.sample(rows, len(rows))
+    tables = [
+        cal.BinTable.of(cal.Binary(y, p, weight=w), binning)
+        for y, p, w in (unpack(r, weighted) for r in (rows, shuffled))
+        if w is None or w.any()
+    ]
+    if weighted and not any(row[2] for row in rows):
+        return  # the weight that stands in for all zeros goes to another row
+    np.testing.assert_array_equal(tables[0].edges, tables[1].edges)
+    np.testing.assert_allclose(tables[0].sums, tables[1].sums, rtol=1e-12, atol=1e-12)
+
+
+@given(rows, st.integers(1, 20))
+def test_a_whole_weight_is_a_repeated_row(rows, n):
+    y, p, w = unpack(rows, True)
+    repeats = w.astype(int)
+    weighted = cal.BinTable.of(cal.Binary(y, p, weight=w), cal.EqualMass(n)).filled()
+    repeated = cal.BinTable.of(cal.Binary(np.repeat(y, repeats), np.repeat(p, repeats)), cal.EqualMass(n)).filled()
+    for name in ("weight", "predicted", "observed", "predicted_squares", "product", "observed_squares"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12, atol=1e-12)
+
+
+@given(rows, rows, st.sampled_from([cal.EqualWidth(7), cal.Distinct(), cal.HybridGrid(64), cal.HybridGrid()]))
+def test_merged_shards_are_the_whole(first, second, binning):
+    y, p, _ = unpack(first + second, False)
+    whole = cal.BinTable.of(cal.Binary(y, p), binning)
+    parts = [cal.BinTable.of(cal.Binary(*unpack(part, False)[:2]), binning) for part in (first, second)]
+    merged = parts[0] + parts[1]
+    np.testing.assert_array_equal(merged.key, whole.key)
+    np.testing.assert_array_equal(merged.low, whole.low)
+    np.testing.assert_array_equal(merged.high, whole.high)
+    np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-12, atol=1e-12)
+    assert merge([whole]).n == whole.n == len(p)
+
+
+@given(rows, binnings, st.booleans())
+def test_coarsening_the_exact_table_is_cutting_the_rows(rows, binning, weighted):
+    y, p, w = unpack(rows, weighted)
+    data = cal.Binary(y, p, weight=w)
+    direct, coarse = cal.BinTable.of(data, binning), cal.BinTable.of(data, cal.Distinct()).coarsen(binning)
+    np.testing.assert_array_equal(direct.edges, coarse.edges)
+    keep = [k for k, name in enumerate(SUMS) if name != "predicted_squares"]
+    np.testing.assert_allclose(direct.sums[keep], coarse.sums[keep], rtol=1e-12, atol=1e-12)
+
+
+@given(rows, binnings)
+def test_a_cut_grid_cell_loses_nothing(rows, binning):
+    y, p, _ = unpack(rows, False)
+    grid = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid(16))
+    coarse = grid.coarsen(binning)
+    np.testing.assert_allclose(coarse.sums.sum(axis=1), grid.sums.sum(axis=1), rtol=1e-12)
+    assert (coarse.sums >= -1e-12).all()
+
+
+def test_grid_cells_of_one_score_are_atoms_and_are_never_cut():
+    p = np.repeat([0.2, 0.8], [70, 30])
+    grid = cal.BinTable.of(cal.Binary(np.zeros(100), p), cal.HybridGrid())
+    np.testing.assert_array_equal(grid.coarsen(cal.EqualMass(2)).count, [70, 30])
+
+
+def test_the_grid_gives_equal_mass_bins_close_to_the_exact_ones():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2.77, 0.048, 20_000)
+    data = cal.Binary(rng.random(20_000) < p, p)
+    exact, grid = (cal.ece(cal.BinTable.of(data, cells)) for cells in (cal.Distinct(), cal.HybridGrid()))
+    assert exact == pytest.approx(cal.ece(data), abs=1e-14)
+    assert grid == pytest.approx(exact, abs=2e-5)
+
+
+def test_tables_cut_differently_cannot_be_added():
+    data = cal.Binary([0, 1], [0.2, 0.7])
+    with pytest.raises(ValueError, match="cut alike"):
+        cal.BinTable.of(data, cal.EqualWidth(2)) + cal.BinTable.of(data, cal.EqualWidth(3))
+
+
+def test_only_fine_tables_can_be_coarsened_and_only_bins_have_edges():
+    data = cal.Binary([0, 1], [0.2, 0.7])
+    with pytest.raises(ValueError, match="has bins already"):
+        cal.BinTable.of(data, cal.EqualWidth(2)).coarsen(cal.EqualMass(1))
+    with pytest.raises(AttributeError, match="coarsen it first"):
+        _ = cal.BinTable.of(data, cal.Distinct()).edges
+
+
+def test_scores_outside_the_edges_are_refused():
+    with pytest.raises(ValueError, match=r"outside the edges \[0, 0.5\]"):
+        cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.Edges([0, 0.5]))
+    with pytest.raises(ValueError, match="outside the edges"):
+        cal.BinTable.of(cal.Gaussian([0, 1], [0, 1], [1, 2]), cal.EqualWidth(3))
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, "15"])
+def test_a_binning_needs_a_whole_number_of_bins(bad):
+    for binning in (cal.EqualWidth, cal.EqualMass):
+        with pytest.raises(ValueError, match="whole number"):
+            binning(bad)
+    with pytest.raises(ValueError, match="rising"):
+        cal.Edges([0.5, 0.2])
+
+
+def test_empty_bins_are_kept_and_have_no_mean():
+    table = cal.BinTable.of(cal.Binary([0, 1], [0.05, 0.95]), cal.EqualWidth(3))
+    assert len(table) == 3
+    assert np.isnan(table.predicted_mean[1])
+    assert len(table.filled()) == 2
+
+
+def test_float32_scores_are_summed_in_double_precision():
+    p = np.full(3_000_001, 0.3, np.float32)
+    assert cal.ece(np.zeros(len(p), np.int8), p, bins=cal.EqualWidth(15)) == pytest.approx(
+        float(np.float32(0.3)), abs=1e-12
+    )
+    assert cal.ece(np.zeros(len(p), np.int8), p) == pytest.approx(float(np.float32(0.3)), abs=1e-12)
+
+
+def test_gaussian_rows_put_squared_sigma_beside_squared_errors():
+    table = cal.BinTable.of(cal.Gaussian([1.0, 5.0], [0.0, 2.0], [0.5, 2.0]), cal.Distinct())
+    np.testing.assert_array_equal(table.key, [0.5, 2.0])
+    np.testing.assert_array_equal(table.predicted, [0.25, 4.0])
+    np.testing.assert_array_equal(table.observed, [1.0, 9.0])
+
+
+def test_several_outputs_are_pooled_with_their_rows_weight():
+    pairs = cal.Gaussian([[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2)), np.ones((2, 2)), weight=[1, 3]).pairs()
+    np.testing.assert_array_equal(pairs.observed, [1, 4, 9, 16])
+    np.testing.assert_array_equal(pairs.weight, [1, 1, 3, 3])
+
+
+def test_quantile_rows_ask_whether_outcomes_lie_below_each_quantile():
+    table = cal.BinTable.of(cal.Quantiles([1.0, 3.0], [0.25, 0.75], [[1, 2], [1, 2]]), cal.Distinct())
+    np.testing.assert_array_equal(table.key, [0.25, 0.75])
+    np.testing.assert_array_equal(table.observed, [1, 1])
+
+
+def test_sample_rows_use_the_unbiased_variance_of_a_new_draw():
+    pairs = cal.Samples([2.0], [[0.0, 2.0]]).pairs()
+    assert pairs.predicted[0] == pytest.approx(2.0 * 1.5)
+    assert pairs.observed[0] == 1.0
+
+
+def test_positive_unlabeled_rows_weigh_the_unlabeled_and_scale_the_positives_to_the_prior():
+    data = cal.PositiveUnlabeled([0.9, 0.8], [0.1, 0.2, 0.8, 0.9], prior=0.5)
+    table = cal.BinTable.of(data, cal.EqualWidth(2))
+    np.testing.assert_array_equal(table.weight, [2, 2])
+    np.testing.assert_allclose(table.observed_mean, [0.0, 1.0])
+    np.testing.assert_allclose(table.predicted_mean, [0.15, 0.85])
+    twice = table + table
+    np.testing.assert_allclose(twice.observed_mean, table.observed_mean)
+
+
+def test_pairs_without_a_task_make_a_table_too():
+    key = np.array([0.1, 0.9])
+    assert cal.BinTable.of(Pairs(key, key, np.array([0, 1], np.int8)), cal.EqualMass(2)).n == 2

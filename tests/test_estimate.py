@@ -1,0 +1,97 @@
+"""A result is a float that remembers how it was measured."""
+
+import copy
+import json
+import math
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+mpl.use("Agg")
+ESTIMATE = cal.Estimate(0.25, name="ECE", method="EqualMass(n=2)", n=8, details={"null": 0.1})
+INTERVAL = cal.Interval(0.2, 0.3, level=0.95, method="Bootstrap(n=999)")
+
+
+def test_an_estimate_is_a_float_and_arithmetic_gives_plain_floats():
+    assert ESTIMATE == 0.25
+    assert type(ESTIMATE + 0) is float
+    assert f"{ESTIMATE:.3f} {ESTIMATE}" == "0.250 0.25"
+    assert np.asarray([ESTIMATE]).dtype == np.float64
+    assert json.dumps(ESTIMATE) == "0.25"
+    assert hash(ESTIMATE) == hash(0.25)
+
+
+def test_an_estimate_cannot_be_changed():
+    with pytest.raises(AttributeError, match="immutable"):
+        ESTIMATE.name = "other"
+
+
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_copies_keep_their_fields(clone):
+    kept = clone(ESTIMATE.with_interval(INTERVAL))
+    assert kept == 0.25
+    assert (kept.name, kept.method, kept.n, kept.interval, kept.details) == (
+        "ECE",
+        "EqualMass(n=2)",
+        8,
+        INTERVAL,
+        {"null": 0.1},
+    )
+
+
+def test_to_dict_is_ready_for_json():
+    text = json.dumps(ESTIMATE.with_interval(INTERVAL).to_dict())
+    assert json.loads(text)["interval"]["level"] == 0.95
+    assert ESTIMATE.to_dict()["interval"] is None
+
+
+def test_repr_shows_the_interval_and_its_level():
+    assert repr(ESTIMATE.with_interval(INTERVAL)) == "<ECE 0.25 [0.2, 0.3] at 95%, n=8, EqualMass(n=2)>"
+
+
+def test_notebooks_get_an_escaped_table():
+    html = cal.Estimate(0.1, name="<script>", method="m", n=1).with_interval(INTERVAL)._repr_html_()
+    assert "&lt;script&gt;" in html
+    assert "<script>" not in html
+    assert "95% interval" in html
+
+
+def test_negative_estimates_stay_negative_and_clip_on_request():
+    estimate = cal.Estimate(-0.1, name="x", method="m", n=1)
+    assert estimate == -0.1
+    assert estimate.clipped == 0.0
+    assert estimate.value == -0.1
+
+
+def test_an_interval_knows_what_it_contains():
+    assert 0.25 in INTERVAL
+    assert 0.31 not in INTERVAL
+
+
+def test_significance_prints_in_one_line_and_exports():
+    test = cal.Significance(statistic=1.5, p_value=0.2, method="KS", n=10)
+    assert repr(test) == "<KS: statistic 1.5, p = 0.2, n=10>"
+    assert test.to_dict()["p_value"] == 0.2
+
+
+def test_an_estimate_draws_its_bins_on_the_axes_it_is_given():
+    import matplotlib.pyplot as plt
+
+    before = dict(mpl.rcParams)
+    figure, ax = plt.subplots()
+    estimate = cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
+    assert estimate.plot(ax) is ax
+    np.testing.assert_allclose(ax.lines[-1].get_xydata(), [[0.2, 0.0], [0.7, 1.0]])
+    assert dict(mpl.rcParams) == before
+    plt.close(figure)
+    with pytest.raises(ValueError, match="keeps no bins"):
+        ESTIMATE.plot(ax)
+
+
+def test_an_estimate_without_bins_has_none():
+    assert ESTIMATE.bins is None
+    assert math.isclose(cal.brier([0, 1], [0.5, 1.0]), 0.125)
