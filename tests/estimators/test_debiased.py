@@ -42,8 +42,15 @@ def test_without_noise_the_power_is_the_plain_one(norm):
 @pytest.mark.parametrize("norm", [1.5, 3, 4])
 def test_the_expansion_for_small_noise_meets_the_series(norm):
     gap = np.array([0.2499, 0.2501])
-    near, far = folded_normal_power(gap, np.full(2, 1e-4), norm)
-    assert far / near == pytest.approx((0.2501 / 0.2499) ** norm, rel=1e-5)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    exact = (np.abs(gap[:, None] + 0.01 * nodes) ** norm @ weights) / weights.sum()
+    np.testing.assert_allclose(folded_normal_power(gap, np.full(2, 1e-4), norm), exact, rtol=1e-7)
+
+
+def test_the_fourth_power_is_exactly_unbiased():
+    gap, variance = np.array([-0.1, 0.03, 0.4]), np.array([1e-3, 1e-4, 2e-2])
+    hermite = gap**4 - 6 * gap**2 * variance + 3 * variance**2
+    np.testing.assert_allclose(debiased_power(gap, variance, 4), hermite, rtol=1e-9, atol=1e-12)
 
 
 def test_the_general_formula_meets_the_closed_form_at_two():

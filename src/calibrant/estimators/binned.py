@@ -86,7 +86,7 @@ def label_binned_ece(
     norm = check_norm(norm)
     cells = fine(data, y_prob, needed_by="label_binned_ece")
     table = cells.coarsen(bins)
-    middle = cells.predicted_mean
+    middle = (cells.low + cells.high) / 2  # the score itself, where it is the only one; the mean may miss it by an ulp
     observed = table.observed_mean[np.searchsorted(table.edges[1:-1], middle, side="left")]
-    value = weighted_norm(middle - observed, cells.share, norm)
+    value = weighted_norm(cells.predicted_mean - observed, cells.share, norm)
     return result(value, with_norm("ECE_lb", norm), repr(bins), table)
