@@ -36,11 +36,16 @@ if TYPE_CHECKING:
     from calibrant.estimators.binned import mce as mce
     from calibrant.estimators.cumulative import ks_error as ks_error
     from calibrant.estimators.debiased import debiased_ece as debiased_ece
+    from calibrant.estimators.kde import kde_ece as kde_ece
+    from calibrant.estimators.kernel import GaussianKernel as GaussianKernel
+    from calibrant.estimators.kernel import LaplaceKernel as LaplaceKernel
+    from calibrant.estimators.kernel import kernel_error as kernel_error
     from calibrant.estimators.multiclass import classwise as classwise
     from calibrant.estimators.scores import Decomposition as Decomposition
     from calibrant.estimators.scores import brier as brier
     from calibrant.estimators.scores import decompose as decompose
     from calibrant.estimators.scores import log_loss as log_loss
+    from calibrant.estimators.smooth import smooth_ece as smooth_ece
     from calibrant.estimators.sweep import sweep_ece as sweep_ece
     from calibrant.predictions import Binary as Binary
     from calibrant.predictions import Multiclass as Multiclass
@@ -57,8 +62,11 @@ _HOME = {
     "estimators.binned": ("ece", "label_binned_ece", "mce"),
     "estimators.cumulative": ("ks_error",),
     "estimators.debiased": ("debiased_ece",),
+    "estimators.kde": ("kde_ece",),
+    "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
     "estimators.multiclass": ("classwise",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
+    "estimators.smooth": ("smooth_ece",),
     "estimators.sweep": ("sweep_ece",),
     "predictions": (
         "Binary",
