@@ -30,10 +30,15 @@ def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
     """The exact table of `data`, without cells of no weight; a fine table is taken as it is."""
     if not isinstance(data, BinTable):
         data = BinTable.of(binary(data, y_prob), Distinct())
-    if not data.fine:
-        message = f"{needed_by} needs a fine table (or the predictions); this one has only {len(data)} bins."
-        raise ValueError(message)
+    require_fine(data, needed_by=needed_by)
     return data if data.weight.all() else data.filled()
+
+
+def require_fine(table: BinTable, *, needed_by: str) -> None:
+    """Refuse a table of bins where cells are needed."""
+    if not table.fine:
+        message = f"{needed_by} needs a fine table (or the predictions); this one has only {len(table)} bins."
+        raise ValueError(message)
 
 
 def check_norm(norm: float) -> float:

@@ -14,8 +14,8 @@ from calibrant.binning import Distinct
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
-from calibrant.kernels import Floats
-from calibrant.predictions import Gaussian, Multiclass, Predictions, Samples, binary
+from calibrant.kernels import Floats, Pairs
+from calibrant.predictions import Multiclass, binary
 from calibrant.validation import InvalidPredictions
 
 #: Rows per block: pairs of blocks are all that is ever in memory.
@@ -163,11 +163,12 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> _Rows:
     own = None
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
-        if isinstance(task, (Gaussian, Samples)) or task.prior is not None:
+        pairs = task.pairs()
+        if task.prior is not None or pairs.predicted is not pairs.key:
             message = f"kernel_error needs probabilities and their outcomes, got {type(task).__name__} predictions."
             raise ValueError(message)
-        own = _own_pairs(task)
-        data = BinTable.of(task, Distinct())
+        own = _own_pairs(pairs)
+        data = BinTable.of(pairs, Distinct())
     cells = fine(data, None, needed_by="kernel_error")
     if cells.prior is not None:
         message = "A table with a prior has no outcomes per row, so pairs of them cannot be formed."
@@ -181,8 +182,7 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> _Rows:
     return _Rows(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
 
 
-def _own_pairs(task: Predictions) -> float:
-    pairs = task.pairs()
+def _own_pairs(pairs: Pairs) -> float:
     residual = pairs.observed - pairs.key.astype(np.float64, copy=False)
     if pairs.weight is not None:
         residual = residual * pairs.weight

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bintable import BinTable
-from calibrant.estimators.common import Data, fine
+from calibrant.estimators.common import Data, require_fine
 from calibrant.kernels import Floats, Pairs, linear_binning
-from calibrant.predictions import Gaussian, Samples, binary
+from calibrant.predictions import binary
 
 #: Cells between nodes. A power of two, so that the place of a score among the nodes is exact.
 SIZE = 2**16
@@ -43,14 +43,14 @@ class Nodes:
 def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     """The nodes of predictions or of a fine table: one pass over the rows, no sort."""
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by=needed_by)
-        pairs, prior, n, squares = _cell_pairs(cells), cells.prior, cells.n, float(cells.weight_squares.sum())
+        require_fine(data, needed_by=needed_by)
+        pairs, prior, n, squares = _cell_pairs(data), data.prior, data.n, float(data.weight_squares.sum())
     else:
         task = binary(data, y_prob)
-        if isinstance(task, (Gaussian, Samples)):
+        pairs, prior, n, squares = task.pairs(), task.prior, len(task), None
+        if prior is None and pairs.predicted is not pairs.key:
             message = f"{needed_by} needs probabilities, got {type(task).__name__} predictions."
             raise ValueError(message)
-        pairs, prior, n, squares = task.pairs(), task.prior, len(task), None
     population, positives = linear_binning(pairs, SIZE)
     total = float(population.sum())
     scale = 1.0 if prior is None else prior * total / float(positives.sum())

@@ -53,7 +53,7 @@ def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float |
     >>> smooth_ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8])
     <smECE 0.1778, n=4, reflected Gaussian kernel>
     >>> smooth_ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], sigma=0.05)
-    <smECE 0.25, n=4, reflected Gaussian kernel, sigma=0.05>
+    <smECE 0.2495, n=4, reflected Gaussian kernel, sigma=0.05>
     """
     if sigma is not None and not 0 < sigma < math.inf:
         message = f"sigma must be a positive number, got {sigma!r}."
