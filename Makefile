@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# `make bench TOPICS=binned` runs one of them.
+TOPICS ?= $(filter-out __init__ peers,$(basename $(notdir $(wildcard benchmarks/*.py))))
 EXTRAS := cli,boost,spark,warehouse,dask,mlflow
 
 .PHONY: demo test check format bench reproduce docs chromium clean
@@ -32,6 +34,17 @@ $(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
 $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[$(EXTRAS)]' --group test
 	touch $@
+
+# Other packages live in an environment of their own. Their order matters: the CPU build of torch comes first.
+.venv-peers/bench.stamp:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --upgrade pip
+	.venv-peers/bin/pip install --quiet torch==2.13.0
+	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost
+	touch $@
+
+bench: $(VENV)/test.stamp .venv-peers/bench.stamp
+	for topic in $(TOPICS); do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.$$topic || exit 1; done
 
 # The browser tests need Chromium; root may install Debian's, anybody else is told.
 chromium:
