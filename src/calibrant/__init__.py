@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from calibrant.estimators.kernel import GaussianKernel as GaussianKernel
     from calibrant.estimators.kernel import LaplaceKernel as LaplaceKernel
     from calibrant.estimators.kernel import kernel_error as kernel_error
+    from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
+    from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
     from calibrant.estimators.multiclass import classwise as classwise
     from calibrant.estimators.scores import Decomposition as Decomposition
     from calibrant.estimators.scores import brier as brier
@@ -47,6 +49,12 @@ if TYPE_CHECKING:
     from calibrant.estimators.scores import log_loss as log_loss
     from calibrant.estimators.smooth import smooth_ece as smooth_ece
     from calibrant.estimators.sweep import sweep_ece as sweep_ece
+    from calibrant.estimators.variational import calibration_error as calibration_error
+    from calibrant.estimators.variational import calibration_errors as calibration_errors
+    from calibrant.estimators.variational import overconfidence as overconfidence
+    from calibrant.estimators.variational import refinement as refinement
+    from calibrant.estimators.variational import underconfidence as underconfidence
+    from calibrant.estimators.variational_norms import Distance as Distance
     from calibrant.predictions import Binary as Binary
     from calibrant.predictions import Multiclass as Multiclass
     from calibrant.predictions import PositiveUnlabeled as PositiveUnlabeled
@@ -64,10 +72,19 @@ _HOME = {
     "estimators.debiased": ("debiased_ece",),
     "estimators.kde": ("kde_ece",),
     "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
+    "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
     "estimators.multiclass": ("classwise",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
     "estimators.sweep": ("sweep_ece",),
+    "estimators.variational": (
+        "calibration_error",
+        "calibration_errors",
+        "overconfidence",
+        "refinement",
+        "underconfidence",
+    ),
+    "estimators.variational_norms": ("Distance",),
     "predictions": (
         "Binary",
         "Multiclass",

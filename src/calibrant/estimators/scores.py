@@ -107,7 +107,13 @@ class Decomposition:
         return {name: getattr(self, name).to_dict() for name in self.__dataclass_fields__}
 
 
-def decompose(data: Data, score: Score = "brier", y_prob: ArrayLike | None = None) -> Decomposition:
+def decompose(
+    data: Data,
+    score: Score = "brier",
+    y_prob: ArrayLike | None = None,
+    *,
+    method: Literal["corp", "variational"] = "corp",
+) -> Decomposition:
     r"""CORP decomposition of a mean score into miscalibration, discrimination and uncertainty.
 
     .. math:: \bar S = \underbrace{(\bar S - \bar S_{iso})}_{MCB} -
@@ -120,6 +126,9 @@ def decompose(data: Data, score: Score = "brier", y_prob: ArrayLike | None = Non
     ----------
     data : Predictions, fine BinTable, or y_true
     score : {"brier", "log_loss"}
+    method : {"corp", "variational"}
+        "variational" puts the cross-fitted map of `calibration_error` in the place of isotonic regression: it is not
+        biased upward by fitting its own rows, takes Multiclass predictions too, and its parts may come out negative.
 
     References
     ----------
@@ -134,6 +143,13 @@ def decompose(data: Data, score: Score = "brier", y_prob: ArrayLike | None = Non
     """
     if score not in ("brier", "log_loss"):
         message = f"score must be 'brier' or 'log_loss', got {score!r}."
+        raise ValueError(message)
+    if method == "variational":
+        from calibrant.estimators.variational import decomposition
+
+        return decomposition(data, y_prob, score)
+    if method != "corp":
+        message = f"method must be 'corp' or 'variational', got {method!r}."
         raise ValueError(message)
     mean, weight, observed = _scored_blocks(data, y_prob, score)
     total = weight.sum()

@@ -1,0 +1,134 @@
+r"""What the variational estimator measures with: norms, proper losses and distances of the user.
+
+Each turns a stated probability f, a recalibrated one g and the outcome y into one contribution, whose mean has the
+calibration error as its expectation when g is the true calibration map, and less for any other map that was fitted
+on other rows:
+
+=============  ==================================================  ===========================================
+`norm`         contribution                                        calibration error
+=============  ==================================================  ===========================================
+p >= 1, inf    :math:`\langle u_p(g - f), y - f\rangle`            :math:`E\lVert f - E[Y|f]\rVert_p`
+``"squared"``  :math:`\lVert f - y\rVert^2 - \lVert g - y\rVert^2` :math:`E\lVert f - E[Y|f]\rVert_2^2`
+``"kl"``       :math:`\log g_y - \log f_y`                         :math:`E\,KL(E[Y|f] \Vert f)`
+`Distance`     :math:`\phi_f(g) + \langle s_f(g), y - g\rangle`    :math:`E\,\phi_f(E[Y|f])`
+=============  ==================================================  ===========================================
+
+where u_p(d) is the gradient of the p-norm at d, and zero at zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibrant.kernels import Floats
+
+
+@dataclass(frozen=True)
+class Distance:
+    r"""A convex distance of your own from the stated probability (Proposition 2 of the paper).
+
+    For every stated f, :math:`q \mapsto \phi_f(q)` must be convex with :math:`\phi_f(f) = 0` as its minimum, and
+    `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for several classes).
+
+    Parameters
+    ----------
+    phi : callable (f, q) -> array (n,)
+        `f` and `q` have shape (n, d): d classes, or one column P(Y = 1) for binary predictions.
+    grad : callable (f, q) -> array (n, d)
+        Derivative of `phi` by q.
+    name : str
+    bound : float, optional
+        The largest size of a contribution, :math:`\lvert\phi_f(q) + \langle s_f(q), y - q\rangle\rvert`, if known:
+        the finite-sample lower confidence bound needs it.
+
+    Examples
+    --------
+    Over-forecasting only:
+
+    >>> import numpy as np
+    >>> over = Distance(lambda f, q: np.maximum(f - q, 0)[:, 0], lambda f, q: -(q < f).astype(float), name="over")
+    >>> over.name
+    'over'
+    """
+
+    phi: Callable[[Floats, Floats], Floats]
+    grad: Callable[[Floats, Floats], Floats]
+    name: str = "distance"
+    bound: float | None = None
+
+
+Norm = float | Literal["squared", "kl"] | Distance
+"""An exponent of at least 1 (infinity allowed), a proper loss by name, or a `Distance`."""
+
+
+def checked(norm: Norm) -> Norm:
+    """`norm` itself if it is one, an exponent as a float."""
+    if isinstance(norm, Distance) or (isinstance(norm, str) and norm in ("squared", "kl")):
+        return norm
+    if isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool) and norm >= 1:
+        return float(norm)
+    message = f"norm must be a number of at least 1, math.inf, 'squared', 'kl' or a Distance, got {norm!r}."
+    raise ValueError(message)
+
+
+def label(norm: Norm) -> str:
+    """The norm in words: L1, L2, Linf, squared, KL, or the name of the distance."""
+    if isinstance(norm, Distance):
+        return norm.name
+    if isinstance(norm, str):
+        return "KL" if norm == "kl" else norm
+    return f"L{norm:g}"
+
+
+def contributions(norm: Norm, stated: Floats, mapped: Floats, outcome: Floats) -> Floats:
+    """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero."""
+    if isinstance(norm, Distance):
+        inner = np.einsum("nd,nd->n", np.asarray(norm.grad(stated, mapped), dtype=np.float64), outcome - mapped)
+        values = np.asarray(norm.phi(stated, mapped), dtype=np.float64) + inner
+        if values.shape != (len(stated),):
+            message = f"Distance {norm.name!r}: phi must return one number per row, got shape {values.shape}."
+            raise ValueError(message)
+        return values
+    if norm == "squared":
+        return np.einsum("nd,nd->n", stated - mapped, stated + mapped - 2 * outcome)
+    if norm == "kl":
+        return _log_gain(stated, mapped, outcome)
+    return np.einsum("nd,nd->n", norm_gradient(mapped - stated, float(norm)), outcome - stated)
+
+
+def norm_gradient(d: Floats, p: float) -> Floats:
+    """Gradient of the p-norm at each row of `d`, zero where the row is; the first of equal maxima for infinity."""
+    if d.shape[1] == 1 or p == 1:
+        return np.sign(d)
+    size = np.abs(d)
+    largest = size.max(axis=1, keepdims=True)
+    if np.isinf(p):
+        chosen = np.arange(d.shape[1]) == size.argmax(axis=1)[:, None]
+        return np.where(chosen, np.sign(d), 0.0)
+    ratio = size / np.where(largest > 0, largest, 1.0)  # in [0, 1]: no power under- or overflows
+    length = (ratio**p).sum(axis=1, keepdims=True) ** ((p - 1) / p)
+    return np.sign(d) * ratio ** (p - 1) / np.where(length > 0, length, 1.0)
+
+
+def size_bound(norm: Norm, columns: int) -> float | None:
+    """The largest possible size of a contribution, None if there is none."""
+    if isinstance(norm, Distance):
+        return norm.bound
+    if norm == "kl":
+        return None
+    if norm == "squared":
+        return 1.0 if columns == 1 else 2.0
+    return 1.0 if columns == 1 else 2.0 ** (1 / float(norm))
+
+
+def _log_gain(stated: Floats, mapped: Floats, outcome: Floats) -> Floats:
+    """Gain in log score. A stated zero that happened gains infinity; equal probabilities gain nothing."""
+    if stated.shape[1] == 1:
+        stated, mapped, outcome = (np.hstack([1 - a, a]) for a in (stated, mapped, outcome))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where((outcome > 0) & (stated != mapped), np.log(mapped) - np.log(stated), 0.0)
+        return np.einsum("nd,nd->n", outcome, gain)
