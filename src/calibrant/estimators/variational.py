@@ -92,7 +92,7 @@ def calibration_error(
     >>> error
     <Calibration error (L1) 0.16..., n=2_000, 5 folds, averaged smoothers>
     >>> round(error.details["standard_error"], 3)
-    0.009
+    0.008
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
     return Variational.of(data, y_prob, settings).error(norms_.checked(norm))
