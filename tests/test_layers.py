@@ -11,9 +11,9 @@ LAYERS = [
     ("_version", "kernels"),
     ("validation", "binning"),
     ("bintable", "estimate"),
-    ("predictions",),
+    ("predictions", "predictions_pu"),
     ("estimators",),
-    ("recalibrate", "inference", "simulate", "scale"),
+    ("recalibrate", "inference", "simulate", "scale", "pu"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

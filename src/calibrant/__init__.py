@@ -17,12 +17,14 @@ from calibrant._version import __version__ as __version__
 if TYPE_CHECKING:
     from calibrant import recalibrate as recalibrate
     from calibrant import simulate as simulate
+    from calibrant.binning import BoundBins as BoundBins
     from calibrant.binning import Distinct as Distinct
     from calibrant.binning import Edges as Edges
     from calibrant.binning import EqualMass as EqualMass
     from calibrant.binning import EqualWidth as EqualWidth
     from calibrant.binning import HybridGrid as HybridGrid
     from calibrant.binning import LogGrid as LogGrid
+    from calibrant.binning import PaperBins as PaperBins
     from calibrant.bintable import BinTable as BinTable
     from calibrant.distributions import Distribution as Distribution
     from calibrant.distributions import Gaussian as Gaussian
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
     from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
     from calibrant.estimators.multiclass import classwise as classwise
+    from calibrant.estimators.ranking import auc as auc
     from calibrant.estimators.scores import Decomposition as Decomposition
     from calibrant.estimators.scores import brier as brier
     from calibrant.estimators.scores import decompose as decompose
@@ -57,13 +60,13 @@ if TYPE_CHECKING:
     from calibrant.estimators.variational_norms import Distance as Distance
     from calibrant.predictions import Binary as Binary
     from calibrant.predictions import Multiclass as Multiclass
-    from calibrant.predictions import PositiveUnlabeled as PositiveUnlabeled
     from calibrant.predictions import Predictions as Predictions
+    from calibrant.predictions_pu import PositiveUnlabeled as PositiveUnlabeled
     from calibrant.validation import InvalidPredictions as InvalidPredictions
 
 #: Where each public name lives.
 _HOME = {
-    "binning": ("Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid", "LogGrid"),
+    "binning": ("BoundBins", "Distinct", "Edges", "EqualMass", "EqualWidth", "HybridGrid", "LogGrid", "PaperBins"),
     "bintable": ("BinTable",),
     "distributions": ("Distribution", "Gaussian", "Quantiles", "Samples"),
     "estimate": ("Estimate", "Interval", "Significance"),
@@ -74,6 +77,7 @@ _HOME = {
     "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
     "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
     "estimators.multiclass": ("classwise",),
+    "estimators.ranking": ("auc",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
     "estimators.sweep": ("sweep_ece",),
@@ -88,9 +92,9 @@ _HOME = {
     "predictions": (
         "Binary",
         "Multiclass",
-        "PositiveUnlabeled",
         "Predictions",
     ),
+    "predictions_pu": ("PositiveUnlabeled",),
     "validation": ("InvalidPredictions",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -147,7 +147,72 @@ class LogGrid:
         return np.floor(np.log(np.asarray(key, dtype=np.float64)) * self.per_fold).astype(np.intp)
 
 
-Binning = EqualWidth | EqualMass | Edges
+@dataclass(frozen=True)
+class PaperBins:
+    r"""As many bins as the sample sizes carry: :math:`B = \lceil v^{-1/3} \rceil`, v = prior² / n_P + 1 / n_U.
+
+    n_P and n_U are the numbers of positives and of unlabeled rows; for labelled data v = 1 / n. It balances the
+    orders of the two terms of `calibrant.pu.bias_bound`. Weighted rows count by Kish's effective number.
+
+    References
+    ----------
+    Estimating Expected Calibration Error for Positive-Unlabeled Learning (2025), corollary 1 and section 5.1.
+
+    Examples
+    --------
+    >>> PaperBins().resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
+    EqualWidth(n=15, low=0.0, high=1.0)
+    """
+
+    cut: type[EqualWidth] | type[EqualMass] = EqualWidth
+
+    def resolve(self, noise: float, n: int) -> EqualWidth | EqualMass:
+        """The bins for data whose noise is v, with n rows that are weighed."""
+        bins = int(np.ceil(noise ** (-1 / 3) - 1e-9))
+        return self.cut(min(bins, max(1, n // 2)) if self.cut is EqualMass else bins)
+
+
+@dataclass(frozen=True)
+class BoundBins:
+    """The number of bins that minimises the bias bound of Theorem 1 (`calibrant.pu.bias_bound`).
+
+    `lipschitz` is the steepness of the true calibration curve; 1 is that of a calibrated model.
+
+    Examples
+    --------
+    >>> BoundBins(lipschitz=1).resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
+    EqualWidth(n=32, low=0.0, high=1.0)
+    """
+
+    lipschitz: float = 1.0
+    cut: type[EqualWidth] | type[EqualMass] = EqualWidth
+
+    def resolve(self, noise: float, n: int) -> EqualWidth | EqualMass:
+        """The bins for data whose noise is v, with n rows that are weighed."""
+        equal_mass = self.cut is EqualMass
+        most = 10 * ((1 + self.lipschitz) ** 2 / noise) ** (1 / 3) + 2
+        bins = np.arange(1, int(min(most, max(1, n // 2)) if equal_mass else most) + 1)
+        bound = bias_bound_of_bins(bins, noise, n, lipschitz=self.lipschitz, equal_mass=equal_mass)
+        return self.cut(int(bins[np.argmin(bound)]))
+
+
+def bias_bound_of_bins(
+    bins: Any, noise: float, n: float, *, lipschitz: float, equal_mass: bool, surprise: float = 0.0
+) -> Any:
+    """Theorem 1 for one or many numbers of bins; `surprise` is log(1 / delta), 0 for the expectation."""
+    within = (1 + lipschitz) / bins
+    size = 2 * (bins * np.log(2) + surprise)
+    if not equal_mass:
+        return within + np.sqrt(size * noise)
+    rest = n - bins
+    spread = (1 + lipschitz) / np.sqrt(rest) + np.sqrt(noise - 1 / n + 1 / rest)
+    return within + (3 + 2 * lipschitz) * bins / rest + np.sqrt(size) * spread
+
+
+Cut = EqualWidth | EqualMass | Edges
+"""Binnings that know their number of bins."""
+
+Binning = Cut | PaperBins | BoundBins
 """What estimators take as `bins=`."""
 
 Cells = Distinct | HybridGrid | LogGrid

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Binning, Cells, Distinct, Edges, EqualMass, HybridGrid, LogGrid
+from calibrant.binning import (
+    Binning,
+    BoundBins,
+    Cells,
+    Cut,
+    Distinct,
+    Edges,
+    EqualMass,
+    HybridGrid,
+    LogGrid,
+    PaperBins,
+)
 from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, sorted_rows, sums_by_index
 
 if TYPE_CHECKING:
@@ -37,8 +48,11 @@ class BinTable:
     sums : array of shape (8, cells)
         The columns `count`, `weight`, `weight_squares`, `predicted`, `observed`, `predicted_squares`, `product`,
         `observed_squares`; each is also an attribute. Counts are whole unless an edge had to cut a cell.
-    prior : float or None
-        Positive-unlabeled tables only: the share of positives to which the observed column is scaled.
+    prior, label_frequency, nested
+        Positive-unlabeled tables only, where `weight`, `predicted` and their squares are sums over the unlabeled rows,
+        and `observed`, `product` and `observed_squares` (there: of squared weights) are sums over labelled positives.
+        The observed column is scaled to the share `prior` of positives; or, where `label_frequency` is known, by
+        one over it. `nested` says that the labelled rows are among the unlabeled ones (one sample, not two).
 
     Examples
     --------
@@ -56,26 +70,20 @@ class BinTable:
     high: Floats
     sums: Floats
     prior: float | None = None
+    label_frequency: float | None = None
+    nested: bool = False
 
     @classmethod
     def of(cls, data: Predictions | Pairs, binning: Binning | Cells) -> BinTable:
         """The table of `data` cut by `binning`."""
-        pairs = data if isinstance(data, Pairs) else data.pairs()
-        prior = None if isinstance(data, Pairs) else data.prior
-        if isinstance(binning, EqualMass) and (pairs.plain_binary or pairs.weighted):
-            return replace(equal_mass_table(sorted_rows(pairs), binning.n), prior=prior)
-        if isinstance(binning, EqualMass):  # sorting the key alone is several times cheaper than ordering whole rows
-            binning = Edges(equal_count_edges(np.sort(pairs.key), binning.n))
-        if isinstance(binning, Distinct):
-            key, sums = sorted_rows(pairs).distinct()
-            return cls(Distinct(), key, key, key, sums, prior)
-        if isinstance(binning, HybridGrid | LogGrid):
-            return replace(_on_grid(pairs, binning), prior=prior)
-        edges = binning.edges
-        if pairs.predicted is not pairs.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
-            _require_inside(pairs.key, edges)
-        sums = sums_by_index(pairs, binning.index, len(edges) - 1, squares=False)
-        return replace(_of_bins(edges, sums), prior=prior)
+        parts = (data,) if isinstance(data, Pairs) else data.parts()
+        if isinstance(binning, PaperBins | BoundBins):
+            rows = len(parts[0].key)
+            binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
+        table = _cut(parts, binning)
+        if isinstance(data, Pairs) or data.prior is None:
+            return table
+        return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -87,8 +95,8 @@ class BinTable:
     def __add__(self, other: BinTable) -> BinTable:
         if not isinstance(other, BinTable):
             return NotImplemented
-        if self.cut != other.cut or self.prior != other.prior:
-            message = "Only tables that were cut alike can be added (equal edges or grid, equal prior)."
+        if self.cut != other.cut or self._origin != other._origin:
+            message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
             raise ValueError(message)
         return merge([self, other])
 
@@ -125,7 +133,10 @@ class BinTable:
         """Factor of the observed column: 1, but for positive-unlabeled tables, whose positives stand for `prior`."""
         if self.prior is None:
             return 1.0
-        return self.prior * self.total / float(self.observed.sum())
+        if self.label_frequency is not None:
+            return 1 / self.label_frequency
+        positives = float(self.observed.sum())
+        return self.prior * self.total / positives if positives else 1.0
 
     @property
     def predicted_mean(self) -> Floats:
@@ -143,13 +154,30 @@ class BinTable:
         squares = self.weight_squares
         return np.divide(self.weight**2, squares, out=np.zeros_like(squares), where=squares > 0)
 
+    @property
+    def noise(self) -> float:
+        """Variance of the mass of a bin that holds everything, as `PaperBins` needs it; 1 / n for labelled rows."""
+        rows = float(self.weight_squares.sum()) / self.total**2
+        if self.prior is None:
+            return rows
+        positives = float(self.observed_squares.sum()) / float(self.observed.sum()) ** 2
+        share = self.observed_scale * float(self.observed.sum()) / self.total
+        return rows * self.observed_scale**2 if self.nested else share**2 * positives + rows
+
+    @property
+    def _origin(self) -> tuple[object, ...]:
+        return self.prior if self.label_frequency is None else None, self.label_frequency, self.nested
+
     def filled(self) -> BinTable:
         """The bins that have weight. The edges are kept whole."""
         return self.take(self.weight > 0)
 
     def take(self, which: Any) -> BinTable:
-        """Some of the bins, by mask or index."""
-        return replace(self, key=self.key[which], low=self.low[which], high=self.high[which], sums=self.sums[:, which])
+        """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
+        some = replace(self, key=self.key[which], low=self.low[which], high=self.high[which], sums=self.sums[:, which])
+        if self.prior is None or not some.weight.any():
+            return some
+        return replace(some, prior=self.observed_scale * float(some.observed.sum()) / some.total)
 
     def coarsen(self, binning: Binning) -> BinTable:
         """A fine table regrouped into bins.
@@ -159,6 +187,8 @@ class BinTable:
         if not self.fine:
             message = "Only a fine table can be coarsened; this one has bins already."
             raise ValueError(message)
+        if isinstance(binning, PaperBins | BoundBins):
+            binning = binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
         if isinstance(binning, EqualMass):
             at = equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
             edges = np.concatenate([self.low[:1], self._score_at(at[1:-1]), self.high[-1:]])
@@ -166,7 +196,8 @@ class BinTable:
             edges = binning.edges
             _require_inside(np.array([self.low[0], self.high[-1]]), edges)
             at = places_of(edges, self.low, self.high)
-        return replace(_of_bins(edges, self._sums_between(at)), prior=self.prior)
+        bins = _of_bins(edges, self._sums_between(at))
+        return replace(bins, prior=self.prior, label_frequency=self.label_frequency, nested=self.nested)
 
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
@@ -239,13 +270,16 @@ def merge(tables: list[BinTable]) -> BinTable:
     def gathered(name: str) -> Floats:
         return np.concatenate([getattr(table, name) for table in tables], axis=-1)[..., order]
 
-    return replace(
+    merged = replace(
         first,
         key=key[order][starts],
         low=np.minimum.reduceat(gathered("low"), starts),
         high=np.maximum.reduceat(gathered("high"), starts),
         sums=np.add.reduceat(gathered("sums"), starts, axis=1),
     )
+    if first.label_frequency is None:
+        return merged
+    return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)
 
 
 def equal_mass_cuts(running: Floats, n: int, *, atom: NDArray[np.bool_] | None = None) -> Floats:
@@ -278,6 +312,37 @@ def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
     return np.concatenate([[0.0], whole + part, [float(size)]])
 
 
+def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells) -> BinTable:
+    """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
+    if isinstance(binning, Distinct | HybridGrid | LogGrid):
+        tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
+        return tables[0] if len(tables) == 1 else merge(tables)
+    first = parts[0]
+    if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
+        binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
+    if isinstance(binning, EqualMass):
+        table = equal_mass_table(sorted_rows(first), binning.n)
+        if len(parts) == 1:
+            return table
+        edges, parts, sums = table.edges, parts[1:], table.sums
+        edges[0] = min(edges[0], *(part.key.min() for part in parts))
+        edges[-1] = max(edges[-1], *(part.key.max() for part in parts))
+        binning = Edges(edges)
+    else:
+        edges = binning.edges
+        sums = np.zeros((len(SUMS), len(edges) - 1))
+    for part in parts:
+        if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
+            _require_inside(part.key, edges)
+        sums = sums + sums_by_index(part, binning.index, len(edges) - 1)
+    return _of_bins(edges, sums)
+
+
+def _distinct(pairs: Pairs) -> BinTable:
+    key, sums = sorted_rows(pairs).distinct()
+    return BinTable(Distinct(), key, key, key, sums)
+
+
 def _of_bins(edges: Floats, sums: Floats) -> BinTable:
     return BinTable(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
 
@@ -285,12 +350,11 @@ def _of_bins(edges: Floats, sums: Floats) -> BinTable:
 def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
     """The table of `n` bins of equal mass of rows that are sorted already."""
     pairs = rows.pairs
-    mass = pairs.weight if pairs.mass is None else pairs.mass
-    if mass is None:
+    if pairs.weight is None:
         cuts = equal_mass_rows(rows, n)
     else:
         ends = rows.run_ends
-        at = equal_mass_cuts(np.cumsum(mass)[ends - 1], n)[1:-1].astype(np.intp)
+        at = equal_mass_cuts(np.cumsum(pairs.weight)[ends - 1], n)[1:-1].astype(np.intp)
         cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
     edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
     return _of_bins(edges, rows.between(cuts))

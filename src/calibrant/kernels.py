@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,25 +35,26 @@ SUMS = (
 class Pairs:
     """The rows of a task as the table sees them: is the mean of `predicted` that of `observed` at each `key`?
 
-    `weight` multiplies both (None: one each). `mass` is what the row adds to the weight of its bin where that
-    differs, as for a labelled positive, which is observed but is no part of the unlabeled population.
+    `weight` multiplies both (None: one each). Rows that show only one of the two say so in `only`: an unlabeled row
+    is weighed and predicted but never observed; a labelled positive is observed but is no part of the population
+    that is weighed.
     """
 
     key: NDArray[Any]
     predicted: NDArray[Any]
     observed: NDArray[Any]
     weight: Floats | None = None
-    mass: Floats | None = None
+    only: Literal["predicted", "observed"] | None = None
 
     @property
-    def weighted(self) -> bool:
-        """Whether rows differ in what they add to their bin."""
-        return self.weight is not None or self.mass is not None
+    def plain(self) -> bool:
+        """Unweighted probabilities: the case that is worth a faster loop."""
+        return self.weight is None and self.predicted is self.key
 
     @property
     def plain_binary(self) -> bool:
-        """Unweighted probabilities with 0/1 outcomes: the case that is worth a faster loop."""
-        return not self.weighted and self.predicted is self.key and self.observed.dtype == np.int8
+        """Unweighted probabilities with 0/1 outcomes."""
+        return self.plain and self.only is None and self.observed.dtype == np.int8
 
     def take(self, rows: Any) -> Pairs:
         """The given rows (a slice or an index array)."""
@@ -63,18 +64,21 @@ class Pairs:
             key if self.predicted is self.key else self.predicted[rows],
             self.observed[rows],
             None if self.weight is None else self.weight[rows],
-            None if self.mass is None else self.mass[rows],
+            self.only,
         )
 
     def sums(self) -> Floats:
         """The columns of `SUMS` for each row, one row of the result per column."""
         predicted, observed = self.predicted.astype(np.float64), self.observed.astype(np.float64)
         weight = np.ones(len(predicted)) if self.weight is None else self.weight
-        mass = weight if self.mass is None else self.mass
         first, second = weight * predicted, weight * observed
-        count = np.ones(len(predicted))
+        count, none = np.ones(len(predicted)), np.zeros(len(predicted))
+        if self.only == "predicted":
+            return np.stack([count, weight, weight * weight, first, none, first * predicted, none, none])
+        if self.only == "observed":
+            return np.stack([count, none, none, none, second, none, first * observed, second * second])
         return np.stack(
-            [count, mass, mass * mass, first, second, first * predicted, first * observed, second * observed]
+            [count, weight, weight * weight, first, second, first * predicted, first * observed, second * observed]
         )
 
 
@@ -110,7 +114,9 @@ def sums_by_index(
         where = index(chunk.key)
         if pairs.plain_binary:
             _add_plain_binary(totals, chunk, where, squares=squares)
-        elif pairs.weighted:
+        elif pairs.plain and pairs.only is not None:
+            _add_plain_half(totals, chunk, where)
+        elif pairs.weight is not None or pairs.only is not None:
             for total, values in zip(totals, chunk.sums(), strict=True):
                 total += np.bincount(where, values, size)
         else:
@@ -140,20 +146,35 @@ def _add_plain_binary(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, 
     totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squared, p_sums[:, 1], positives])
 
 
-def linear_binning(pairs: Pairs, size: int) -> tuple[Floats, Floats]:
+def _add_plain_half(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> None:
+    """Counts and sums of p of rows that are only predicted or only observed."""
+    size = totals.shape[1]
+    p = chunk.key.astype(np.float64, copy=False)
+    count, sums = np.bincount(index, minlength=size), np.bincount(index, p, size)
+    totals[0] += count
+    if chunk.only == "predicted":
+        totals[1:4] += np.stack([count, count, sums])
+        totals[5] += np.bincount(index, p * p, size)
+    else:
+        totals[4] += count
+        totals[6:8] += np.stack([sums, count])
+
+
+def linear_binning(parts: tuple[Pairs, ...], size: int) -> tuple[Floats, Floats]:
     """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
 
     Each row is shared by the two nodes around it, in proportion to nearness, so that the total and the mean key
     are kept; a row on a node, an end among them, goes there whole. One pass, no sort.
     """
     sums = np.zeros((4, size + 1))
-    step = _plain_node_step if pairs.plain_binary else _general_node_step
-    for start in range(0, len(pairs.key), NODE_CHUNK):
-        chunk = pairs.take(slice(start, start + NODE_CHUNK))
-        beyond = chunk.key * np.float64(size)
-        node = beyond.astype(np.intp)
-        beyond -= node
-        step(chunk, node, beyond, sums)
+    for pairs in parts:
+        step = _plain_node_step if pairs.plain_binary else _general_node_step
+        for start in range(0, len(pairs.key), NODE_CHUNK):
+            chunk = pairs.take(slice(start, start + NODE_CHUNK))
+            beyond = chunk.key * np.float64(size)
+            node = beyond.astype(np.intp)
+            beyond -= node
+            step(chunk, node, beyond, sums)
     nodes, moved = sums[:2], sums[2:]
     nodes -= moved
     nodes[:, 1:] += moved[:, :-1]
@@ -172,8 +193,8 @@ def _plain_node_step(chunk: Pairs, node: NDArray[np.intp], beyond: Floats, sums:
 def _general_node_step(chunk: Pairs, node: NDArray[np.intp], beyond: Floats, sums: Floats) -> None:
     ones = np.ones(len(node))
     weight = ones if chunk.weight is None else chunk.weight
-    mass = weight if chunk.mass is None else chunk.mass
-    observed = weight * chunk.observed
+    mass = 0 * weight if chunk.only == "observed" else weight
+    observed = 0 * weight if chunk.only == "predicted" else weight * chunk.observed
     for total, values in zip(sums, (mass, observed, mass * beyond, observed * beyond), strict=True):
         total += np.bincount(node, values, len(total))
 
@@ -202,10 +223,16 @@ class SortedRows:
         rows, ends = self.pairs, self.run_ends
         starts = ends - np.diff(ends, prepend=0)
         key = rows.key[starts].astype(np.float64)
-        if not rows.plain_binary:
+        if not rows.plain_binary and not (rows.plain and rows.only):
             return key, np.add.reduceat(rows.sums(), starts, axis=1)
-        sums = np.empty((len(SUMS), len(key)))
+        sums = np.zeros((len(SUMS), len(key)))
         count, positives = ends - starts, sums[4]
+        if rows.only == "observed":
+            sums[0], sums[4], sums[6], sums[7] = count, count, count * key, count
+            return key, sums
+        if rows.only == "predicted":
+            sums[:4], sums[3], sums[5] = count, count * key, count * key * key
+            return key, sums
         positives[:] = rows.observed if self.ends is None else np.add.reduceat(rows.observed, starts, dtype=np.int64)
         sums[:3], sums[7] = count, positives
         np.multiply(count, key, out=sums[3])
@@ -215,18 +242,20 @@ class SortedRows:
 
     def between(self, cuts: NDArray[np.intp]) -> Floats:
         """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
-        rows = self.pairs
-        if not rows.plain_binary:
+        rows, unlabeled = self.pairs, self.pairs.plain and self.pairs.only == "predicted"
+        if not rows.plain_binary and not unlabeled:
             return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
         sums = np.zeros((len(SUMS), len(cuts) - 1))
         sums[:3] = np.diff(cuts)
-        sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
+        if not unlabeled:
+            sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
         sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
         for k, (start, end) in enumerate(pairwise(cuts)):
             for left in range(start, end, CHUNK):  # in the cache, so that the products need no memory of their own
                 p = rows.key[left : min(left + CHUNK, end)].astype(np.float64, copy=False)
                 sums[5, k] += (p * p).sum()
-                sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
+                if not unlabeled:
+                    sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
         return sums
 
 
@@ -246,6 +275,9 @@ def sorted_rows(pairs: Pairs) -> SortedRows:
         code >>= 1
         key = code.view(pairs.key.dtype)
         ordered = Pairs(key, key, observed)
+    elif pairs.plain and pairs.only is not None:
+        key = np.sort(pairs.key)
+        ordered = Pairs(key, key, pairs.observed, only=pairs.only)
     else:
         ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
     differs = ordered.key[1:] != ordered.key[:-1]

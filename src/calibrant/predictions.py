@@ -36,7 +36,10 @@ class Predictions(ABC):
 
     weight: Floats | None
     group: NDArray[Any] | None
+    #: Positive-unlabeled data only, see `PositiveUnlabeled`.
     prior: float | None = None
+    label_frequency: float | None = None
+    nested: bool = False
 
     @abstractmethod
     def __len__(self) -> int:
@@ -46,6 +49,14 @@ class Predictions(ABC):
     def pairs(self) -> Pairs:
         """Return the rows as the table sees them."""
 
+    def parts(self) -> tuple[Pairs, ...]:
+        """The rows as the table sees them, in one part unless the task has several samples."""
+        return (self.pairs(),)
+
+    def noise(self) -> float:
+        """Variance of the mass of a bin that holds everything, 1 / n; by Kish's effective n where rows are weighted."""
+        return 1 / effective_size(len(self), self.weight)
+
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
         return f"<{type(self).__name__}, n={len(self):_}{''.join(f', with {name}' for name in extras)}>"
@@ -53,6 +64,11 @@ class Predictions(ABC):
     def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
         self.weight = validation.weights("weight", weight, length=len(self))
         self.group = validation.groups("group", group, length=len(self))
+
+
+def effective_size(size: int, weight: Floats | None) -> float:
+    """Kish's effective number of rows, (sum w)^2 / sum w^2."""
+    return float(size) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
 
 
 class Binary(Predictions):
@@ -172,53 +188,6 @@ class Multiclass(Predictions):
 
     def _binary(self, y_true: ArrayLike, y_prob: NDArray[Any]) -> Binary:
         return Binary(y_true, y_prob, weight=self.weight, group=self.group)
-
-
-class PositiveUnlabeled(Predictions):
-    """Probabilities on a sample of positives and on a sample of everybody, with the share of positives known.
-
-    Parameters
-    ----------
-    positive, unlabeled : array-like in [0, 1]
-        Stated probabilities of rows known to be positive, and of rows drawn from the whole population.
-    prior : float in (0, 1)
-        The share of positives in the population.
-
-    Examples
-    --------
-    >>> PositiveUnlabeled([0.8, 0.9], [0.1, 0.4, 0.8], prior=0.4)
-    <PositiveUnlabeled, n=5>
-    """
-
-    prior: float
-
-    def __init__(
-        self,
-        positive: ArrayLike,
-        unlabeled: ArrayLike,
-        *,
-        prior: float,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        clip: bool = False,
-    ) -> None:
-        self.positive = validation.probabilities("positive", positive, clip=clip)
-        self.unlabeled = validation.probabilities("unlabeled", unlabeled, clip=clip)
-        self.prior = validation.fraction("prior", prior)
-        self._attach(weight, group)
-
-    def __len__(self) -> int:
-        return len(self.positive) + len(self.unlabeled)
-
-    def pairs(self) -> Pairs:
-        """Positives first, then unlabeled; only the unlabeled weigh, only the positives are observed."""
-        size = len(self.positive)
-        key = np.concatenate([self.positive, self.unlabeled]).astype(np.float64, copy=False)
-        predicted, observed, mass = key.copy(), np.zeros(len(key)), np.ones(len(key))
-        predicted[:size], mass[:size], observed[:size] = 0.0, 0.0, 1.0
-        if self.weight is not None:
-            mass *= self.weight
-        return Pairs(key, predicted, observed, self.weight, mass)
 
 
 def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:

@@ -85,7 +85,7 @@ def label_binned_ece(
     """
     norm = check_norm(norm)
     cells = fine(data, y_prob, needed_by="label_binned_ece")
-    table = cells.coarsen(bins)
+    table, cells = cells.coarsen(bins), cells.filled()
     middle = (cells.low + cells.high) / 2  # the score itself, where it is the only one; the mean may miss it by an ulp
     observed = table.observed_mean[np.searchsorted(table.edges[1:-1], middle, side="left")]
     value = weighted_norm(cells.predicted_mean - observed, cells.share, norm)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant.binning import Binning, Distinct
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
+from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
 from calibrant.kernels import Floats
 from calibrant.predictions import Predictions, binary
 
@@ -20,18 +21,22 @@ Data = Predictions | BinTable | ArrayLike
 def binned(data: Data, y_prob: ArrayLike | None, bins: Binning) -> tuple[BinTable, str]:
     """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is."""
     if not isinstance(data, BinTable):
-        return BinTable.of(binary(data, y_prob), bins), repr(bins)
-    if data.fine:
-        return data.coarsen(bins), repr(bins)
-    return data, f"{len(data)} given bins"
+        table, words = BinTable.of(binary(data, y_prob), bins), repr(bins)
+    elif data.fine:
+        table, words = data.coarsen(bins), repr(bins)
+    else:
+        table, words = data, f"{len(data)} given bins"
+    if table.prior is not None:
+        warn_of_impossible_rates(table)
+    return table, words
 
 
 def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
-    """The exact table of `data`, without cells of no weight; a fine table is taken as it is."""
+    """The exact table of `data`, without cells that hold nothing; a fine table is taken as it is."""
     if not isinstance(data, BinTable):
         data = BinTable.of(binary(data, y_prob), Distinct())
     require_fine(data, needed_by=needed_by)
-    return data if data.weight.all() else data.filled()
+    return data if data.prior is not None or data.weight.all() else data.filled()
 
 
 def require_fine(table: BinTable, *, needed_by: str) -> None:
@@ -59,7 +64,12 @@ def weighted_norm(values: Floats, share: Floats, norm: float) -> float:
 
 
 def gap_norm(table: BinTable, norm: float) -> float:
-    """Norm of the gaps between mean prediction and mean outcome over the bins that have weight."""
+    """Norm of the gaps between mean prediction and mean outcome over the bins that have weight.
+
+    A bin of labelled positives without any unlabeled row has an error mass but no rate: it counts where norm is 1.
+    """
+    if table.prior is not None and norm == 1:
+        return float(np.abs(table.predicted - table.observed * table.observed_scale).sum() / table.total)
     some = table.filled()
     return weighted_norm(some.predicted_mean - some.observed_mean, some.share, norm)
 

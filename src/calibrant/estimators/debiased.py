@@ -9,6 +9,7 @@ from calibrant.binning import Binning, EqualMass
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, binned, check_norm, result, signed_root, with_norm
+from calibrant.estimators.positive_unlabeled import Gaps
 from calibrant.kernels import Floats
 
 
@@ -29,7 +30,8 @@ def debiased_ece(
               \qquad g_k = \bar p_k - \bar y_k,
 
     which for q = 2 is the line above. For q > 2 the same with noise of twice the variance is added, weighted so that
-    the bias is gone both at zero error and, to first order, far from it. A bin of one row adds nothing but keeps its
+    the bias is gone both at zero error and, to first order, far from it. On positive-unlabeled data s_k^2 is the
+    variance that the two samples give to the gap (`calibrant.pu.Gaps`). A bin of one row adds nothing but keeps its
     weight. The result may be negative; `.clipped` is the customary max(0, value). ``details["power"]`` is S itself.
 
     References
@@ -48,13 +50,24 @@ def debiased_ece(
         message = "debiased_ece has no version for the infinite norm; use mce for the largest gap."
         raise ValueError(message)
     table, method = binned(data, y_prob, bins)
-    some = table.filled()
-    gap, variance = some.predicted_mean - some.observed_mean, label_variance(some)
-    counted = some.effective_count > 1
-    powers = np.where(counted, debiased_power(gap, variance, norm), 0.0)
-    power = float(some.share @ powers)
+    power = debiased_gaps(table, norm)
     name = with_norm("ECE_debias", norm) if norm != 2 else "ECE_debias"
     return result(signed_root(power, norm), name, method, table, power=power)
+
+
+def debiased_gaps(table: BinTable, norm: float) -> float:
+    """S: the q-th power of the gaps, summed over bins by weight, less what their noise adds to it."""
+    if table.prior is None:
+        some = table.filled()
+        gap, variance = some.predicted_mean - some.observed_mean, label_variance(some)
+        powers = np.where(some.effective_count > 1, debiased_power(gap, variance, norm), 0.0)
+        return float(some.share @ powers)
+    gaps = Gaps.of(table)
+    if norm == 1:  # error masses need no division by the weight of the bin, so bins of positives alone count too
+        return float(debiased_power(gaps.gap, gaps.variance, 1).sum())
+    some_weight = gaps.share > 0
+    gap, variance, share = gaps.gap[some_weight], gaps.variance[some_weight], gaps.share[some_weight]
+    return float(share @ debiased_power(gap / share, variance / share**2, norm))
 
 
 def label_variance(table: BinTable) -> Floats:

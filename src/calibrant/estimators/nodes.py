@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,45 +45,49 @@ def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     """The nodes of predictions or of a fine table: one pass over the rows, no sort."""
     if isinstance(data, BinTable):
         require_fine(data, needed_by=needed_by)
-        pairs, prior, n, squares = _cell_pairs(data), data.prior, data.n, float(data.weight_squares.sum())
+        parts, n, squares = _cell_parts(data), data.n, float(data.weight_squares.sum())
     else:
         task = binary(data, y_prob)
-        pairs, prior, n, squares = task.pairs(), task.prior, len(task), None
-        if prior is None and pairs.predicted is not pairs.key:
+        parts, n, squares = task.parts(), len(task), None
+        if parts[0].predicted is not parts[0].key:
             message = f"{needed_by} needs probabilities, got {type(task).__name__} predictions."
             raise ValueError(message)
-    population, positives = linear_binning(pairs, SIZE)
+    population, positives = linear_binning(parts, SIZE)
     total = float(population.sum())
+    prior = data.prior if isinstance(data, BinTable) else task.prior
     scale = 1.0 if prior is None else prior * total / float(positives.sum())
-    return Nodes(population / total, positives * (scale / total), n, _worth(pairs, total, squares))
+    return Nodes(population / total, positives * (scale / total), n, _worth(parts[0].weight, total, squares))
 
 
-def _worth(pairs: Pairs, total: float, squares: float | None) -> float:
-    mass = pairs.weight if pairs.mass is None else pairs.mass
+def _worth(mass: Floats | None, total: float, squares: float | None) -> float:
     if mass is None or bool(np.all(mass == np.floor(mass))):
         return total
     return total**2 / (float(mass @ mass) if squares is None else squares)
 
 
-def _cell_pairs(cells: BinTable) -> Pairs:
-    """A fine table as rows: the negatives and the positives of each cell, each at their own mean score."""
+def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:
+    """A fine table as rows: the negatives and the positives of each cell, each at their own mean score.
+
+    For a positive-unlabeled table these are two parts, the unlabeled rows and the labelled positives.
+    """
     if cells.low.min() < 0 or cells.high.max() > 1:
         message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
         raise ValueError(message)
-    if cells.prior is None:
-        mass = np.concatenate([cells.weight - cells.observed, cells.observed])
-        moment = np.concatenate([cells.predicted - cells.product, cells.product])
-        observed = np.repeat([0.0, 1.0], len(cells))
-        weight, counted = mass, None
-    else:  # the positives of a positive-unlabeled table are no part of its weight, nor of its sums of predictions
-        weight = np.concatenate([cells.weight, cells.observed])
-        moment = np.concatenate([cells.predicted, cells.observed * (cells.low + cells.high) / 2])
-        observed = np.repeat([0.0, 1.0], len(cells))
-        counted = np.concatenate([cells.weight, np.zeros(len(cells))])
-    some = weight > 0
-    low, high = np.tile(cells.low, 2)[some], np.tile(cells.high, 2)[some]
+    if cells.prior is not None:
+        everybody = _cell_pairs(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "predicted")
+        return everybody, _cell_pairs(cells, cells.observed, cells.product, np.ones(len(cells)), "observed")
+    mass = np.concatenate([cells.weight - cells.observed, cells.observed])
+    moment = np.concatenate([cells.predicted - cells.product, cells.product])
+    return (_cell_pairs(cells, mass, moment, np.repeat([0.0, 1.0], len(cells)), None),)
+
+
+def _cell_pairs(
+    cells: BinTable, weight: Floats, moment: Floats, observed: Floats, only: Literal["predicted", "observed"] | None
+) -> Pairs:
+    some, copies = weight > 0, len(weight) // len(cells)
+    low, high = np.tile(cells.low, copies)[some], np.tile(cells.high, copies)[some]
     key = np.clip(moment[some] / weight[some], low, high)
-    return Pairs(key, key, observed[some], weight[some], None if counted is None else counted[some])
+    return Pairs(key, key, observed[some], weight[some], only)
 
 
 def cosines(masses: Floats) -> Floats:

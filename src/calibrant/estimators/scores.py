@@ -8,11 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.binning import EqualWidth
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
+from calibrant.estimators.scores_pu import pu_brier, pu_log_loss
 from calibrant.kernels import Floats, isotonic_blocks, pool_adjacent_violators, sorted_rows
 from calibrant.predictions import Multiclass, Predictions, binary
+from calibrant.predictions_pu import PositiveUnlabeled
 
 Score = Literal["brier", "log_loss"]
 
@@ -23,6 +26,8 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     .. math:: \frac1W\sum_i w_i (p_i - y_i)^2, \qquad
               \frac1W\sum_i w_i \lVert p_i - e_{y_i}\rVert^2 \text{ for several classes}
 
+    On positive-unlabeled data it is mean_U(p²) - 2 π mean_P(p) + π, which is unbiased for the same number.
+
     References
     ----------
     Brier (1950), Verification of Forecasts Expressed in Terms of Probability.
@@ -32,11 +37,15 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     >>> brier([0, 1], [0.5, 1.0])
     <Brier score 0.125, n=2, mean>
     """
+    if isinstance(data, BinTable) and data.prior is not None:
+        return pu_brier(data)
     if isinstance(data, BinTable):
         cells = _cells(data)
         total = float((cells.predicted_squares - 2 * cells.product + cells.observed_squares).sum())
         return _score(total / cells.total, "Brier score", cells.n)
     task = binary(data, y_prob)
+    if isinstance(task, PositiveUnlabeled):
+        return pu_brier(BinTable.of(task, EqualWidth(1)))
     if isinstance(task, Multiclass):
         p = task.y_prob.astype(np.float64, copy=False)
         hit = p[np.arange(len(p)), task.y_true]
@@ -50,7 +59,8 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
 
     .. math:: -\frac1W\sum_i w_i \log p_i(y_i)
 
-    Nothing is clipped: a certain forecast that failed costs infinity, and the result says so.
+    Nothing is clipped: a certain forecast that failed costs infinity, and the result says so. On positive-unlabeled
+    data it is -π mean_P(logit p) - mean_U(log(1 - p)), which is unbiased for the same number.
 
     References
     ----------
@@ -61,12 +71,16 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     >>> log_loss([0, 1], [0.5, 1.0])
     <Log loss 0.3466, n=2, mean>
     """
+    if isinstance(data, BinTable) and data.prior is not None:
+        return pu_log_loss(fine(data, None, needed_by="log_loss"))
     if isinstance(data, BinTable):
         cells = _cells(data)
         p = cells.predicted_mean
         losses = _log_losses(p, cells.observed, cells.weight - cells.observed)
         return _score(float(losses.sum()) / cells.total, "Log loss", cells.n)
     task = binary(data, y_prob)
+    if isinstance(task, PositiveUnlabeled):
+        return pu_log_loss(task)
     if isinstance(task, Multiclass):
         hit = task.y_prob[np.arange(len(task)), task.y_true].astype(np.float64)
         return _score(_mean(_log_losses(hit, np.ones_like(hit), np.zeros_like(hit)), task), "Log loss", len(task))
@@ -202,14 +216,14 @@ def _log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:
 def _cells(table: BinTable) -> BinTable:
     cells = fine(table, None, needed_by="This score")
     if cells.prior is not None:
-        message = "A table with a prior has no outcomes per row; use the PositiveUnlabeled predictions."
+        message = "Positive-unlabeled data have no outcomes per row, so this score cannot be decomposed."
         raise ValueError(message)
     return cells
 
 
 def _probability_pairs(task: Predictions) -> Any:
     pairs = task.pairs()
-    if task.prior is not None or pairs.predicted is not pairs.key:
+    if pairs.predicted is not pairs.key:
         message = f"{type(task).__name__} predictions have no probability score of this kind."
         raise ValueError(message)
     return pairs

@@ -11,6 +11,7 @@ from calibrant.binning import EqualMass, EqualWidth
 from calibrant.bintable import BinTable, equal_mass_cuts, equal_mass_rows, equal_mass_table, places_of
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
+from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
 from calibrant.kernels import Floats, SortedRows, sorted_rows
 from calibrant.predictions import binary
 
@@ -61,6 +62,8 @@ def sweep_ece(
     else:
         n = _largest_rising_of_cells(source, bins)
         table = source.coarsen(bins(n))
+    if table.prior is not None:
+        warn_of_impossible_rates(table)
     return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n)), table, bins=n)
 
 
@@ -69,9 +72,9 @@ def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
     if isinstance(data, BinTable):
         return fine(data, None, needed_by="sweep_ece")
     predictions = binary(data, y_prob)
-    pairs = predictions.pairs()
-    if pairs.plain_binary:
-        return sorted_rows(pairs)
+    first, *_ = predictions.parts()
+    if first.plain_binary:
+        return sorted_rows(first)
     return fine(predictions, None, needed_by="sweep_ece")
 
 
@@ -101,17 +104,29 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
     whole = bool(np.all(weight == np.floor(weight)))
     tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; running sums of real weights do not
-    if _rises(cells.weight, cells.observed, tolerance):
-        return cells.n
+    ends = _ends_of_weight(weight)
+    most = cells.n if cells.prior is None else len(ends) - 1
+    if _rises(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
+        return most
     atom = cells.low == cells.high
-    for n in range(2, cells.n):
+    for n in range(2, most):
         if bins is EqualMass:
             at = equal_mass_cuts(weight[1:], n, atom=atom)
         else:
             at = places_of(EqualWidth(n).edges, cells.low, cells.high)
         if not _rises(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
             return n - 1
-    return cells.n - 1
+    return most - 1
+
+
+def _ends_of_weight(weight: Floats) -> NDArray[np.intp]:
+    """The places that end a cell of some weight; cells without weight (positives alone) join the next that has some.
+
+    Bins are (low, high], so an equal-mass edge at an unlabeled score takes in the positives below it.
+    """
+    ends = np.flatnonzero(np.diff(weight, prepend=-1.0) > 0)
+    ends[-1] = len(weight) - 1
+    return ends
 
 
 def _at(running: Floats, at: Floats) -> Floats:

@@ -1,0 +1,41 @@
+"""How well scores rank: no part of calibration, but what a repair must not destroy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.estimate import Estimate
+from calibrant.estimators.common import Data, fine
+
+
+def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+    r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
+
+    On positive-unlabeled data the comparison is with everybody, of whom the share π is positive, and
+
+    .. math:: \mathrm{AUC} = \frac{\mathrm P(p_P > p_U) + \frac12 \mathrm P(p_P = p_U) - \pi/2}{1 - \pi}.
+
+    References
+    ----------
+    Menon, van Rooyen, Ong, Williamson (2015), Learning from Corrupted Binary Labels via Class-Probability Estimation.
+
+    Examples
+    --------
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    <AUC 0.875, n=4, exact>
+    >>> import calibrant as cal
+    >>> auc(cal.PositiveUnlabeled([0.4, 0.8], [0.1, 0.4, 0.4, 0.8], prior=0.5))
+    <AUC 0.875, n=6, exact>
+    """
+    cells = fine(data, y_prob, needed_by="auc")
+    others = cells.weight if cells.prior is not None else cells.weight - cells.observed
+    below = np.cumsum(others) - others / 2
+    if not (cells.observed.any() and others.any()):
+        message = "auc needs both outcomes, but all rows have the same."
+        raise ValueError(message)
+    value = float(cells.observed @ below) / float(cells.observed.sum() * others.sum())
+    if cells.prior is not None:
+        prior = cells.observed_scale * float(cells.observed.sum()) / cells.total
+        value = (value - prior / 2) / (1 - prior)
+    return Estimate(value, name="AUC", method="exact", n=cells.n)
