@@ -6,6 +6,9 @@
 0.18257
 """
 
+from calibrant.simulate.bias import Bias as Bias
+from calibrant.simulate.bias import bias as bias
+from calibrant.simulate.bias import estimates as estimates
 from calibrant.simulate.curves import Blend as Blend
 from calibrant.simulate.curves import Curve as Curve
 from calibrant.simulate.curves import FromScores as FromScores
@@ -16,11 +19,16 @@ from calibrant.simulate.curves import Shift as Shift
 from calibrant.simulate.curves import Temperature as Temperature
 from calibrant.simulate.curves import Wavy as Wavy
 from calibrant.simulate.curves import WithEnds as WithEnds
+from calibrant.simulate.detection import Detection as Detection
+from calibrant.simulate.detection import power as power
+from calibrant.simulate.registry import Clipped as Clipped
 from calibrant.simulate.scores import Beta as Beta
 from calibrant.simulate.scores import Empirical as Empirical
 from calibrant.simulate.scores import LogitMixture as LogitMixture
 from calibrant.simulate.scores import Scores as Scores
 from calibrant.simulate.scores import Uniform as Uniform
 from calibrant.simulate.scores import WithAtoms as WithAtoms
+from calibrant.simulate.table import BiasTable as BiasTable
+from calibrant.simulate.table import bias_table as bias_table
 from calibrant.simulate.worlds import PAPER_WORLDS as PAPER_WORLDS
 from calibrant.simulate.worlds import World as World

@@ -1,0 +1,123 @@
+"""Can a miscalibration be seen at all? Errors of the two kinds when an estimate is used as a test."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant import validation
+from calibrant.simulate.bias import estimates
+from calibrant.simulate.registry import Estimator, name_of, norm_of
+from calibrant.simulate.worlds import World
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How often "is it miscalibrated?" is answered wrongly, with Monte-Carlo standard errors (`_se`).
+
+    Attributes
+    ----------
+    estimator, world : str
+    n, repeats : int
+    level : float
+        The rate of false alarms that was asked for.
+    true_error, threshold : float
+        The world's error, and the estimate above which a model is called miscalibrated.
+    type_one : float
+        Rate of false alarms on fresh samples of the calibrated world.
+    type_two : float
+        Rate of misses in the world itself.
+    """
+
+    estimator: str
+    world: str
+    n: int
+    repeats: int
+    level: float
+    true_error: float
+    threshold: float
+    type_one: float
+    type_one_se: float
+    type_two: float
+    type_two_se: float
+
+    @property
+    def power(self) -> float:
+        """The chance of seeing the miscalibration: 1 - type_two."""
+        return 1 - self.type_two
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        misses, alarms = (f"{rate:.1%} ± {se:.1%}" for rate, se in self._rates())
+        what = f"<{self.estimator} misses an error of {self.true_error:.4f} in {misses} of samples at n={self.n:_}"
+        return f"{what}, with false alarms in {alarms}>"
+
+    def _rates(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return (self.type_two, self.type_two_se), (self.type_one, self.type_one_se)
+
+
+def power(
+    estimator: Estimator,
+    world: World,
+    n: int,
+    *,
+    level: float = 0.05,
+    repeats: int = 1000,
+    seed: int = 0,
+    norm: Any = None,
+) -> Detection:
+    """Type I and type II error of calling a model miscalibrated when its estimate is large.
+
+    The threshold is the 1 - `level` quantile of the estimator on samples of the same scores from a calibrated model;
+    the type I error is measured on samples that did not choose the threshold.
+
+    Parameters
+    ----------
+    estimator, world, n, repeats, seed, norm
+        As for `bias`.
+    level : float in (0, 1)
+        Accepted rate of false alarms.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), section 7.2 and Figure 5.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import Power, Uniform, World
+    >>> result = power(cal.sweep_ece, World(Uniform(), Power(1.5)), 500, repeats=200)
+    >>> result.type_two < 0.2
+    True
+    """
+    level = validation.fraction("level", level)
+    null, name = world.calibrated(), name_of(estimator)
+
+    def simulated(source: World, offset: int) -> Any:
+        return estimates({name: estimator}, source, n, repeats=repeats, seed=seed + offset)[name]
+
+    threshold = float(np.quantile(simulated(null, 0), 1 - level))
+    false_alarms = float(np.mean(simulated(null, 1) > threshold))
+    misses = float(np.mean(simulated(world, 0) <= threshold))
+    return Detection(
+        estimator=name,
+        world=world.name,
+        n=n,
+        repeats=repeats,
+        level=level,
+        true_error=world.true_error(norm_of(estimator) if norm is None else norm),
+        threshold=threshold,
+        type_one=false_alarms,
+        type_one_se=_rate_error(false_alarms, repeats),
+        type_two=misses,
+        type_two_se=_rate_error(misses, repeats),
+    )
+
+
+def _rate_error(rate: float, repeats: int) -> float:
+    return float(np.sqrt(rate * (1 - rate) / repeats))

@@ -1,0 +1,26 @@
+"""Pictures of simulations (needs matplotlib): each draws on the axes it is given and computes nothing but means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.plot import _axes
+
+if TYPE_CHECKING:
+    from calibrant.simulate.table import BiasTable
+
+
+def bias_lines(table: BiasTable, *, ax: Any = None, **style: Any) -> Any:
+    """Bias in percent against sample size, one line per estimator, averaged over the worlds of the table."""
+    ax = _axes(ax)
+    sizes = sorted({row.n for row in table})
+    ax.axhline(0.0, color="0.6", linestyle="--", linewidth=1)
+    for name in dict.fromkeys(row.estimator for row in table):
+        means = [100 * np.mean([row.bias for row in table.select(estimator=name, n=n)]) for n in sizes]
+        ax.plot(sizes, means, **{"marker": "o", "markersize": 3, "label": name, **style})
+    ax.set_xscale("log")
+    ax.set(xlabel="sample size", ylabel="bias, percent")
+    ax.legend(fontsize="small")
+    return ax
