@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Binning, EqualMass, EqualWidth
+from calibrant.binning import Edges, EqualMass, EqualWidth
 from calibrant.estimators.debiased import debiased_power
 from calibrant.kernels import Floats
 
 Places = NDArray[np.intp]
+Fixed = EqualMass | EqualWidth | Edges
+"""Binnings that know their number of bins beforehand."""
 
 #: The sweep looks for rows in perfect order, which would run to the end, after this many bins.
 _PATIENCE = 32
@@ -46,7 +48,7 @@ class Batch:
         """Rows of each sample."""
         return self.key.shape[1]
 
-    def cuts(self, binning: Binning, rows: Places) -> Places:
+    def cuts(self, binning: Fixed, rows: Places) -> Places:
         """Where each bin of these samples begins and ends, one line of places each; equal scores stay together."""
         if isinstance(binning, EqualMass):
             inner = self._ranks(self.size * np.arange(1, binning.n) // binning.n, rows)
@@ -87,7 +89,7 @@ class Bins:
     observed: Floats
 
     @classmethod
-    def of(cls, batch: Batch, binning: Binning, rows: Places | None = None) -> Bins:
+    def of(cls, batch: Batch, binning: Fixed, rows: Places | None = None) -> Bins:
         """The bins of all samples, or of these rows."""
         rows = np.arange(len(batch.key)) if rows is None else rows
         cuts, line = batch.cuts(binning, rows), rows[:, None]
@@ -102,12 +104,12 @@ class Bins:
         return self.predicted - self.observed
 
 
-def ece(batch: Batch, *, bins: Binning, norm: float) -> Floats:
+def ece(batch: Batch, *, bins: Fixed, norm: float) -> Floats:
     """`calibrant.ece` of each sample."""
     return _norm(Bins.of(batch, bins), batch.size, norm)
 
 
-def debiased_ece(batch: Batch, *, bins: Binning, norm: float) -> Floats:
+def debiased_ece(batch: Batch, *, bins: Fixed, norm: float) -> Floats:
     """`calibrant.debiased_ece` of each sample."""
     table = Bins.of(batch, bins)
     rate = table.observed
