@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from calibrant.estimators.scores import decompose as decompose
     from calibrant.estimators.scores import log_loss as log_loss
     from calibrant.estimators.smooth import smooth_ece as smooth_ece
+    from calibrant.estimators.spread import debiased_ence as debiased_ence
+    from calibrant.estimators.spread import ence as ence
+    from calibrant.estimators.spread import mean_squared_z as mean_squared_z
+    from calibrant.estimators.spread import std_dispersion as std_dispersion
+    from calibrant.estimators.spread import sweep_ence as sweep_ence
+    from calibrant.estimators.spread import uce as uce
     from calibrant.estimators.sweep import sweep_ece as sweep_ece
     from calibrant.estimators.variational import calibration_error as calibration_error
     from calibrant.estimators.variational import calibration_errors as calibration_errors
@@ -80,6 +86,7 @@ _HOME = {
     "estimators.ranking": ("auc",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
+    "estimators.spread": ("debiased_ence", "ence", "mean_squared_z", "std_dispersion", "sweep_ence", "uce"),
     "estimators.sweep": ("sweep_ece",),
     "estimators.variational": (
         "calibration_error",
