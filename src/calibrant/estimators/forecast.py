@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.binning import Binning
 from calibrant.bintable import BinTable
@@ -68,7 +68,7 @@ def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> di
     return {"outputs": [measure(output).value for output in data.outputs]}
 
 
-def mean_of(values: Floats, weight: Floats | None) -> float:
+def mean_of(values: NDArray[Any], weight: Floats | None) -> float:
     """Weighted mean."""
     return float(values.mean() if weight is None else np.average(values, weights=weight))
 
