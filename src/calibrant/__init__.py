@@ -44,6 +44,18 @@ if TYPE_CHECKING:
     from calibrant.estimators.kernel import kernel_error as kernel_error
     from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
     from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
+    from calibrant.estimators.distribution import coverage as coverage
+    from calibrant.estimators.distribution import group_coverage as group_coverage
+    from calibrant.estimators.distribution import interval_error as interval_error
+    from calibrant.estimators.distribution import pit_error as pit_error
+    from calibrant.estimators.distribution import quantile_error as quantile_error
+    from calibrant.estimators.forecast_scores import crps as crps
+    from calibrant.estimators.forecast_scores import interval_score as interval_score
+    from calibrant.estimators.forecast_scores import nll as nll
+    from calibrant.estimators.forecast_scores import pinball as pinball
+    from calibrant.estimators.forecast_scores import sharpness as sharpness
+    from calibrant.estimators.moments import mean_squared_z as mean_squared_z
+    from calibrant.estimators.moments import std_dispersion as std_dispersion
     from calibrant.estimators.multiclass import classwise as classwise
     from calibrant.estimators.ranking import auc as auc
     from calibrant.estimators.scores import Decomposition as Decomposition
@@ -53,8 +65,6 @@ if TYPE_CHECKING:
     from calibrant.estimators.smooth import smooth_ece as smooth_ece
     from calibrant.estimators.spread import debiased_ence as debiased_ence
     from calibrant.estimators.spread import ence as ence
-    from calibrant.estimators.spread import mean_squared_z as mean_squared_z
-    from calibrant.estimators.spread import std_dispersion as std_dispersion
     from calibrant.estimators.spread import sweep_ence as sweep_ence
     from calibrant.estimators.spread import uce as uce
     from calibrant.estimators.sweep import sweep_ece as sweep_ece
@@ -82,11 +92,15 @@ _HOME = {
     "estimators.kde": ("kde_ece",),
     "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
     "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
+    "estimators.distribution": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
+    "estimators.forecast_scores": ("crps", "interval_score", "nll", "pinball", "sharpness"),
+    "estimators.moments": ("mean_squared_z", "std_dispersion"),
     "estimators.multiclass": ("classwise",),
     "estimators.ranking": ("auc",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
     "estimators.spread": ("debiased_ence", "ence", "mean_squared_z", "std_dispersion", "sweep_ence", "uce"),
+    "estimators.spread": ("debiased_ence", "ence", "sweep_ence", "uce"),
     "estimators.sweep": ("sweep_ece",),
     "estimators.variational": (
         "calibration_error",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import validation
 from calibrant.binning import EqualWidth
+from calibrant.distributions import Samples
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import check_norm, with_norm
 from calibrant.estimators.forecast import (
@@ -150,7 +151,8 @@ def coverage(
 
     .. math:: \frac1W\sum_i w_i \mathbf 1\{ F_i^{-1}(\tfrac{1-l}2) \le y_i \le F_i^{-1}(\tfrac{1+l}2) \}
 
-    ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them.
+    ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them. An ensemble of m
+    draws can state no interval wider than its range, which covers (m - 1) / (m + 1); its null reference says so.
 
     Examples
     --------
@@ -160,14 +162,15 @@ def coverage(
     task = forecast(data, mean, std)
     level = validation.fraction("level", level)
     low, high = task.quantile((1 - level) / 2), task.quantile((1 + level) / 2)
+    nominal = min(level, (task.draws.shape[1] - 1) / (task.draws.shape[1] + 1)) if isinstance(task, Samples) else level
     y, weight = task.y_true.ravel(), task.flat_weight
     below, above = mean_of(y < low, weight), mean_of(y > high, weight)
-    sd = np.sqrt(level * (1 - level) / effective_size(weight, len(y)))
+    size = effective_size(weight, len(y))
     details = {
         "mean_width": mean_of(high - low, weight),
         "below": below,
         "above": above,
-        "null": null_reference(level, sd, "binomial"),
+        "null": null_reference(nominal, np.sqrt(nominal * (1 - nominal) / size), "binomial"),
         **by_output(data, lambda output: coverage(output, level=level)),
     }
     method = f"central {level:.6g} interval" if level * 100 % 1 else f"central {level:.0%} interval"

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.binning import Binning, EqualMass
 from calibrant.bintable import BinTable
+from calibrant.distributions import Samples
 from calibrant.estimate import Estimate
-from calibrant.estimators.common import fine, result
+from calibrant.estimators.common import result
 from calibrant.estimators.forecast import (
     ForecastData,
     by_output,
-    effective_size,
     forecast,
-    mean_of,
     null_reference,
     ratio_variance,
     root_mean_gap,
     spread_pairs,
     spread_table,
-    squared_error_kurtosis,
     table_kurtosis,
 )
+from calibrant.estimators.own_score import ensembles_left_out
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.kernels import Floats
 
 
 def ence(
@@ -69,7 +70,8 @@ def ence(
     <ENCE 0.5, n=4, EqualMass(n=2)>
     """
     table, method = spread_table(data, mean, std, bins, needed_by="ence")
-    return _ence_result(table, "ENCE", method, **by_output(data, lambda output: ence(output, bins=bins)))
+    details = by_output(data, lambda output: ence(output, bins=bins))
+    return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
 
 
 def uce(
@@ -101,7 +103,6 @@ def uce(
 
     table, method = spread_table(data, mean, std, bins, needed_by="uce")
     some = table.filled()
-    value = float(some.share @ np.abs(some.observed_mean - some.predicted_mean))
     kurtosis = table_kurtosis(table)
     variance = ratio_variance(some, kurtosis)
     shape = 1 / np.maximum(variance, 1e-15)
@@ -109,8 +110,9 @@ def uce(
     sizes = some.share * some.predicted_mean
     sd = np.sqrt(sizes**2 @ np.maximum(variance - gap**2, 0.0))
     null = null_reference(sizes @ gap, sd, "gamma law of the mean square per bin", kurtosis=kurtosis)
+    null |= _ensemble_null(data, bins, _uce_value)
     details = by_output(data, lambda output: uce(output, bins=bins))
-    return result(value, "UCE", method, table, null=null, **details)
+    return result(_uce_value(table), "UCE", method, table, null=null, **details)
 
 
 def debiased_ence(
@@ -137,18 +139,14 @@ def debiased_ence(
     4.5
     """
     table, method = spread_table(data, mean, std, bins, needed_by="debiased_ence")
-    some = table.filled()
-    variance, unit = some.predicted_mean, some.weight_squares / some.weight
-    total = (some.observed - some.predicted) / variance
-    squares = (some.observed_squares - 2 * some.product + some.predicted_squares) / variance**2
+    some, value = table.filled(), _u_statistic(table)
     several = some.effective_count > 1 + 1e-9
-    room = np.where(several, some.weight * (some.weight - unit), 1.0)
-    value = float(some.share @ np.where(several, (total**2 - unit * squares) / room, 0.0))
     kurtosis = table_kurtosis(table)
     noise = ratio_variance(some, kurtosis)
     count = np.maximum(some.effective_count, 1 + 1e-9)
     sd = float(np.sqrt(some.share**2 @ np.where(several, 2 * noise**2 * count / (count - 1), 0.0)))
     null = null_reference(0.0, sd, "U-statistic of calibrated rows", kurtosis=kurtosis)
+    null |= _ensemble_null(data, bins, _u_statistic)
     details = by_output(data, lambda output: debiased_ence(output, bins=bins))
     relative = float(np.sign(value) * np.sqrt(abs(value)) / 2)
     return result(value, "ENCE_debias", method, table, relative=relative, null=null, **details)
@@ -181,81 +179,8 @@ def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike
     if table is None:  # pragma: no cover - the sweep always keeps its table
         raise RuntimeError(repr(swept))
     details = by_output(data, sweep_ence)
-    return _ence_result(table, "ENCE_sweep", swept.method, bins=swept.details["bins"], **details)
-
-
-def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
-    r"""Mean squared z-score (ZMS, reduced chi square), which is 1 when calibrated.
-
-    .. math:: \frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}
-
-    Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can carry the whole sum:
-    ``details["largest_share"]`` is the part that the largest term has in it. The null reference allows for the
-    kurtosis of the z-scores.
-
-    Examples
-    --------
-    >>> mean_squared_z([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
-    <Mean z^2 2.5, n=2, mean>
-    """
-    weight: Floats | None
-    if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="mean_squared_z")
-        squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
-        kurtosis = table_kurtosis(cells)
-    else:
-        task = forecast(data, mean, std)
-        pairs = spread_pairs(task, needed_by="mean_squared_z")
-        squared, weight = pairs.observed / pairs.predicted, pairs.weight
-        kurtosis, size = squared_error_kurtosis(squared, weight), effective_size(weight, len(squared))
-    value = mean_of(squared, weight)
-    largest = float((squared if weight is None else squared * weight).max())
-    total = value * (len(squared) if weight is None else float(weight.sum()))
-    null = null_reference(1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal law of a mean", kurtosis=kurtosis)
-    return Estimate(
-        value,
-        name="Mean z^2",
-        method="mean",
-        n=data.n if isinstance(data, BinTable) else len(squared),
-        details={"null": null, "largest_share": largest / total, **by_output(data, mean_squared_z)},
-    )
-
-
-def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
-    r"""Coefficient of variation of the predicted standard deviations, C_v.
-
-    .. math:: \frac1{\bar\sigma}\sqrt{\frac{\sum_i (\sigma_i - \bar\sigma)^2}{n-1}}
-
-    Says whether the spread tells rows apart, not whether it is right: a constant spread equal to the overall error
-    has an ENCE near 0 and a C_v of 0. No value belongs to a calibrated forecaster; the null reference is that of
-    the constant one. ``details["variance_dispersion"]`` is the same for the predicted variances.
-
-    References
-    ----------
-    Levi et al. (2022), eq. 9. The 0.79 in its Figure 2 is that of the variances; eq. 9 gives 0.47 there.
-
-    Examples
-    --------
-    >>> std_dispersion([0.0, 0.0, 0.0], [0.0] * 3, [1.0, 2.0, 3.0]).value
-    0.5
-    """
-    weight: Floats | None
-    if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="std_dispersion")
-        sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
-        lost = cells.weight_squares.sum() / cells.total
-    else:
-        task = forecast(data, mean, std)
-        pairs = spread_pairs(task, needed_by="std_dispersion")
-        sigma, weight, size = pairs.key, pairs.weight, len(pairs.key)
-        lost = 1.0 if weight is None else float(weight @ weight / weight.sum())
-    null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
-    details = {
-        "null": null,
-        "variance_dispersion": _variation(sigma**2, weight, lost),
-        **by_output(data, std_dispersion),
-    }
-    return Estimate(_variation(sigma, weight, lost), name="C_v", method="Bessel", n=size, details=details)
+    ensemble = _ensemble_null(data, EqualMass(swept.details["bins"]), ence_value)
+    return _ence_result(table, "ENCE_sweep", swept.method, ensemble, bins=swept.details["bins"], **details)
 
 
 def ence_null(table: BinTable, kurtosis: float) -> tuple[float, float]:
@@ -271,7 +196,36 @@ def ence_value(table: BinTable) -> float:
     return float(some.share @ np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)))
 
 
-def _ence_result(table: BinTable, name: str, method: str, **details: object) -> Estimate:
+def _uce_value(table: BinTable) -> float:
+    some = table.filled()
+    return float(some.share @ np.abs(some.observed_mean - some.predicted_mean))
+
+
+def _u_statistic(table: BinTable) -> float:
+    some = table.filled()
+    variance, unit = some.predicted_mean, some.weight_squares / some.weight
+    total = (some.observed - some.predicted) / variance
+    squares = (some.observed_squares - 2 * some.product + some.predicted_squares) / variance**2
+    several = some.effective_count > 1 + 1e-9
+    room = np.where(several, some.weight * (some.weight - unit), 1.0)
+    return float(some.share @ np.where(several, (total**2 - unit * squares) / room, 0.0))
+
+
+def _ensemble_null(data: ForecastData, bins: Binning, value: Callable[[BinTable], float]) -> dict[str, Any]:
+    """The reference of an ensemble, whose own spread is uncertain: draws in turn play the outcome.
+
+    Even draws from the truth are not calibrated given the standard deviation of a few of them.
+    """
+    turns = ensembles_left_out(data) if isinstance(data, Samples) else []
+    if not turns:
+        return {}
+    values = np.array([value(BinTable.of(turn, bins)) for turn in turns])
+    return null_reference(values.mean(), values.std(ddof=1), "draws in turn play the outcome")
+
+
+def _ence_result(
+    table: BinTable, name: str, method: str, ensemble: dict[str, Any] | None = None, **details: Any
+) -> Estimate:
     kurtosis = table_kurtosis(table)
     center, sd = ence_null(table, kurtosis)
     null = null_reference(
@@ -281,15 +235,7 @@ def _ence_result(table: BinTable, name: str, method: str, **details: object) -> 
         low=max(center - 1.96 * sd, 0.0),
         kurtosis=kurtosis,
         gaussian=ence_null(table, 3.0)[0],
-    )
+    ) | (ensemble or {})
     some = table.filled()
     worst = float(np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)).max())
     return result(ence_value(table), name, method, table, null=null, largest=worst, **details)
-
-
-def _variation(values: Floats, weight: Floats | None, lost: float) -> float:
-    center = mean_of(values, weight)
-    total = len(values) if weight is None else float(weight.sum())
-    if total <= lost:
-        return 0.0
-    return float(np.sqrt(mean_of((values - center) ** 2, weight) * total / (total - lost)) / center)
