@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from calibrant.estimators.binned import mce as mce
     from calibrant.estimators.cumulative import ks_error as ks_error
     from calibrant.estimators.debiased import debiased_ece as debiased_ece
-    from calibrant.estimators.kde import kde_ece as kde_ece
-    from calibrant.estimators.kernel import GaussianKernel as GaussianKernel
-    from calibrant.estimators.kernel import LaplaceKernel as LaplaceKernel
-    from calibrant.estimators.kernel import kernel_error as kernel_error
-    from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
-    from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
     from calibrant.estimators.distribution import coverage as coverage
     from calibrant.estimators.distribution import group_coverage as group_coverage
     from calibrant.estimators.distribution import interval_error as interval_error
@@ -54,6 +48,12 @@ if TYPE_CHECKING:
     from calibrant.estimators.forecast_scores import nll as nll
     from calibrant.estimators.forecast_scores import pinball as pinball
     from calibrant.estimators.forecast_scores import sharpness as sharpness
+    from calibrant.estimators.kde import kde_ece as kde_ece
+    from calibrant.estimators.kernel import GaussianKernel as GaussianKernel
+    from calibrant.estimators.kernel import LaplaceKernel as LaplaceKernel
+    from calibrant.estimators.kernel import kernel_error as kernel_error
+    from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
+    from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
     from calibrant.estimators.moments import mean_squared_z as mean_squared_z
     from calibrant.estimators.moments import std_dispersion as std_dispersion
     from calibrant.estimators.multiclass import classwise as classwise
@@ -89,17 +89,16 @@ _HOME = {
     "estimators.binned": ("ece", "label_binned_ece", "mce"),
     "estimators.cumulative": ("ks_error",),
     "estimators.debiased": ("debiased_ece",),
+    "estimators.distribution": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
+    "estimators.forecast_scores": ("crps", "interval_score", "nll", "pinball", "sharpness"),
     "estimators.kde": ("kde_ece",),
     "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
     "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
-    "estimators.distribution": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
-    "estimators.forecast_scores": ("crps", "interval_score", "nll", "pinball", "sharpness"),
     "estimators.moments": ("mean_squared_z", "std_dispersion"),
     "estimators.multiclass": ("classwise",),
     "estimators.ranking": ("auc",),
     "estimators.scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
-    "estimators.spread": ("debiased_ence", "ence", "mean_squared_z", "std_dispersion", "sweep_ence", "uce"),
     "estimators.spread": ("debiased_ence", "ence", "sweep_ence", "uce"),
     "estimators.sweep": ("sweep_ece",),
     "estimators.variational": (
