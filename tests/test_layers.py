@@ -11,7 +11,7 @@ LAYERS = [
     ("_version", "kernels"),
     ("validation", "binning"),
     ("bintable", "estimate"),
-    ("predictions", "predictions_pu"),
+    ("predictions", "predictions_pu", "distributions"),
     ("estimators",),
     ("recalibrate", "inference", "simulate", "scale", "pu"),
 ]
