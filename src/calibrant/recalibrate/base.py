@@ -93,11 +93,8 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
             raise InvalidPredictions(message)
         checked = self._door(scores)
-        labels = validation.as_array("y", y)
         named = [str(name) for name in getattr(scores, "columns", [])]
-        codes, names = class_codes(
-            labels, checked.classes, classes_of(labels, checked.classes, classes), named, len(checked)
-        )
+        codes, names = _coded(validation.as_array("y", y), checked, classes, named)
         weight = validation.weights("sample_weight", sample_weight, length=len(checked))
         if weight is not None and not weight.all():
             some = np.flatnonzero(weight)
@@ -206,13 +203,22 @@ class Identity(Recalibrator):
         return scores.probabilities
 
 
-def classes_of(
-    labels: NDArray[Any], size: int, classes: Sequence[Hashable] | NDArray[Any] | None
-) -> Sequence[Hashable] | None:
-    """The labels of `size` columns: as given; the sorted labels where there are `size` of them; else undecided."""
+def _coded(
+    labels: NDArray[Any], scores: Scores, classes: Sequence[Hashable] | NDArray[Any] | None, named: list[str]
+) -> tuple[Codes, Sequence[Hashable]]:
+    """Labels as column numbers, and the labels of the columns.
+
+    Those are as given; else 0 .. K-1 where they fit; else the sorted labels where there are K of them.
+    """
+    size = scores.classes
     if classes is not None:
-        return list(np.asarray(classes).tolist())
-    if labels.dtype.kind == "b" and size == 2:
-        return [False, True]
-    distinct = np.unique(labels).tolist() if labels.ndim == 1 else []
-    return distinct if len(distinct) == size else None
+        classes = np.asarray(classes).tolist()
+    elif labels.dtype.kind in "iu" and labels.shape == (len(scores),) and 0 <= labels.min() and labels.max() < size:
+        return labels.astype(np.intp), range(size)
+    elif labels.dtype.kind == "b" and size == 2:
+        classes = [False, True]
+    elif labels.ndim == 1:
+        distinct = np.unique(labels).tolist()
+        classes = distinct if len(distinct) == size else None
+    codes, names = class_codes(labels, size, classes, named, len(scores))
+    return codes, names
