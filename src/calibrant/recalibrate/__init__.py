@@ -15,16 +15,54 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.base import BinaryRecalibrator as BinaryRecalibrator
     from calibrant.recalibrate.base import Identity as Identity
     from calibrant.recalibrate.base import Recalibrator as Recalibrator
+    from calibrant.recalibrate.bayesian import BayesianBinning as BayesianBinning
+    from calibrant.recalibrate.beta import Beta as Beta
+    from calibrant.recalibrate.histogram import Histogram as Histogram
+    from calibrant.recalibrate.histogram import ScalingBinning as ScalingBinning
+    from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
+    from calibrant.recalibrate.isotonic import Isotonic as Isotonic
+    from calibrant.recalibrate.kernel import NadarayaWatson as NadarayaWatson
+    from calibrant.recalibrate.partition import Partition as Partition
     from calibrant.recalibrate.persistence import load as load
     from calibrant.recalibrate.scaling import Platt as Platt
     from calibrant.recalibrate.scaling import Quadratic as Quadratic
     from calibrant.recalibrate.scaling import Temperature as Temperature
+    from calibrant.recalibrate.spline import Spline as Spline
+    from calibrant.recalibrate.venn import VennAbers as VennAbers
+    from calibrant.recalibrate.wrappers import FromClassifier as FromClassifier
+    from calibrant.recalibrate.wrappers import OneVsRest as OneVsRest
 
 #: Where each public name lives.
 _HOME = {
-    "base": ("BinaryRecalibrator", "Identity", "Recalibrator"),
+    "base": (
+        "BinaryRecalibrator",
+        "Identity",
+        "Recalibrator",
+    ),
+    "bayesian": ("BayesianBinning",),
+    "beta": ("Beta",),
+    "histogram": (
+        "Histogram",
+        "ScalingBinning",
+    ),
+    "isotonic": (
+        "CentredIsotonic",
+        "Isotonic",
+    ),
+    "kernel": ("NadarayaWatson",),
+    "partition": ("Partition",),
     "persistence": ("load",),
-    "scaling": ("Platt", "Quadratic", "Temperature"),
+    "scaling": (
+        "Platt",
+        "Quadratic",
+        "Temperature",
+    ),
+    "spline": ("Spline",),
+    "venn": ("VennAbers",),
+    "wrappers": (
+        "FromClassifier",
+        "OneVsRest",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -113,11 +113,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
         check_is_fitted(self)
-        p = self._predict(self._door(scores, fitted=True))
-        if self.laplace:
-            share = self.laplace / (self.weight_ + 1)
-            p = (1 - share) * p + share / p.shape[1]
-        return p
+        return self._mixed(self._predict(self._door(scores, fitted=True)))
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
@@ -132,6 +128,13 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     @abstractmethod
     def _predict(self, scores: Scores) -> Floats:
         """Probabilities of shape (n, K), before the Laplace mixture."""
+
+    def _mixed(self, p: Floats) -> Floats:
+        """The Laplace mixture of predicted probabilities."""
+        if not self.laplace:
+            return p
+        share = min(self.laplace / (self.weight_ + 1), 1.0)
+        return (1 - share) * p + share / p.shape[1]
 
     def _door(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
         """The scores, checked; with `fitted`, also against those of the fit."""
@@ -211,14 +214,14 @@ def _coded(
     Those are as given; else 0 .. K-1 where they fit; else the sorted labels where there are K of them.
     """
     size = scores.classes
+    names: Sequence[Hashable] | None = None
     if classes is not None:
-        classes = np.asarray(classes).tolist()
-    elif labels.dtype.kind in "iu" and labels.shape == (len(scores),) and 0 <= labels.min() and labels.max() < size:
+        names = list(np.asarray(classes).tolist())
+    elif labels.dtype.kind in "iu" and labels.shape == (len(scores),) and labels.min() >= 0 and labels.max() < size:
         return labels.astype(np.intp), range(size)
     elif labels.dtype.kind == "b" and size == 2:
-        classes = [False, True]
+        names = [False, True]
     elif labels.ndim == 1:
         distinct = np.unique(labels).tolist()
-        classes = distinct if len(distinct) == size else None
-    codes, names = class_codes(labels, size, classes, named, len(scores))
-    return codes, names
+        names = distinct if len(distinct) == size else None
+    return class_codes(labels, size, names, named, len(scores))

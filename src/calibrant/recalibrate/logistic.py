@@ -1,14 +1,16 @@
-"""Logistic regression by Newton's method: the one solver behind Platt, quadratic, beta and spline maps."""
+"""Maps that are a logistic regression on functions of the log odds, and the one Newton solver behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant.kernels import CHUNK, Floats
-from calibrant.recalibrate.scores import expit
+from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.scores import Cells, Scores, expit
 
 #: Ridge per unit of weight, on standardised features, towards the starting map. It moves no coefficient by more
 #: than about 1e-9, and gives separable data a finite optimum (probabilities of about 1e-8 from 0 and 1).
@@ -16,6 +18,60 @@ RIDGE = 1e-9
 
 #: Newton's method stops when the predicted decrease of the mean loss falls below this.
 TOLERANCE = 1e-18
+
+
+class LogisticMap(BinaryRecalibrator):
+    """Base of the maps whose log odds are linear in some features of the stated log odds.
+
+    A stated 0 or 1 has no finite log odds. It counts as half as far from certainty as the nearest other score: 0
+    among votes of 100 trees is not the 1e-38 it would be among those of a neural network.
+    """
+
+    #: Whether later scores beyond those fitted count as the last of them (for maps that may turn there).
+    _bounded: ClassVar[bool] = False
+    limits_: Floats
+    coefficients_: Floats
+
+    def _fit_cells(self, cells: Cells) -> None:
+        self.limits_ = _limits(cells, bounded=self._bounded)
+        self._fit_log_odds(np.clip(cells.log_odds, *self.limits_), cells.weight, cells.positive)
+
+    def _map(self, scores: Scores) -> Floats:
+        return expit(self._recalibrated(np.clip(scores.log_odds, *self.limits_)))
+
+    def _predict(self, scores: Scores) -> Floats:
+        return two_columns(self._recalibrated(np.clip(scores.log_odds, *self.limits_)))
+
+    @abstractmethod
+    def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
+        """Set the coefficients."""
+
+    def _recalibrated(self, x: Floats) -> Floats:
+        """Recalibrated log odds."""
+        return self._features(x) @ self.coefficients_
+
+    @abstractmethod
+    def _features(self, x: Floats) -> Floats:
+        """The features of log odds, of shape (n, number of coefficients)."""
+
+
+def _limits(cells: Cells, *, bounded: bool) -> Floats:
+    """Lowest and highest log odds the map tells apart."""
+    x, p = cells.log_odds, cells.probability
+    low, high = (
+        (np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool)) if cells.scores.logits else (p <= 0, p >= 1)
+    )
+    inner = x[~(low | high)]
+    if len(inner) == 0:
+        edge = np.log(2 * cells.total + 1)  # nothing but certainty: any finite number does
+        return np.array([-edge, edge])
+    half = np.log(2)
+    return np.array(
+        [
+            inner.min() - half if bounded or low.any() else -np.inf,
+            inner.max() + half if bounded or high.any() else np.inf,
+        ]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +83,13 @@ class Fit:
     loss: float
 
 
-Design = Callable[[slice], Floats]
-"""The features of some rows, of shape (rows, features)."""
-
-
 def logistic_fit(
     design: Floats,
     *,
     weight: Floats,
     positive: Floats,
     start: Floats,
+    begin: Floats | None = None,
     offset: Floats | None = None,
     penalty: Floats | None = None,
     ridge: float = RIDGE,
@@ -47,14 +100,15 @@ def logistic_fit(
               + \tfrac{\varrho W}{2} \lVert S(\beta - \beta_0)\rVert^2, \qquad \eta = X\beta + o
 
     where w and s are the weight of a cell and of its positives, S the root mean squares of the columns of X and
-    :math:`\beta_0` the start. Steps are halved until the loss falls, so the method converges from anywhere.
+    :math:`\beta_0` the start. Steps are halved until the loss falls, so the method converges from anywhere; it
+    begins at `begin`, or at the start.
     """
     total = float(weight.sum())
     scale = np.sqrt((weight @ design**2) / total)
     scale[scale == 0] = 1.0
     pull = np.diag(ridge * total * scale**2)
     fixed = pull if penalty is None else pull + penalty
-    beta = start.astype(np.float64)
+    beta = (start if begin is None else begin).astype(np.float64)
     loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
     for _ in range(200):
         slope = gradient + pull @ (beta - start) + (0.0 if penalty is None else penalty @ beta)
@@ -106,3 +160,8 @@ def _solve(matrix: Floats, vector: Floats, scale: Floats) -> Floats:
     """Newton's step, in standardised coordinates, where the ridge keeps the matrix well away from singular."""
     step: Floats = np.linalg.solve(matrix / np.outer(scale, scale), vector / scale) / scale
     return step
+
+
+def two_columns(log_odds: Floats) -> Floats:
+    """Probabilities of both classes, each accurate however close to 0."""
+    return np.stack([expit(-log_odds), expit(log_odds)], axis=1)

@@ -8,9 +8,9 @@ import numpy as np
 
 from calibrant.bintable import BinTable
 from calibrant.kernels import Floats
-from calibrant.recalibrate.base import BinaryRecalibrator, Codes, Recalibrator
-from calibrant.recalibrate.logistic import logistic_fit
-from calibrant.recalibrate.scores import Cells, Scores, expit, softmax
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.logistic import LogisticMap, logistic_fit, two_columns
+from calibrant.recalibrate.scores import Cells, Scores, softmax
 from calibrant.recalibrate.temperature import inverse_temperature, inverse_temperature_of_cells
 
 
@@ -62,23 +62,15 @@ class Temperature(Recalibrator):
         return softmax(scores.log_probabilities / self.temperature_)
 
 
-class _Polynomial(BinaryRecalibrator):
+class _Polynomial(LogisticMap):
     """Logistic regression on powers of the log odds."""
 
     _powers: tuple[int, ...]
-    coefficients_: Floats
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
         start = np.array([float(power == 1) for power in self._powers])
-        design = self._features(cells.log_odds)
-        fit = logistic_fit(design, weight=cells.weight, positive=cells.positive, start=start)
+        fit = logistic_fit(self._features(x), weight=weight, positive=positive, start=start)
         self.coefficients_ = fit.coefficients
-
-    def _predict(self, scores: Scores) -> Floats:
-        return two_columns(self._features(scores.log_odds) @ self.coefficients_)
-
-    def _map(self, scores: Scores) -> Floats:
-        return expit(self._features(scores.log_odds) @ self.coefficients_)
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([x**power for power in self._powers], axis=1)
@@ -113,7 +105,8 @@ class Quadratic(_Polynomial):
 
     .. math:: q = \sigma\bigl(a + b \operatorname{logit} p + c (\operatorname{logit} p)^2\bigr)
 
-    Among the best binary maps of public benchmarks. It need not be monotone.
+    Among the best binary maps of public benchmarks. It need not be monotone, so scores more than a factor 2 in odds
+    beyond those fitted count as the last of them: a parabola must not turn where nothing was seen.
 
     Attributes
     ----------
@@ -130,8 +123,4 @@ class Quadratic(_Polynomial):
     """
 
     _powers = (0, 1, 2)
-
-
-def two_columns(log_odds: Floats) -> Floats:
-    """Probabilities of both classes, each accurate however close to 0."""
-    return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+    _bounded = True

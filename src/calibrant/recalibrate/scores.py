@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant import validation
-from calibrant.binning import Distinct
 from calibrant.bintable import BinTable
-from calibrant.kernels import Floats, Pairs
+from calibrant.kernels import Floats, Pairs, sorted_rows
 from calibrant.predictions import SUM_TOLERANCE
 
 Input = Literal["probabilities", "logits"]
@@ -140,14 +139,13 @@ class Cells:
 
     Attributes
     ----------
-    probability, log_odds : array
-        The score of the cell, in the two scales.
+    scores : Scores
+        The score of each cell, one column.
     weight, positive : array
         Weight of all rows of the cell, and of those with the outcome 1.
     """
 
-    probability: NDArray[Any]
-    log_odds: Floats
+    scores: Scores
     weight: Floats
     positive: Floats
 
@@ -156,21 +154,45 @@ class Cells:
         """One cell per row."""
         positive = outcome.astype(np.float64)
         if weight is None:
-            return cls(scores.probability, scores.log_odds, np.ones(len(scores)), positive)
-        return cls(scores.probability, scores.log_odds, weight, weight * positive)
+            return cls(scores, np.ones(len(scores)), positive)
+        return cls(scores, weight, weight * positive)
 
     @classmethod
     def of_distinct(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> Cells:
         """One cell per distinct probability, rising."""
         p = scores.probability
-        return cls.of_table(BinTable.of(Pairs(p, p, outcome.astype(np.int8), weight), Distinct()))
+        rows = sorted_rows(Pairs(p, p, outcome.astype(np.int8), weight))
+        ends, ordered = rows.run_ends, rows.pairs
+        count = np.diff(ends, prepend=0)
+        starts = ends - count
+        key = Scores(ordered.key[starts], logits=False)
+        if ordered.weight is None:
+            positive = (
+                ordered.observed if rows.ends is None else np.add.reduceat(ordered.observed, starts, dtype=np.intp)
+            )
+            return cls(key, count.astype(np.float64), positive.astype(np.float64))
+        total = np.add.reduceat(ordered.weight, starts)
+        return cls(key, total, np.add.reduceat(ordered.weight * ordered.observed, starts))
 
     @classmethod
     def of_table(cls, table: BinTable) -> Cells:
         """The cells of a table that have weight, at their mean score."""
         some = table if table.weight.all() else table.filled()
         p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score
-        return cls(p, log_odds(p), some.weight, some.observed * some.observed_scale)
+        return cls(Scores(p, logits=False), some.weight, some.observed * some.observed_scale)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def probability(self) -> NDArray[Any]:
+        """Scores as probabilities."""
+        return self.scores.probability
+
+    @property
+    def log_odds(self) -> Floats:
+        """Scores as log odds."""
+        return self.scores.log_odds
 
     @property
     def total(self) -> float:

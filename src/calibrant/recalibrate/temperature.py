@@ -3,7 +3,7 @@ r"""The best temperature: one number, found with slope, curvature and third deri
 With b = 1 / T and the logits L of a row with outcome c, the total log loss f is convex in b, and its derivatives
 are sums of the cumulants of L under softmax(b L):
 
-.. math:: f'(b) = \sum_i w_i (\kappa_1 - L_{ic}), \qquad f''(b) = \sum_i w_i \kappa_2, \qquad f'''(b) = \sum_i w_i \kappa_3
+.. math:: f'(b) = \sum_i w_i (\kappa_1 - L_{ic}), \quad f''(b) = \sum_i w_i \kappa_2,\ f'''(b) = \sum_i w_i \kappa_3
 
 Halley's method on log b triples the number of right digits per pass. A first guess from a few thousand rows leaves
 two passes over all of them.

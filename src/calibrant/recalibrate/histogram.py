@@ -1,0 +1,177 @@
+"""Maps that are constant per bin: histogram binning, and binning of a scaled score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.binning import Binning, EqualMass
+from calibrant.bintable import equal_mass_cuts
+from calibrant.kernels import Floats
+from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.scaling import Platt
+from calibrant.recalibrate.scores import Cells, Input, Scores
+
+
+class Histogram(BinaryRecalibrator):
+    r"""Histogram binning: the share of positives in the bin of p.
+
+    .. math:: q = s_k / w_k, \qquad p \in \text{bin } k
+
+    Parameters
+    ----------
+    bins : EqualMass, EqualWidth or Edges
+        An empty bin keeps its middle.
+    allow_certainty : bool
+        Give bins of only one outcome the probability 0 or 1; otherwise these get (s + 1) / (w + 2), Laplace's rule.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    edges_, values_ : array
+        The edges of the bins and their recalibrated probabilities.
+
+    References
+    ----------
+    Zadrozny, Elkan (2001), Obtaining calibrated probability estimates from decision trees and naive Bayesian
+    classifiers.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> histogram = Histogram(bins=cal.EqualWidth(2)).fit([0.1, 0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1, 1])
+    >>> histogram.values_
+    array([0.33333333, 0.75      ])
+    """
+
+    _distinct = True
+    edges_: Floats
+    values_: Floats
+
+    def __init__(
+        self,
+        *,
+        bins: Binning = EqualMass(15),
+        allow_certainty: bool = False,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.bins = bins
+        self.allow_certainty = allow_certainty
+
+    def _fit_cells(self, cells: Cells) -> None:
+        self.edges_ = edges_of(cells, self.bins)
+        index = bin_of(cells.probability, self.edges_)
+        weight = np.bincount(index, cells.weight, len(self.edges_) - 1)
+        positive = np.bincount(index, cells.positive, len(self.edges_) - 1)
+        middle = (self.edges_[1:] + self.edges_[:-1]) / 2
+        self.values_ = rates(weight, positive, empty=middle, allow_certainty=self.allow_certainty)
+
+    def _map(self, scores: Scores) -> Floats:
+        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
+        return values
+
+
+class ScalingBinning(BinaryRecalibrator):
+    r"""Scaling-binning: a fitted map g, averaged within bins of equal mass of its own output.
+
+    .. math:: q = \text{mean of } g(p_i) \text{ over the rows of the bin of } g(p)
+
+    The output takes few values, so its calibration error can be measured without bias from binning; averaging g, not
+    outcomes, keeps the variance that of the map. All steps use all rows.
+
+    Parameters
+    ----------
+    scaling : Recalibrator of one event, optional
+        The map g; `Platt()` by default.
+    bins : EqualMass, EqualWidth or Edges
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    References
+    ----------
+    Kumar, Liang, Ma (2019), Verified Uncertainty Calibration.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p, y = [0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 1, 0, 1, 0, 1]
+    >>> ScalingBinning(bins=cal.EqualMass(2)).fit(p, y).values_.round(3)
+    array([0.334, 0.666])
+    """
+
+    _distinct = True
+    scaling_: Any
+    edges_: Floats
+    values_: Floats
+
+    def __init__(
+        self,
+        *,
+        scaling: Any = None,
+        bins: Binning = EqualMass(15),
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.scaling = scaling
+        self.bins = bins
+
+    def _fit_cells(self, cells: Cells) -> None:
+        self.scaling_ = fitted_inside(self.scaling, Platt(), cells)
+        scaled = self.scaling_._map(cells.scores)
+        order = np.argsort(scaled, kind="stable")
+        seen = Cells(Scores(scaled[order], logits=False), cells.weight[order], cells.positive[order])
+        self.edges_ = edges_of(seen, self.bins)
+        index = bin_of(seen.probability, self.edges_)
+        weight = np.bincount(index, seen.weight, len(self.edges_) - 1)
+        total = np.bincount(index, seen.weight * seen.probability, len(self.edges_) - 1)
+        middle = (self.edges_[1:] + self.edges_[:-1]) / 2
+        self.values_ = np.where(weight > 0, total / np.where(weight > 0, weight, 1), middle)
+
+    def _map(self, scores: Scores) -> Floats:
+        values: Floats = self.values_[bin_of(self.scaling_._map(scores), self.edges_)]
+        return values
+
+
+def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: Cells) -> Any:
+    """A clone of `inner` fitted to cells that have passed the door already."""
+    chosen = clone(default if inner is None else inner)
+    if not isinstance(chosen, BinaryRecalibrator):
+        message = f"A map of one event is needed here, e.g. Platt(); got {inner!r}."
+        raise TypeError(message)
+    chosen.classes_, chosen.n_features_in_, chosen.weight_ = np.array([0, 1]), 1, cells.total
+    chosen._fit_cells(cells)
+    return chosen
+
+
+def edges_of(cells: Cells, bins: Binning) -> Floats:
+    """The edges of `bins` for distinct rising cells, opened to hold every later score."""
+    if isinstance(bins, EqualMass):
+        at = equal_mass_cuts(np.cumsum(cells.weight), bins.n)[1:-1].astype(np.intp)
+        inner = cells.probability[at - 1].astype(np.float64)
+    else:
+        inner = bins.edges[1:-1]
+    return np.concatenate([[0.0], inner, [1.0]])
+
+
+def bin_of(p: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
+    """Bin number of each probability; bins are (low, high]."""
+    return np.searchsorted(edges[1:-1], p, side="left")
+
+
+def rates(weight: NDArray[Any], positive: NDArray[Any], *, empty: Floats, allow_certainty: bool) -> Floats:
+    """Share of positives per bin; `empty` where there is no weight, Laplace's rule where it would be 0 or 1."""
+    filled = weight > 0
+    rate = np.where(filled, positive / np.where(filled, weight, 1), empty)
+    if allow_certainty:
+        return rate
+    certain = filled & ((positive <= 0) | (positive >= weight))
+    return np.where(certain, (np.clip(positive, 0, weight) + 1) / (weight + 2), rate)

@@ -1,0 +1,151 @@
+"""Isotonic regression, and its centred version without plateaus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kernels import Floats, Pairs, isotonic_blocks, pool_adjacent_violators, sorted_rows
+from calibrant.recalibrate.base import BinaryRecalibrator, Codes
+from calibrant.recalibrate.scores import Cells, Input, Scores
+
+
+class Isotonic(BinaryRecalibrator):
+    r"""Isotonic regression: the rising function of p with the least squared error (and the least log loss).
+
+    Pool adjacent violators on the distinct scores, each with its weight; linear between the scores that were seen,
+    constant beyond them. Where no scores are tied the fit is that of scikit-learn.
+
+    Parameters
+    ----------
+    allow_certainty : bool
+        Give blocks of only one outcome the probability 0 or 1. Otherwise a first block of weight w without
+        positives gets 1 / (w + 2), Laplace's rule, or half the value of the next block where that is less; a last
+        block likewise.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    knots_ : array
+        Probabilities at which the map has a corner.
+    values_ : array
+        The recalibrated probabilities there.
+
+    References
+    ----------
+    Zadrozny, Elkan (2002), Transforming Classifier Scores into Accurate Multiclass Probability Estimates.
+
+    Examples
+    --------
+    >>> isotonic = Isotonic().fit([0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 0, 1, 1])
+    >>> isotonic.knots_, isotonic.values_
+    (array([0.1, 0.2, 0.3, 0.4, 0.5]), array([0.25, 0.5 , 0.5 , 0.75, 0.75]))
+    """
+
+    _distinct = True
+    knots_: Floats
+    values_: Floats
+
+    def __init__(
+        self,
+        *,
+        allow_certainty: bool = False,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.allow_certainty = allow_certainty
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        if weight is not None:
+            super()._fit(scores, codes, weight)
+            return
+        p = scores.probability
+        rows = sorted_rows(Pairs(p, p, codes.astype(np.int8)))
+        self._fit_blocks(rows.pairs.key, None, *isotonic_blocks(rows))
+
+    def _fit_cells(self, cells: Cells) -> None:
+        blocks = pool_adjacent_violators(cells.weight, cells.positive)
+        self._fit_blocks(cells.probability, cells.weight, *blocks)
+
+    def _fit_blocks(
+        self, p: NDArray[Any], mass: Floats | None, starts: NDArray[np.intp], weight: Floats, positive: Floats
+    ) -> None:
+        """Knots from rising scores of some mass (one each, if None) and the blocks they fall into."""
+        keep = np.flatnonzero(np.concatenate([[True], np.diff(positive / weight) > 0]))  # equal means: one block
+        starts, weight, positive = starts[keep], np.add.reduceat(weight, keep), np.add.reduceat(positive, keep)
+        rate = block_rates(weight, positive, allow_certainty=self.allow_certainty)
+        self.knots_, self.values_ = self._corners(p, mass, starts, rate)
+
+    def _corners(
+        self, p: NDArray[Any], mass: Floats | None, starts: NDArray[np.intp], rate: Floats
+    ) -> tuple[Floats, Floats]:
+        """Both ends of each block; a block of one score is one knot."""
+        ends = np.append(starts[1:], len(p)) - 1
+        knots = np.stack([p[starts], p[ends]], axis=1).astype(np.float64).ravel()
+        once = np.stack([np.ones(len(starts), dtype=bool), p[ends] > p[starts]], axis=1).ravel()
+        return knots[once], np.repeat(rate, 2)[once]
+
+    def _map(self, scores: Scores) -> Floats:
+        return np.interp(scores.probability, self.knots_, self.values_)
+
+
+class CentredIsotonic(Isotonic):
+    r"""Centred isotonic regression: isotonic, but rising strictly, so that no two scores become one.
+
+    Each block of isotonic regression becomes one point, at the mean of its scores and of its outcomes, and the map
+    is linear between the points. From the first point it falls to half its value at p = 0, from the last it rises
+    half the way to 1 at p = 1.
+
+    Parameters
+    ----------
+    allow_certainty : bool
+        As for `Isotonic`.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    References
+    ----------
+    Oron, Flournoy (2017), Centered Isotonic Regression: Point and Interval Estimation for Dose-Response Studies.
+
+    Examples
+    --------
+    >>> centred = CentredIsotonic().fit([0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 0, 1, 1])
+    >>> centred.knots_, centred.values_
+    (array([0.  , 0.1 , 0.25, 0.45, 1.  ]), array([0.125, 0.25 , 0.5  , 0.75 , 0.875]))
+    """
+
+    def _corners(
+        self, p: NDArray[Any], mass: Floats | None, starts: NDArray[np.intp], rate: Floats
+    ) -> tuple[Floats, Floats]:
+        """The centre of each block, and the two ends of [0, 1]."""
+        wide = p.astype(np.float64, copy=False)
+        mass = np.ones(len(p)) if mass is None else mass
+        centre = np.add.reduceat(mass * wide, starts) / np.add.reduceat(mass, starts)
+        knots, values = [centre], [rate]
+        if centre[0] > 0:
+            knots.insert(0, np.zeros(1))
+            values.insert(0, rate[:1] / 2)
+        if centre[-1] < 1:
+            knots.append(np.ones(1))
+            values.append((1 + rate[-1:]) / 2)
+        return np.concatenate(knots), np.concatenate(values)
+
+
+def block_rates(weight: Floats, positive: Floats, *, allow_certainty: bool) -> Floats:
+    """Share of positives per block, rising; 0 and 1 are moved inside unless they are allowed."""
+    rate: Floats = positive / weight
+    if allow_certainty:
+        return rate
+    inside = rate.copy()
+    if rate[0] <= 0:
+        ahead = rate[1] / 2 if len(rate) > 1 else 1.0
+        inside[0] = min(1 / (weight[0] + 2), ahead)
+    if rate[-1] >= 1:
+        ahead = (1 - rate[-2]) / 2 if len(rate) > 1 else 1.0
+        inside[-1] = 1 - min(1 / (weight[-1] + 2), ahead)
+    return inside

@@ -1,0 +1,203 @@
+"""A smooth correction of the log odds, as smooth as the data ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.kernels import Floats
+from calibrant.recalibrate.logistic import Fit, LogisticMap, logistic_fit
+from calibrant.recalibrate.scores import Input
+
+#: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
+_GROUPS = 1024
+
+#: Candidates for the smoothness. The penalty is that of a Gaussian prior on the curvature over the range of the knots.
+_SMOOTHNESS = 10.0 ** np.arange(-4.0, 7.0, 0.5)
+
+
+class Spline(LogisticMap):
+    r"""Penalised logistic spline: the stated log odds plus a smooth correction.
+
+    .. math:: \operatorname{logit} q = x + f(x), \qquad x = \operatorname{logit} p, \qquad
+              \min_f \; \text{log loss} + \tfrac\lambda2 \int f''(t)^2\,dt
+
+    f is a natural cubic spline with knots at quantiles of x, so that Platt scaling is what it shrinks to; the
+    smoothness :math:`\lambda` maximises the Laplace approximation of the marginal likelihood,
+
+    .. math:: -\ell(\hat f) - \tfrac\lambda2 \int \hat f''^2 + \tfrac r2 \log \lambda - \tfrac12 \log|H + \lambda K|
+
+    with r the rank of the penalty K and H the curvature of the loss. Rows are first pooled into at most 1024 groups
+    of neighbouring scores. Scores beyond those fitted count as the last of them.
+
+    Parameters
+    ----------
+    knots : int
+        Number of knots, where there are enough distinct scores.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    knots_ : array
+        Where the knots are, in log odds.
+    coefficients_ : array
+        The correction f at the knots.
+    smoothness_ : float
+        The chosen :math:`\lambda`, for x scaled so that the knots span [0, 1].
+
+    References
+    ----------
+    Lucena (2018), Spline-Based Probability Calibration. Wood (2011), Fast stable restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=2000)
+    >>> y = rng.random(2000) < 1 / (1 + np.exp(-x * (x > 0)))  # the negative log odds say nothing
+    >>> spline = Spline(input="logits").fit(x, y)
+    >>> spline.predict_proba([-1.5, 1.5])[:, 1].round(2)
+    array([0.49, 0.81])
+    """
+
+    _bounded = True
+    knots_: Floats
+    smoothness_: float
+
+    def __init__(
+        self,
+        *,
+        knots: int = 12,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.knots = knots
+
+    def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
+        x, weight, positive = _pooled(x, weight, positive)
+        self.knots_ = _knots(x, weight, self.knots)
+        design = self._features(x)
+        roughness = _roughness(self.knots_)
+        start, best, score = np.zeros(design.shape[1]), np.zeros(design.shape[1]), -np.inf
+        self.smoothness_ = float(_SMOOTHNESS[-1])
+        for smoothness in _SMOOTHNESS[::-1]:
+            fit = logistic_fit(
+                design,
+                weight=weight,
+                positive=positive,
+                start=np.zeros(design.shape[1]),
+                begin=start,
+                offset=x,
+                penalty=smoothness * roughness,
+            )
+            start, evidence = fit.coefficients, _evidence(fit, smoothness, roughness)
+            if evidence > score:
+                best, score, self.smoothness_ = fit.coefficients, evidence, float(smoothness)
+        self.coefficients_ = best
+
+    def _recalibrated(self, x: Floats) -> Floats:
+        return x + super()._recalibrated(x)
+
+    def _features(self, x: Floats) -> Floats:
+        return natural_spline_basis(x, self.knots_)
+
+
+def natural_spline_basis(x: Floats, knots: Floats) -> Floats:
+    """The matrix that takes values at the knots to those of their natural cubic spline at x (linear beyond)."""
+    size = len(knots)
+    if size == 1:
+        return np.ones((len(x), 1))
+    inside = np.clip(x, knots[0], knots[-1])
+    cell = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, size - 2)
+    width = np.diff(knots)[cell]
+    after, before = (inside - knots[cell]) / width, (knots[cell + 1] - inside) / width
+    rows = np.arange(len(x))
+    basis = np.zeros((len(x), size))
+    basis[rows, cell], basis[rows, cell + 1] = before, after
+    bend = np.zeros((len(x), size))
+    bend[rows, cell] = -(width**2) / 6 * after * before * (1 + before)
+    bend[rows, cell + 1] = -(width**2) / 6 * after * before * (1 + after)
+    second = _second_derivatives(knots)
+    basis += bend @ second
+    return basis + np.outer(x - inside, np.ones(size)) * np.where((x < knots[0])[:, None], *_end_slopes(knots, second))
+
+
+def _second_derivatives(knots: Floats) -> Floats:
+    """The matrix that takes values at the knots to second derivatives there (zero at both ends)."""
+    size, h = len(knots), np.diff(knots)
+    second = np.zeros((size, size))
+    if size > 2:
+        second[1:-1] = np.linalg.solve(_gram(h), _differences(h).T)
+    return second
+
+
+def _end_slopes(knots: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """The matrices (one row each) that take values at the knots to the slopes at the first and the last."""
+    h, unit = np.diff(knots), np.eye(len(knots))
+    first = (unit[1] - unit[0]) / h[0] - h[0] / 6 * second[1]
+    last = (unit[-1] - unit[-2]) / h[-1] + h[-1] / 6 * second[-2]
+    return first, last
+
+
+def _differences(h: Floats) -> Floats:
+    """Q of Green and Silverman: second differences over uneven spacing, (knots, knots - 2)."""
+    size = len(h) + 1
+    q = np.zeros((size, size - 2))
+    inner = np.arange(size - 2)
+    q[inner, inner] = 1 / h[:-1]
+    q[inner + 1, inner] = -1 / h[:-1] - 1 / h[1:]
+    q[inner + 2, inner] = 1 / h[1:]
+    return q
+
+
+def _gram(h: Floats) -> Floats:
+    """R of Green and Silverman: products of the hat functions that second derivatives are made of."""
+    r = np.diag((h[:-1] + h[1:]) / 3)
+    inner = np.arange(len(h) - 2)
+    r[inner, inner + 1] = r[inner + 1, inner] = h[1:-1] / 6
+    return r
+
+
+def _roughness(knots: Floats) -> Floats:
+    """The matrix K of the penalty: the integral of f''^2 over the knots, scaled to span [0, 1]."""
+    if len(knots) < 3:
+        return np.zeros((len(knots), len(knots)))
+    h = np.diff(knots) / (knots[-1] - knots[0])
+    q = _differences(h)
+    rough: Floats = q @ np.linalg.solve(_gram(h), q.T)
+    return (rough + rough.T) / 2
+
+
+def _evidence(fit: Fit, smoothness: float, roughness: Floats) -> float:
+    """Laplace's approximation of the logarithm of the marginal likelihood, up to a constant."""
+    rank = max(len(roughness) - 2, 0)
+    penalty = smoothness / 2 * float(fit.coefficients @ roughness @ fit.coefficients)
+    sign, volume = np.linalg.slogdet(fit.curvature)
+    return -fit.loss - penalty + rank / 2 * np.log(smoothness) - float(volume) / 2 if sign > 0 else -np.inf
+
+
+def _knots(x: Floats, weight: Floats, number: int) -> Floats:
+    """Quantiles of the rising x, ends included, that are not too close to part."""
+    running = np.cumsum(weight) - weight / 2
+    at = np.interp(np.linspace(0, 1, number) * running[-1], running, x)
+    at[0], at[-1] = x[0], x[-1]
+    span = x[-1] - x[0]
+    kept = [at[0]]
+    for place in at[1:]:
+        if place - kept[-1] > 1e-3 * span:
+            kept.append(place)
+    return np.array(kept)
+
+
+def _pooled(x: Floats, weight: Floats, positive: Floats) -> tuple[Floats, Floats, Floats]:
+    """Rising log odds in groups of equal weight, at their mean; distinct values where there are few."""
+    order = np.argsort(x, kind="stable")
+    x, weight, positive = x[order], weight[order], positive[order]
+    new = np.concatenate([[True], np.diff(x) > 0])
+    if new.sum() > _GROUPS:
+        group = np.floor((np.cumsum(weight) - weight / 2) / weight.sum() * _GROUPS)
+        new = np.concatenate([[True], np.diff(group) > 0])
+    starts = np.flatnonzero(new)
+    total = np.add.reduceat(weight, starts)
+    return np.add.reduceat(weight * x, starts) / total, total, np.add.reduceat(positive, starts)

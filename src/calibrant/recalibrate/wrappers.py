@@ -1,0 +1,147 @@
+"""Maps made of other estimators: one map per class, and any scikit-learn classifier as a map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant.kernels import Floats
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.scores import Input, Scores
+
+
+class OneVsRest(Recalibrator):
+    r"""One binary map per class, each fitted to "this class or another", then scaled to sum to 1.
+
+    Two classes are one event, so they need one map and no scaling.
+
+    Parameters
+    ----------
+    binary : Recalibrator of one event
+        Cloned for each class.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`; those of `binary` are not used, but for its `laplace`.
+
+    Attributes
+    ----------
+    maps_ : list
+        The fitted maps.
+
+    Examples
+    --------
+    >>> from calibrant.recalibrate import Platt
+    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.4, 0.5, 0.1]]
+    >>> OneVsRest(Platt(laplace=1)).fit(p, [0, 1, 2, 0]).predict(p)
+    array([0, 1, 2, 0])
+    """
+
+    maps_: list[Any]
+
+    def __init__(
+        self, binary: Any, *, input: Input = "probabilities", laplace: float = 0.0, clip: bool = False
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.binary = binary
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        if not isinstance(self.binary, Recalibrator):
+            message = f"OneVsRest needs a map of one event, e.g. OneVsRest(Beta()); got {self.binary!r}."
+            raise TypeError(message)
+        events = [1] if scores.classes == 2 else range(scores.classes)
+        self.maps_ = [fitted(self.binary, scores.one_vs_rest(k), codes == k, weight) for k in events]
+
+    def _predict(self, scores: Scores) -> Floats:
+        if scores.classes == 2:
+            return predicted(self.maps_[0], scores)
+        columns = [predicted(inner, scores.one_vs_rest(k))[:, 1] for k, inner in enumerate(self.maps_)]
+        p = np.stack(columns, axis=1)
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+
+class FromClassifier(Recalibrator):
+    """Any scikit-learn classifier as a map: it is fitted to the scores as features.
+
+    A class that the fit did not see keeps its column, with the probability 1 / (n + K).
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier with `predict_proba`
+    features : {"logits", "probabilities"}
+        What the classifier is fed with: log probabilities (log odds, for one event) or probabilities.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    classifier_ : the fitted classifier
+        Such a map cannot be saved as JSON.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> FromClassifier(LogisticRegression()).fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]).predict([0.15, 0.85])
+    array([0, 1])
+    """
+
+    classifier_: Any
+
+    def __init__(
+        self,
+        classifier: Any,
+        *,
+        features: Input = "logits",
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.classifier = classifier
+        self.features = features
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        if len(np.unique(codes)) < 2:
+            message = "FromClassifier needs rows of at least two classes."
+            raise ValueError(message)
+        extra = {} if weight is None else {"sample_weight": weight}
+        self.classifier_ = clone(self.classifier).fit(self._columns(scores), codes, **extra)
+
+    def _predict(self, scores: Scores) -> Floats:
+        seen = self.classifier_.predict_proba(self._columns(scores)).astype(np.float64)
+        p = np.zeros((len(scores), len(self.classes_)))
+        p[:, self.classifier_.classes_] = seen / seen.sum(axis=1, keepdims=True)
+        missing = len(self.classes_) - seen.shape[1]
+        if missing:
+            floor = 1 / (self.weight_ + len(self.classes_))
+            p *= 1 - missing * floor
+            p[:, np.setdiff1d(np.arange(len(self.classes_)), self.classifier_.classes_)] = floor
+        return p
+
+    def _columns(self, scores: Scores) -> Floats:
+        if self.features not in ("logits", "probabilities"):
+            message = f"features must be 'logits' or 'probabilities', got {self.features!r}."
+            raise ValueError(message)
+        if scores.classes == 2:
+            one = scores.log_odds if self.features == "logits" else scores.probability
+            return one.astype(np.float64).reshape(-1, 1)
+        return scores.log_probabilities if self.features == "logits" else scores.probabilities
+
+
+def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | None) -> Recalibrator:
+    """A clone of `template` fitted to scores that have passed the door already; classes are 0 .. K-1."""
+    if scores.classes > 2 and not template._multiclass:
+        name = type(template).__name__
+        message = f"{name} is a map of one event; use OneVsRest({name}())."
+        raise ValueError(message)
+    inner: Recalibrator = clone(template)
+    inner.classes_, inner.n_features_in_ = np.arange(scores.classes), scores.columns
+    inner.weight_ = float(len(scores) if weight is None else weight.sum())
+    inner._fit(scores, codes.astype(np.intp), weight)
+    return inner
+
+
+def predicted(inner: Recalibrator, scores: Scores) -> Floats:
+    """Probabilities of a map, its Laplace mixture included, for scores that have passed the door already."""
+    return inner._mixed(inner._predict(scores))
