@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.binning import Binning, EqualMass
+from calibrant.binning import Cut, EqualMass
 from calibrant.bintable import equal_mass_cuts
 from calibrant.kernels import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
@@ -55,7 +55,7 @@ class Histogram(BinaryRecalibrator):
     def __init__(
         self,
         *,
-        bins: Binning = EqualMass(15),
+        bins: Cut = EqualMass(15),
         allow_certainty: bool = False,
         input: Input = "probabilities",
         laplace: float = 0.0,
@@ -115,7 +115,7 @@ class ScalingBinning(BinaryRecalibrator):
         self,
         *,
         scaling: Any = None,
-        bins: Binning = EqualMass(15),
+        bins: Cut = EqualMass(15),
         input: Input = "probabilities",
         laplace: float = 0.0,
         clip: bool = False,
@@ -152,7 +152,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: Cells) -> Any:
     return chosen
 
 
-def edges_of(cells: Cells, bins: Binning) -> Floats:
+def edges_of(cells: Cells, bins: Cut) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
     if isinstance(bins, EqualMass):
         at = equal_mass_cuts(np.cumsum(cells.weight), bins.n)[1:-1].astype(np.intp)
