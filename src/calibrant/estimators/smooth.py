@@ -42,7 +42,8 @@ def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float |
     Notes
     -----
     The authors' package `relplot` (1.0.3) counts the end nodes of its grid once where reflection makes them count
-    twice, which halves the mass of scores of exactly 0 and 1, and searches sigma in steps of 0.001.
+    twice. That halves the mass of scores of exactly 0 and 1: with half of the rows at 1, half at 1/2 and no
+    positives it gives 0.67 for 0.75. It also searches sigma in steps of 0.001.
 
     References
     ----------
