@@ -1,0 +1,216 @@
+"""SKCE against the double sum written out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.estimators.kernel import BLOCK, squared_distances
+
+KERNELS = [cal.LaplaceKernel(0.3), cal.GaussianKernel(0.3)]
+
+
+def similarity(kernel, p, q):
+    distance = np.linalg.norm(np.atleast_1d(p - q))
+    if isinstance(kernel, cal.LaplaceKernel):
+        return np.exp(-distance / kernel.bandwidth)
+    return np.exp(-(distance**2) / (2 * kernel.bandwidth**2))
+
+
+def by_double_sum(residual, p, kernel, weight=None, unbiased=True):
+    weight = np.ones(len(p)) if weight is None else weight
+    total = pairs = 0.0
+    for i in range(len(p)):
+        for j in range(len(p)):
+            if unbiased and i == j:
+                continue
+            both = weight[i] * weight[j]
+            total += both * similarity(kernel, p[i], p[j]) * np.dot(residual[i], residual[j])
+            pairs += both
+    return total / pairs
+
+
+def binary_sample(n, seed=0):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(n), 2)
+    p[:2] = 0.0, 1.0
+    return (rng.random(n) < p**2).astype(int), p, rng.exponential(size=n)
+
+
+def class_sample(n, classes, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(classes), n)
+    y = (rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, classes - 1)
+    return y, p, rng.exponential(size=n)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_binary_error_is_the_double_sum(kernel, unbiased):
+    y, p, weight = binary_sample(60)
+    plain = cal.kernel_error(y, p, kernel=kernel, unbiased=unbiased)
+    assert plain == pytest.approx(by_double_sum(y - p, p, kernel, unbiased=unbiased), abs=1e-14)
+    weighted = cal.kernel_error(cal.Binary(y, p, weight=weight), kernel=kernel, unbiased=unbiased)
+    assert weighted == pytest.approx(by_double_sum(y - p, p, kernel, weight, unbiased), abs=1e-14)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [3, 20])
+def test_canonical_error_is_the_double_sum(classes, kernel, unbiased):
+    y, p, weight = class_sample(50, classes)
+    residual = np.eye(classes)[y] - p
+    plain = cal.kernel_error(cal.Multiclass(y, p), kernel=kernel, unbiased=unbiased)
+    assert plain == pytest.approx(by_double_sum(residual, p, kernel, unbiased=unbiased), abs=1e-12)
+    weighted = cal.kernel_error(cal.Multiclass(y, p, weight=weight), kernel=kernel, unbiased=unbiased)
+    assert weighted == pytest.approx(by_double_sum(residual, p, kernel, weight, unbiased), abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_blocks_add_up_to_the_whole(kernel):
+    n = 2 * BLOCK + 77
+    y, p, _ = class_sample(n, 3)
+    residual = np.eye(3)[y] - p
+    distance = np.sqrt(((p[:, None] - p[None]) ** 2).sum(axis=2))
+    weights = (
+        np.exp(-distance / 0.3) if isinstance(kernel, cal.LaplaceKernel) else np.exp(-(distance**2) / (2 * 0.3**2))
+    )
+    pairs = weights * (residual @ residual.T)
+    direct = (pairs.sum() - np.trace(pairs)) / (n * (n - 1))
+    assert cal.kernel_error(cal.Multiclass(y, p), kernel=kernel) == pytest.approx(direct, abs=1e-14)
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, 0.01, 1e-4, 1e-12])
+def test_the_sorted_pass_equals_all_pairs_at_any_bandwidth(bandwidth):
+    rng = np.random.default_rng(1)
+    p = np.concatenate([rng.random(300), rng.random(300) * 1e-3])
+    y = (rng.random(600) < p).astype(int)
+    residual = y - p
+    pairs = np.exp(-np.abs(np.subtract.outer(p, p)) / bandwidth) * np.outer(residual, residual)
+    direct = (pairs.sum() - np.trace(pairs)) / (600 * 599)
+    assert cal.kernel_error(y, p, kernel=cal.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, cal.LaplaceKernel()])
+def test_an_exact_table_gives_what_rows_give(kernel):
+    y, p, weight = binary_sample(500)
+    for data in (cal.Binary(y, p), cal.Binary(y, p, weight=np.round(p, 1) + 0.5)):  # weights alike within a cell
+        error = cal.kernel_error(data, kernel=kernel)
+        assert cal.kernel_error(cal.BinTable.of(data, cal.Distinct()), kernel=kernel) == pytest.approx(error, abs=1e-12)
+    uneven = cal.Binary(y, p, weight=weight)
+    biased = cal.kernel_error(uneven, kernel=kernel, unbiased=False)
+    table = cal.BinTable.of(uneven, cal.Distinct())
+    assert cal.kernel_error(table, kernel=kernel, unbiased=False) == pytest.approx(biased, abs=1e-12)
+
+
+def test_a_grid_table_is_near_and_a_table_of_bins_is_refused():
+    rng = np.random.default_rng(2)
+    p = rng.random(2000)
+    data = cal.Binary(rng.random(2000) < p**2, p)
+    near = cal.kernel_error(cal.BinTable.of(data, cal.HybridGrid()))
+    assert near == pytest.approx(cal.kernel_error(data), abs=1e-7)
+    with pytest.raises(ValueError, match="needs a fine table"):
+        cal.kernel_error(cal.BinTable.of(data, cal.EqualWidth(10)))
+
+
+def test_two_classes_are_a_binary_task_counted_twice():
+    y, p, _ = binary_sample(80)
+    two = cal.Multiclass(y, np.column_stack([1 - p, p]))
+    one = cal.kernel_error(y, p, kernel=cal.LaplaceKernel(0.2))
+    assert cal.kernel_error(two, kernel=cal.LaplaceKernel(0.2 * np.sqrt(2))) == pytest.approx(2 * one, abs=1e-14)
+
+
+def test_the_usual_bandwidth_is_the_median_distance_and_ignores_row_order():
+    y, p, _ = binary_sample(200)
+    error = cal.kernel_error(y, p)
+    distances = np.abs(np.subtract.outer(p, p))[np.triu_indices(200, 1)]
+    assert error.details["bandwidth"] == pytest.approx(np.median(distances), abs=1e-12)
+    y, p, _ = class_sample(3000, 4)
+    order = np.random.default_rng(3).permutation(3000)
+    there, back = cal.kernel_error(cal.Multiclass(y, p)), cal.kernel_error(cal.Multiclass(y[order], p[order]))
+    assert there.details == back.details
+    assert there == pytest.approx(back, abs=1e-15)
+    sampled = np.sqrt(squared_distances(p, p)[np.triu_indices(3000, 1)])
+    assert there.details["bandwidth"] == pytest.approx(np.median(sampled), rel=0.02)
+
+
+def test_ties_leave_a_usable_bandwidth():
+    assert cal.kernel_error([0, 1, 1], [0.4, 0.4, 0.4]).details["bandwidth"] == 1.0
+    mostly = cal.kernel_error([0, 1, 1, 0, 1, 0], [0.4, 0.4, 0.4, 0.4, 0.4, 0.9])
+    assert mostly.details["bandwidth"] == pytest.approx(0.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1), st.integers(1, 3)), min_size=2, max_size=25),
+    seed=st.integers(0, 99),
+)
+def test_order_does_not_matter_and_for_the_biased_version_a_weight_of_two_is_a_row_twice(rows, seed):
+    y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
+    order = np.random.default_rng(seed).permutation(len(y))
+    kernel = cal.LaplaceKernel(0.2)
+    error = cal.kernel_error(y, p, kernel=kernel)
+    assert -1 <= error <= 1
+    assert cal.kernel_error(y[order], p[order], kernel=kernel) == pytest.approx(error, abs=1e-13)
+    biased = cal.kernel_error(cal.Binary(y, p, weight=weight), kernel=kernel, unbiased=False)
+    assert biased >= -1e-15
+    repeated = cal.kernel_error(np.repeat(y, weight), np.repeat(p, weight), kernel=kernel, unbiased=False)
+    assert repeated == pytest.approx(biased, abs=1e-13)
+
+
+def test_for_the_unbiased_version_a_weight_of_two_is_not_a_row_twice():
+    weighted = cal.kernel_error(cal.Binary([0, 1], [0.3, 0.6], weight=[2, 1]), kernel=cal.LaplaceKernel(1.0))
+    repeated = cal.kernel_error([0, 0, 1], [0.3, 0.3, 0.6], kernel=cal.LaplaceKernel(1.0))
+    assert weighted == pytest.approx(-0.3 * 0.4 * np.exp(-0.3), abs=1e-15)
+    assert repeated == pytest.approx((0.3**2 - 2 * 0.3 * 0.4 * np.exp(-0.3)) / 3, abs=1e-15)
+
+
+def test_it_is_unbiased_where_the_truth_is_known():
+    rng = np.random.default_rng(5)
+    calibrated, shifted = [], []
+    for _ in range(300):
+        p = 0.2 + 0.5 * rng.random(100)
+        u = rng.random(100)
+        calibrated.append(cal.kernel_error(u < p, p, kernel=cal.LaplaceKernel(0.2)).value)
+        shifted.append(cal.kernel_error(u < p + 0.1, p, kernel=cal.LaplaceKernel(0.2)).value)
+    distance = 0.5 * np.abs(np.subtract.outer(*2 * [(np.arange(1000) + 0.5) / 1000]))
+    truth = 0.01 * np.exp(-distance / 0.2).mean()
+    for values, true in ((calibrated, 0.0), (shifted, truth)):
+        assert abs(np.mean(values) - true) < 3 * np.std(values) / np.sqrt(300)
+    assert np.min(calibrated) < 0
+
+
+def test_few_rows():
+    with pytest.raises(cal.InvalidPredictions, match="at least two rows"):
+        cal.kernel_error([1], [0.7])
+    with pytest.raises(cal.InvalidPredictions, match="at least two rows"):
+        cal.kernel_error(cal.Multiclass([0, 1], [[0.5, 0.5], [0.2, 0.8]], weight=[0, 1]))
+    assert cal.kernel_error([1], [0.75], unbiased=False) == 0.0625
+    assert cal.kernel_error([0, 1], [0.5, 0.5]) == -0.25
+    assert cal.kernel_error([1, 1, 1], [1.0, 1.0, 1.0]) == 0
+
+
+def test_single_precision_scores_are_summed_in_double():
+    y, p, _ = class_sample(200, 3)
+    single = p.astype(np.float32)
+    double = cal.kernel_error(cal.Multiclass(y, single.astype(float)))
+    assert cal.kernel_error(cal.Multiclass(y, single)) == pytest.approx(double, abs=1e-14)
+    y, p, _ = binary_sample(200)
+    single = p.astype(np.float32)
+    assert cal.kernel_error(y, single) == pytest.approx(cal.kernel_error(y, single.astype(float)), abs=1e-14)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        cal.LaplaceKernel(0)
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        cal.GaussianKernel(-1.0)
+    with pytest.raises(TypeError, match="Give either predictions or"):
+        cal.kernel_error(cal.Multiclass([0, 1], [[0.5, 0.5], [0.2, 0.8]]), [0.2, 0.3])
+    with pytest.raises(ValueError, match="needs probabilities and their outcomes"):
+        cal.kernel_error(cal.PositiveUnlabeled([0.8], [0.2, 0.7], prior=0.3))
+    with pytest.raises(ValueError, match="pairs of them cannot be formed"):
+        cal.kernel_error(cal.BinTable.of(cal.PositiveUnlabeled([0.8], [0.2, 0.8], prior=0.3), cal.Distinct()))
+    with pytest.raises(ValueError, match="needs probabilities and their outcomes"):
+        cal.kernel_error(cal.Gaussian([1.0, 2.0], mean=[1.2, 2.0], std=[0.3, 0.4]))
