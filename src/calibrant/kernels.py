@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -271,7 +272,8 @@ def sorted_rows(pairs: Pairs) -> SortedRows:
         code <<= 1
         code |= pairs.observed
         code.sort()
-        observed = np.bitwise_and(code, 1, dtype=whole).astype(np.int8)
+        low_byte = 0 if sys.byteorder == "little" else code.itemsize - 1
+        observed = code.view(np.int8)[low_byte :: code.itemsize] & np.int8(1)
         code >>= 1
         key = code.view(pairs.key.dtype)
         ordered = Pairs(key, key, observed)
