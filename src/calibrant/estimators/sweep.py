@@ -87,7 +87,7 @@ def _largest_rising_of_rows(rows: SortedRows, bins: Family) -> int:
     np.cumsum(observed, out=positives[1:])
     if rows.ends is not None and _rises(np.diff(rows.ends, prepend=0), np.diff(positives[rows.ends], prepend=0)):
         return len(rows)
-    for n in range(2, len(rows)):
+    for n in range(2, len(rows) + 1):
         if bins is EqualMass:
             cuts = equal_mass_rows(rows, n)
         else:
@@ -95,7 +95,7 @@ def _largest_rising_of_rows(rows: SortedRows, bins: Family) -> int:
             cuts = np.concatenate([[0], inner, [len(rows)]])
         if not _rises(np.diff(cuts), np.diff(positives[cuts])):
             return n - 1
-    return len(rows) - 1
+    return len(rows)
 
 
 def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
@@ -109,14 +109,14 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     if _rises(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
     atom = cells.low == cells.high
-    for n in range(2, most):
+    for n in range(2, most + 1):
         if bins is EqualMass:
             at = equal_mass_cuts(weight[1:], n, atom=atom)
         else:
             at = places_of(EqualWidth(n).edges, cells.low, cells.high)
         if not _rises(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
             return n - 1
-    return most - 1
+    return most
 
 
 def _ends_of_weight(weight: Floats) -> NDArray[np.intp]:
