@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.scaling import Platt as Platt
     from calibrant.recalibrate.scaling import Quadratic as Quadratic
     from calibrant.recalibrate.scaling import Temperature as Temperature
+    from calibrant.recalibrate.selection import Auto as Auto
     from calibrant.recalibrate.spline import Spline as Spline
     from calibrant.recalibrate.venn import VennAbers as VennAbers
     from calibrant.recalibrate.wrappers import FromClassifier as FromClassifier
@@ -57,6 +58,7 @@ _HOME = {
         "Quadratic",
         "Temperature",
     ),
+    "selection": ("Auto",),
     "spline": ("Spline",),
     "venn": ("VennAbers",),
     "wrappers": (
