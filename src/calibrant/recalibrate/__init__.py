@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.base import Recalibrator as Recalibrator
     from calibrant.recalibrate.bayesian import BayesianBinning as BayesianBinning
     from calibrant.recalibrate.beta import Beta as Beta
+    from calibrant.recalibrate.cdf import CdfIsotonic as CdfIsotonic
+    from calibrant.recalibrate.cdf import Conformal as Conformal
+    from calibrant.recalibrate.forecasts import ForecastRecalibrator as ForecastRecalibrator
+    from calibrant.recalibrate.forecasts import PerGroup as PerGroup
     from calibrant.recalibrate.histogram import Histogram as Histogram
     from calibrant.recalibrate.histogram import ScalingBinning as ScalingBinning
     from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.kernel import NadarayaWatson as NadarayaWatson
     from calibrant.recalibrate.partition import Partition as Partition
     from calibrant.recalibrate.persistence import load as load
+    from calibrant.recalibrate.regression import SpreadSpline as SpreadSpline
+    from calibrant.recalibrate.regression import StdScaling as StdScaling
+    from calibrant.recalibrate.regression import VarianceHistogram as VarianceHistogram
+    from calibrant.recalibrate.regression import VarianceIsotonic as VarianceIsotonic
     from calibrant.recalibrate.scaling import Platt as Platt
     from calibrant.recalibrate.scaling import Quadratic as Quadratic
     from calibrant.recalibrate.scaling import Temperature as Temperature
@@ -35,6 +43,9 @@ if TYPE_CHECKING:
 
 #: Where each public name lives.
 _HOME = {
+    "cdf": ("CdfIsotonic", "Conformal"),
+    "forecasts": ("ForecastRecalibrator", "PerGroup"),
+    "regression": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
     "base": (
         "BinaryRecalibrator",
         "Identity",
