@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -169,35 +169,45 @@ def linear_binning(parts: tuple[Pairs, ...], size: int) -> tuple[Floats, Floats]
     """
     sums = np.zeros((4, size + 1))
     for pairs in parts:
-        step = _plain_node_step if pairs.plain_binary else _general_node_step
-        for start in range(0, len(pairs.key), NODE_CHUNK):
-            chunk = pairs.take(slice(start, start + NODE_CHUNK))
-            beyond = chunk.key * np.float64(size)
-            node = beyond.astype(np.intp)
-            beyond -= node
-            step(chunk, node, beyond, sums)
+        sums += _plain_node_sums(pairs, size) if pairs.plain_binary else _general_node_sums(pairs, size)
     nodes, moved = sums[:2], sums[2:]
     nodes -= moved
     nodes[:, 1:] += moved[:, :-1]
     return nodes[0], nodes[1]
 
 
-def _plain_node_step(chunk: Pairs, node: NDArray[np.intp], beyond: Floats, sums: Floats) -> None:
-    size = sums.shape[1]
-    node += node
-    node += chunk.observed
-    counts = np.bincount(node, minlength=2 * size).reshape(size, 2)
-    moved = np.bincount(node, beyond, 2 * size).reshape(size, 2)
-    sums += np.stack([counts.sum(axis=1), counts[:, 1], moved.sum(axis=1), moved[:, 1]])
+def _plain_node_sums(pairs: Pairs, size: int) -> Floats:
+    """Mass, observed mass, and both times the part of a cell beyond the node; apart by outcome, two passes give all."""
+    apart = np.zeros((2, 2 * (size + 1)))
+    for chunk, node, beyond in _between_nodes(pairs, size):
+        node += node
+        node += chunk.observed
+        apart[0] += np.bincount(node, minlength=apart.shape[1])
+        apart[1] += np.bincount(node, beyond, apart.shape[1])
+    negative, positive = apart[:, 0::2], apart[:, 1::2]
+    every = negative + positive
+    return np.stack([every[0], positive[0], every[1], positive[1]])
 
 
-def _general_node_step(chunk: Pairs, node: NDArray[np.intp], beyond: Floats, sums: Floats) -> None:
-    ones = np.ones(len(node))
-    weight = ones if chunk.weight is None else chunk.weight
-    mass = 0 * weight if chunk.only == "observed" else weight
-    observed = 0 * weight if chunk.only == "predicted" else weight * chunk.observed
-    for total, values in zip(sums, (mass, observed, mass * beyond, observed * beyond), strict=True):
-        total += np.bincount(node, values, len(total))
+def _general_node_sums(pairs: Pairs, size: int) -> Floats:
+    sums = np.zeros((4, size + 1))
+    for chunk, node, beyond in _between_nodes(pairs, size):
+        weight = np.ones(len(node)) if chunk.weight is None else chunk.weight
+        mass = 0 * weight if chunk.only == "observed" else weight
+        observed = 0 * weight if chunk.only == "predicted" else weight * chunk.observed
+        for total, values in zip(sums, (mass, observed, mass * beyond, observed * beyond), strict=True):
+            total += np.bincount(node, values, size + 1)
+    return sums
+
+
+def _between_nodes(pairs: Pairs, size: int) -> Iterator[tuple[Pairs, NDArray[np.intp], Floats]]:
+    """Chunks of rows, with the node at or below each row and the part of a cell that it lies beyond."""
+    for start in range(0, len(pairs.key), NODE_CHUNK):
+        chunk = pairs.take(slice(start, start + NODE_CHUNK))
+        beyond = chunk.key * np.float64(size)
+        node = beyond.astype(np.intp)
+        beyond -= node
+        yield chunk, node, beyond
 
 
 @dataclass(frozen=True, eq=False)
