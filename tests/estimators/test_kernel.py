@@ -208,8 +208,6 @@ def test_mistakes_are_named():
         cal.GaussianKernel(-1.0)
     with pytest.raises(TypeError, match="Give either predictions or"):
         cal.kernel_error(cal.Multiclass([0, 1], [[0.5, 0.5], [0.2, 0.8]]), [0.2, 0.3])
-    with pytest.raises(ValueError, match="needs probabilities and their outcomes"):
-        cal.kernel_error(cal.PositiveUnlabeled([0.8], [0.2, 0.7], prior=0.3))
     with pytest.raises(ValueError, match="pairs of them cannot be formed"):
         cal.kernel_error(cal.BinTable.of(cal.PositiveUnlabeled([0.8], [0.2, 0.8], prior=0.3), cal.Distinct()))
     with pytest.raises(ValueError, match="needs probabilities and their outcomes"):

@@ -164,7 +164,7 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> _Rows:
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
         pairs = task.pairs()
-        if task.prior is not None or pairs.predicted is not pairs.key:
+        if pairs.predicted is not pairs.key:
             message = f"kernel_error needs probabilities and their outcomes, got {type(task).__name__} predictions."
             raise ValueError(message)
         own = _own_pairs(pairs)
