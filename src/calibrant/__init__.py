@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from calibrant import pu as pu
     from calibrant import recalibrate as recalibrate
     from calibrant import simulate as simulate
     from calibrant.binning import BoundBins as BoundBins
@@ -120,7 +121,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ("recalibrate", "simulate")
+_SUBPACKAGES: tuple[str, ...] = ("pu", "recalibrate", "simulate")
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

@@ -166,10 +166,10 @@ class PaperBins:
 
     cut: type[EqualWidth] | type[EqualMass] = EqualWidth
 
-    def resolve(self, noise: float, n: int) -> EqualWidth | EqualMass:
+    def resolve(self, noise: float, n: float) -> EqualWidth | EqualMass:
         """The bins for data whose noise is v, with n rows that are weighed."""
         bins = int(np.ceil(noise ** (-1 / 3) - 1e-9))
-        return self.cut(min(bins, max(1, n // 2)) if self.cut is EqualMass else bins)
+        return self.cut(int(min(bins, max(1, n / 2))) if self.cut is EqualMass else bins)
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,11 @@ class BoundBins:
     lipschitz: float = 1.0
     cut: type[EqualWidth] | type[EqualMass] = EqualWidth
 
-    def resolve(self, noise: float, n: int) -> EqualWidth | EqualMass:
+    def resolve(self, noise: float, n: float) -> EqualWidth | EqualMass:
         """The bins for data whose noise is v, with n rows that are weighed."""
         equal_mass = self.cut is EqualMass
         most = 10 * ((1 + self.lipschitz) ** 2 / noise) ** (1 / 3) + 2
-        bins = np.arange(1, int(min(most, max(1, n // 2)) if equal_mass else most) + 1)
+        bins = np.arange(1, int(min(most, max(1, n / 2)) if equal_mass else most) + 1)
         bound = bias_bound_of_bins(bins, noise, n, lipschitz=self.lipschitz, equal_mass=equal_mass)
         return self.cut(int(bins[np.argmin(bound)]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,6 +107,14 @@ class Gaps:
         # psi = (s / c) (1_b - P_b) - f 1_b with c = mean(s) / prior
         cross = np.diag(self.product) - np.outer(q, self.product)
         return (self.prior / self.frequency * labels - cross - cross.T + rows) / many
+
+    def null_covariance(self) -> Floats:
+        """The covariance of the D_b if the model is calibrated: positives are spread as the predictions say.
+
+        Bins that hold no labelled positive by chance would otherwise seem to be known exactly.
+        """
+        null = self.predicted / self.predicted.sum()
+        return replace(self, product=self.predicted_squares).covariance(null)
 
     def log_rate_error(self) -> tuple[Floats, Floats]:
         """Logarithm of the rate and its standard error, with half a row added to each count so that none is empty."""

@@ -1,0 +1,252 @@
+"""How far PU-ECE can be from the true calibration error: bias, wrong priors, and evaluation on training rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant import validation
+from calibrant.binning import Binning, BoundBins, Edges, EqualMass, EqualWidth, PaperBins, bias_bound_of_bins
+from calibrant.bintable import BinTable
+from calibrant.estimate import Interval
+from calibrant.estimators.common import binned
+from calibrant.estimators.positive_unlabeled import Gaps
+from calibrant.kernels import Floats
+from calibrant.predictions_pu import PositiveUnlabeled
+
+Bins = EqualWidth | EqualMass | PaperBins | BoundBins
+
+
+def bias_bound(
+    *,
+    prior: float,
+    n_positive: float,
+    n_unlabeled: float,
+    bins: Bins = PaperBins(),
+    lipschitz: float = 1.0,
+    delta: float | None = None,
+) -> float:
+    r"""Theorem 1: bound of \|PU-ECE - TCE\|, in expectation or with probability 1 - `delta`.
+
+    With v = π²/n_P + 1/n_U, B bins, m = n_U - B, and c = B ln 2 (+ ln 1/δ),
+
+    .. math:: \text{equal width: } \frac{1+L}{B} + \sqrt{2 v c}, \qquad
+              \text{equal mass: } \frac{1+L}{B} + \frac{(3+2L)B}{m} +
+              \sqrt{2c}\Bigl(\frac{1+L}{\sqrt m} + \sqrt{\frac{\pi^2}{n_P} + \frac1m}\Bigr).
+
+    It supposes that the score has a density, that the true calibration curve is L-Lipschitz in the score, and that
+    the model was made without these rows. The curve of an over-confident logit (one that is too steep) has no finite
+    L. `sharp_bias_bound` is about half as large and needs the data.
+
+    Parameters
+    ----------
+    prior : float
+        Share of positives π.
+    n_positive, n_unlabeled : float
+        Numbers of rows; `math.inf` is allowed.
+    bins : EqualWidth, EqualMass, PaperBins or BoundBins
+        The last two are resolved by the numbers of rows.
+    lipschitz : float
+        L; 1 for a calibrated model.
+    delta : float, optional
+        Give the bound that holds with this probability of failure, instead of that of the expectation.
+
+    References
+    ----------
+    Estimating Expected Calibration Error for Positive-Unlabeled Learning (2025), theorem 1.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> round(bias_bound(prior=0.5, n_positive=100, n_unlabeled=1000, bins=EqualWidth(7)), 4)
+    0.47
+    """
+    noise, cut = _resolved(prior, n_positive, n_unlabeled, bins, lipschitz)
+    if delta is not None:
+        validation.fraction("delta", delta)
+    equal_mass = isinstance(cut, EqualMass)
+    if equal_mass and n_unlabeled < 2 * cut.n:
+        message = f"Theorem 1 needs at least two unlabeled rows per equal-mass bin, got {n_unlabeled:g} for {cut.n}."
+        raise ValueError(message)
+    surprise = 0.0 if delta is None else -math.log(delta)
+    bound = bias_bound_of_bins(cut.n, noise, n_unlabeled, lipschitz=lipschitz, equal_mass=equal_mass, surprise=surprise)
+    return float(bound)
+
+
+def sharp_bias_bound(
+    data: PositiveUnlabeled | BinTable,
+    *,
+    bins: Binning = PaperBins(),
+    lipschitz: float = 1.0,
+    delta: float | None = None,
+) -> float:
+    r"""A bound of \|PU-ECE - TCE\| from the data at hand, about half of Theorem 1.
+
+    .. math:: \frac{1+L}{2}\max_b(\text{width}_b) + \sum_b \sqrt{V_b}\; \Bigl(+ \sqrt{2 v \ln(1/\delta)}\Bigr)
+
+    where V_b is the estimated variance of the error mass of bin b (`Gaps`). A function that varies by at most
+    (1 + L) times the width of its bin has a mean absolute deviation of at most half of that, which replaces the first
+    term of Theorem 1; Jensen's inequality bin by bin replaces the union over all sign patterns; McDiarmid's
+    inequality gives the last term. The V_b are estimates: the bound is as good as they are. Bins must be fixed
+    beforehand; for equal-mass bins it is an approximation.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> round(sharp_bias_bound(data, bins=cal.EqualWidth(2)), 4)
+    0.8669
+    """
+    table = binned(data, None, bins)[0]
+    gaps = Gaps.of(table)
+    widths = np.diff(table.edges)[table.key]
+    within = (1 + lipschitz) / 2 * float(np.max(widths[(gaps.share > 0) | (gaps.positive > 0)]))
+    noise = float(np.sqrt(np.maximum(gaps.variance, 0.0)).sum())
+    if delta is None:
+        return within + noise
+    return within + noise + math.sqrt(-2 * table.noise * math.log(validation.fraction("delta", delta)))
+
+
+def generalization_bound(
+    *,
+    prior: float,
+    n_positive: float,
+    n_unlabeled: float,
+    fcmi: float,
+    fcmi_unlabeled: float | None = None,
+    bins: Bins = PaperBins(),
+    lipschitz: float = 1.0,
+) -> float:
+    r"""Theorem 3: bound of the expected \|PU-ECE - TCE\| where PU-ECE is evaluated on the training rows themselves.
+
+    .. math:: \frac{1+L}{B} + \sqrt{8 v (\mathrm{fCMI} + B\ln 2)}
+              \; \Bigl(+ (1+L)\sqrt{\tfrac{8}{n_U} (\mathrm{fCMI}_U + B\ln 2)} \text{ for equal mass}\Bigr)
+
+    The functional conditional mutual information fCMI (in nats) says how much the scores tell about which rows were
+    trained on; it is not known in general. `fcmi_of_entropy` and `fcmi_of_vc_dimension` bound it; 0 is a model that
+    did not look at these rows.
+
+    References
+    ----------
+    Estimating Expected Calibration Error for Positive-Unlabeled Learning (2025), theorem 3.
+
+    Examples
+    --------
+    >>> round(generalization_bound(prior=0.5, n_positive=1e4, n_unlabeled=1e5, fcmi=20.0), 4)
+    0.1723
+    """
+    noise, cut = _resolved(prior, n_positive, n_unlabeled, bins, lipschitz)
+    unlabeled = fcmi if fcmi_unlabeled is None else fcmi_unlabeled
+    if not fcmi >= unlabeled >= 0:
+        message = f"fcmi must be at least fcmi_unlabeled and not negative, got {fcmi!r} and {unlabeled!r}."
+        raise ValueError(message)
+    bound = (1 + lipschitz) / cut.n + math.sqrt(8 * noise * (fcmi + cut.n * math.log(2)))
+    if isinstance(cut, EqualMass):
+        bound += (1 + lipschitz) * math.sqrt(8 / n_unlabeled * (unlabeled + cut.n * math.log(2)))
+    return float(bound)
+
+
+def fcmi_of_entropy(n_positive: float, n_unlabeled: float) -> float:
+    """The bound of fCMI that every model satisfies: the entropy of the split, (n_P + n_U) ln 2. Always too large."""
+    return (n_positive + n_unlabeled) * math.log(2)
+
+
+def fcmi_of_vc_dimension(dimension: float, n: float) -> float:
+    """Bound of fCMI for binary-valued models of finite VC dimension d and n training rows.
+
+    max((d + 1) ln 2, d ln(2 e n / d)), after Harutyunyan, Raginsky, Ver Steeg, Galstyan (2021), theorem 4.1.
+    """
+    return max((dimension + 1) * math.log(2), dimension * math.log(2 * math.e * n / dimension))
+
+
+@dataclass(frozen=True)
+class PriorBand:
+    """What PU-ECE can be while the prior lies in an interval; see `prior_band`.
+
+    Attributes
+    ----------
+    estimate : float
+        PU-ECE at the prior of the data.
+    exact : Interval
+        Smallest and largest PU-ECE over the priors.
+    theorem : Interval
+        Theorem 2: the estimate ± the largest error of the prior.
+    kindest_prior, kindest : float
+        The prior at which PU-ECE is smallest of all, and that value: a lower end that holds whatever the prior is.
+    """
+
+    estimate: float
+    exact: Interval
+    theorem: Interval
+    kindest_prior: float
+    kindest: float
+
+
+def prior_band(
+    data: PositiveUnlabeled | BinTable, low: float, high: float, *, bins: Binning = EqualMass(15)
+) -> PriorBand:
+    r"""The band of PU-ECE over all priors in [low, high], exact and by Theorem 2, and the kindest prior.
+
+    .. math:: g(\pi) = \sum_b \lvert\pi P_b - F_b\rvert, \qquad \lvert g(\pi) - g(\pi')\rvert \le \lvert\pi - \pi'\rvert
+
+    g is convex and piecewise linear with kinks at F_b / P_b, so its largest value over an interval is at an end, its
+    smallest at an end or a kink. The bins are fixed: those the data have at their own prior.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> band = prior_band(data, 0.4, 0.6, bins=cal.EqualWidth(2))
+    >>> str(band.exact), str(band.theorem), round(band.kindest_prior, 3)
+    ('[0.1, 0.2]', '[0.05, 0.25]', 0.378)
+    """
+    if not 0 <= low <= high <= 1:
+        message = f"The priors must satisfy 0 <= low <= high <= 1, got low={low!r}, high={high!r}."
+        raise ValueError(message)
+    gaps = Gaps.of(binned(data, None, bins)[0])
+
+    def errors(priors: Floats) -> Floats:
+        return np.abs(priors[:, None] * gaps.positive - gaps.predicted).sum(axis=1)
+
+    some = gaps.positive > 0
+    kinks = np.minimum(gaps.predicted[some] / gaps.positive[some], 1.0)
+    inside = kinks[(kinks > low) & (kinks < high)]
+    values = errors(np.concatenate([[low, high], inside]))
+    estimate = float(np.abs(gaps.gap).sum())
+    reach = max(gaps.prior - low, high - gaps.prior)
+    everywhere = errors(kinks)
+    best = int(np.argmin(everywhere))
+    words = f"priors in [{low:g}, {high:g}]"
+    return PriorBand(
+        estimate,
+        Interval(float(values.min()), float(values.max()), level=1.0, method=f"exact, {words}"),
+        Interval(max(0.0, estimate - reach), estimate + reach, level=1.0, method=f"Theorem 2, {words}"),
+        float(kinks[best]),
+        float(everywhere[best]),
+    )
+
+
+def _resolved(
+    prior: float, n_positive: float, n_unlabeled: float, bins: Bins, lipschitz: float
+) -> tuple[float, EqualWidth | EqualMass]:
+    """The noise v and bins of a known number."""
+    validation.fraction("prior", prior)
+    for name, n in (("n_positive", n_positive), ("n_unlabeled", n_unlabeled)):
+        if not n >= 1:
+            message = f"{name} must be at least 1 (math.inf is allowed), got {n!r}."
+            raise ValueError(message)
+    if not lipschitz >= 0:
+        message = f"lipschitz must not be negative, got {lipschitz!r}."
+        raise ValueError(message)
+    noise = prior**2 / n_positive + 1 / n_unlabeled
+    if isinstance(bins, EqualWidth | EqualMass):
+        return noise, bins
+    if isinstance(bins, Edges) or not isinstance(bins, PaperBins | BoundBins):
+        message = f"bins must be EqualWidth, EqualMass, PaperBins or BoundBins, got {bins!r}."
+        raise TypeError(message)
+    if noise == 0:
+        message = "With infinitely many rows of both kinds the number of bins must be given, e.g. EqualWidth(100)."
+        raise ValueError(message)
+    return noise, bins.resolve(noise, n_unlabeled)

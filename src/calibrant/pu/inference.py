@@ -1,0 +1,286 @@
+"""How sure one can be of PU-ECE: intervals of the bins and of the number, and a test of calibration.
+
+The percentile bootstrap is not offered: it doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled
+rows its 95 % interval never holds the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import validation
+from calibrant.binning import Binning, EqualMass, PaperBins
+from calibrant.bintable import BinTable
+from calibrant.estimate import Estimate, Interval, Significance
+from calibrant.estimators.binned import ece
+from calibrant.estimators.common import binned
+from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.positive_unlabeled import Gaps
+from calibrant.kernels import Floats
+from calibrant.predictions_pu import PositiveUnlabeled
+
+Source = PositiveUnlabeled | BinTable
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """The reliability diagram of positive-unlabeled data as numbers: one entry per bin that has unlabeled rows.
+
+    Attributes
+    ----------
+    predicted, rate : array
+        Mean score, and the implied share of positives, which noise may carry above 1.
+    low, high : array
+        Confidence interval of each rate, at `level`.
+    share, positive : array
+        Shares of the unlabeled rows and of the labelled positives in the bin.
+    edges : array of shape (bins, 2)
+        Where the bins lie.
+    """
+
+    predicted: Floats
+    rate: Floats
+    low: Floats
+    high: Floats
+    share: Floats
+    positive: Floats
+    edges: Floats
+    level: float
+    prior: float
+
+
+def reliability(data: Source, *, bins: Binning = EqualMass(10), level: float = 0.95) -> Reliability:
+    r"""Implied share of positives per bin, with intervals.
+
+    .. math:: \hat y_b \exp\Bigl(\pm z\sqrt{\tfrac{1 - P_b}{n_P P_b} + \tfrac{1 - u_b}{n_U u_b}}\Bigr),
+              \qquad \hat y_b = \pi P_b / u_b
+
+    with half a row added to each count, so that a bin without a labelled positive has an interval too.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> reliability(data, bins=cal.EqualWidth(2)).rate
+    array([0.1875, 1.125 ])
+    """
+    from scipy.special import ndtri
+
+    table = binned(data, None, bins)[0]
+    gaps = Gaps.of(table)
+    centre, error = gaps.log_rate_error()
+    reach = float(ndtri((1 + validation.fraction("level", level)) / 2)) * error
+    some = gaps.share > 0
+    return Reliability(
+        predicted=table.predicted_mean[some],
+        rate=gaps.rate[some],
+        low=np.exp(centre - reach)[some],
+        high=np.exp(centre + reach)[some],
+        share=gaps.share[some],
+        positive=gaps.positive[some],
+        edges=np.stack([table.low, table.high], axis=1)[some],
+        level=level,
+        prior=gaps.prior,
+    )
+
+
+@dataclass(frozen=True)
+class BasicBootstrap:
+    """Basic (reflected) bootstrap of PU-ECE: 2 E - the quantiles of its replicates.
+
+    The two samples are drawn apart (a single sample as one). Drawing is by bins: counts are multinomial, and the
+    mean score of the drawn rows of a bin is normal, so a replicate costs no more for a billion rows.
+    """
+
+    n: int = 999
+    seed: int = 0
+
+    def interval(self, table: BinTable, level: float) -> Interval:
+        """The interval of PU-ECE in the bins of `table`."""
+        gaps = Gaps.of(table)
+        errors = np.abs(_replicates(gaps, self.n, np.random.default_rng(self.seed))).sum(axis=1)
+        estimate = float(np.abs(gaps.gap).sum())
+        low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
+        return Interval(
+            max(0.0, 2 * estimate - float(high)),
+            max(0.0, 2 * estimate - float(low)),
+            level=level,
+            method=repr(self),
+            assumption=_FIXED_BINS,
+        )
+
+
+@dataclass(frozen=True)
+class DebiasedDelta:
+    r"""Debiased PU-ECE ± z standard errors.
+
+    .. math:: \mathrm{SE}^2 = s^T \Sigma s + (\text{correction} / 2)^2
+
+    where s are the signs of the error masses and Σ their covariance. Debiasing removes between half of the bias
+    (where the model is calibrated) and all of it (where no sign is in doubt), so half of what it took away counts as a
+    standard error of the correction; without that term the interval covers 2 to 5 % less than it says.
+    """
+
+    def interval(self, table: BinTable, level: float) -> Interval:
+        """The interval of PU-ECE in the bins of `table`."""
+        from scipy.special import ndtri
+
+        gaps = Gaps.of(table)
+        sign = np.sign(gaps.gap)
+        centre = float(debiased_ece(table, norm=1))
+        correction = float(np.abs(gaps.gap).sum()) - centre
+        error = float(np.sqrt(max(float(sign @ gaps.covariance() @ sign), 0.0) + correction**2 / 4))
+        reach = float(ndtri((1 + level) / 2)) * error
+        low, high = max(0.0, centre - reach), max(0.0, centre + reach)
+        return Interval(low, high, level=level, method=repr(self), assumption=_FIXED_BINS)
+
+
+@dataclass(frozen=True)
+class Conservative:
+    r"""An interval that covers whatever the error is, at the price of about twice the width.
+
+    With noise e of the error masses, :math:`\lVert D\rVert_1 - \lVert e\rVert_1 \le \lVert d\rVert_1` always, and
+    :math:`\lVert D\rVert_1 \ge \lVert d\rVert_1 + s^T e` for the true signs s. So the lower end is PU-ECE less a
+    quantile of ‖e‖₁ under normal noise, and the upper end PU-ECE plus z standard errors.
+    """
+
+    n: int = 999
+    seed: int = 0
+
+    def interval(self, table: BinTable, level: float) -> Interval:
+        """The interval of PU-ECE in the bins of `table`."""
+        from scipy.special import ndtri
+
+        gaps = _joined(Gaps.of(table))
+        covariance = gaps.null_covariance()
+        values, vectors = np.linalg.eigh(covariance)
+        rng = np.random.default_rng(self.seed)
+        noise = (rng.standard_normal((self.n, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        estimate, sign = float(np.abs(Gaps.of(table).gap).sum()), np.sign(gaps.gap)
+        low = estimate - float(np.quantile(np.abs(noise).sum(axis=1), (1 + level) / 2))
+        high = estimate + float(ndtri((1 + level) / 2)) * float(np.sqrt(max(float(sign @ covariance @ sign), 0.0)))
+        return Interval(max(0.0, low), high, level=level, method=repr(self), assumption=_FIXED_BINS)
+
+
+Method = DebiasedDelta | BasicBootstrap | Conservative
+
+_FIXED_BINS = "the target is the error of the binned model; the bins are taken as fixed"
+
+
+def pu_interval(
+    data: Source,
+    *,
+    bins: Binning = PaperBins(),
+    level: float = 0.95,
+    method: Method = DebiasedDelta(),
+) -> Estimate:
+    """PU-ECE with a confidence interval for the calibration error of the binned model.
+
+    The interval need not hold the estimate, which leans upward. With many more bins than `PaperBins` takes, the bias
+    outgrows what debiasing and the basic bootstrap repair; `Conservative` then still covers. Add what is unknown
+    about the prior by `calibrant.pu.prior_band`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 500), rng.random(5000), prior=0.5)
+    >>> pu_interval(data, bins=cal.EqualMass(10))
+    <ECE 0.0...>
+    """
+    if not isinstance(method, Method):
+        message = f"method must be DebiasedDelta(), BasicBootstrap() or Conservative(), got {method!r}."
+        raise TypeError(message)
+    estimate = ece(data, bins=bins)
+    table = estimate.bins
+    if table is None or not np.isfinite(table.predicted_squares).all():
+        table = binned(data, None, bins)[0]
+    return estimate.with_interval(method.interval(table, validation.fraction("level", level)))
+
+
+def pu_calibration_test(data: Source, *, bins: Binning = EqualMass(10)) -> Significance:
+    r"""Score test of calibration from positive-unlabeled data.
+
+    .. math:: T = D^T \Sigma_0^{-1} D \sim \chi^2_B
+
+    where D_b = π P_b - F_b is the error mass of bin b, and Σ₀ its covariance if the model is calibrated, so with
+    F_b / ΣF in place of P_b. With P_b itself (Wald's form) bins without a labelled positive would have no variance,
+    and a calibrated model would be rejected in most samples. Bins without unlabeled rows are joined to the bin below.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.5)  # calibrated
+    >>> pu_calibration_test(data)
+    <PU score test, EqualMass(n=10): statistic 12.22, p = 0.2704, n=11_000>
+    """
+    from scipy.special import chdtrc
+
+    table, words = binned(data, None, bins)
+    gaps = _joined(Gaps.of(table))
+    gap, covariance = gaps.gap, gaps.null_covariance()
+    size = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+    some = values > 1e-10
+    statistic = float((((gap / size) @ vectors[:, some]) ** 2 / values[some]).sum())
+    p_value = float(chdtrc(float(some.sum()), statistic))
+    return Significance(statistic, p_value, method=f"PU score test, {words}", n=table.n)
+
+
+def _joined(gaps: Gaps) -> Gaps:
+    """Bins without predicted mass joined to the last one before that has some (or the first)."""
+    into = np.maximum(np.cumsum(gaps.predicted > 0) - 1, 0)
+    size = int(into.max()) + 1
+
+    def sums(values: Floats) -> Floats:
+        return np.bincount(into, values, size).astype(np.float64, copy=False)
+
+    return replace(
+        gaps,
+        positive=sums(gaps.positive),
+        share=sums(gaps.share),
+        predicted=sums(gaps.predicted),
+        predicted_squares=sums(gaps.predicted_squares),
+        product=sums(gaps.product),
+    )
+
+
+def _replicates(gaps: Gaps, n: int, rng: np.random.Generator) -> Floats:
+    """Error masses of `n` samples drawn from the bins, one row each."""
+    rows = max(round(gaps.n_unlabeled), 1)
+    if gaps.frequency is None:
+        positive = rng.multinomial(max(round(gaps.n_positive), 1), _normalised(gaps.positive), n)
+        drawn = rng.multinomial(rows, _normalised(gaps.share), n)
+        scores = _sums_of_scores(gaps.share, gaps.predicted, gaps.predicted_squares, drawn, rng)
+        return gaps.prior * positive / positive.sum(axis=1, keepdims=True) - scores / rows
+    labelled = gaps.prior * gaps.frequency * gaps.positive
+    share = np.concatenate([labelled, gaps.share - labelled])
+    first = gaps.product * gaps.frequency
+    middle = np.divide(first, labelled, out=np.zeros_like(first), where=labelled > 0)
+    predicted = np.concatenate([first, gaps.predicted - first])
+    squares = np.concatenate([first * middle, gaps.predicted_squares - first * middle])
+    drawn = rng.multinomial(rows, _normalised(np.maximum(share, 0.0)), n)
+    scores = _sums_of_scores(share, predicted, squares, drawn, rng)
+    half = len(labelled)
+    marked, scores = drawn[:, :half], scores[:, :half] + scores[:, half:]
+    if gaps.known_frequency:
+        return marked / (gaps.frequency * rows) - scores / rows
+    return gaps.prior * marked / np.maximum(marked.sum(axis=1, keepdims=True), 1) - scores / rows
+
+
+def _sums_of_scores(
+    share: Floats, first: Floats, second: Floats, drawn: NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
+    """Sum of the scores of the rows drawn from each bin: exact in mean and variance, normal in shape."""
+    some = share > 0
+    mean = np.divide(first, share, out=np.zeros_like(share), where=some)
+    variance = np.maximum(np.divide(second, share, out=np.zeros_like(share), where=some) - mean**2, 0.0)
+    return drawn * mean + np.sqrt(drawn * variance) * rng.standard_normal(drawn.shape)
+
+
+def _normalised(share: Floats) -> Floats:
+    return share / share.sum()
