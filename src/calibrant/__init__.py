@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     from calibrant.estimators.distribution import interval_error as interval_error
     from calibrant.estimators.distribution import pit_error as pit_error
     from calibrant.estimators.distribution import quantile_error as quantile_error
+    from calibrant.estimators.forecast_curves import ForecastCurve as ForecastCurve
+    from calibrant.estimators.forecast_curves import ence_curve as ence_curve
+    from calibrant.estimators.forecast_curves import interval_curve as interval_curve
+    from calibrant.estimators.forecast_curves import pit_histogram as pit_histogram
+    from calibrant.estimators.forecast_curves import spread_curve as spread_curve
     from calibrant.estimators.forecast_scores import crps as crps
     from calibrant.estimators.forecast_scores import interval_score as interval_score
     from calibrant.estimators.forecast_scores import nll as nll
@@ -91,6 +96,7 @@ _HOME = {
     "estimators.cumulative": ("ks_error",),
     "estimators.debiased": ("debiased_ece",),
     "estimators.distribution": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
+    "estimators.forecast_curves": ("ForecastCurve", "ence_curve", "interval_curve", "pit_histogram", "spread_curve"),
     "estimators.forecast_scores": ("crps", "interval_score", "nll", "pinball", "sharpness"),
     "estimators.kde": ("kde_ece",),
     "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
