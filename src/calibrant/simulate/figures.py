@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from calibrant.simulate.fit import Goodness
     from calibrant.simulate.table import BiasTable
 
 
@@ -21,6 +23,18 @@ def bias_lines(table: BiasTable, *, ax: Any = None, **style: Any) -> Any:
     ax.set_xscale("log")
     ax.set(xlabel="sample size", ylabel="bias, percent")
     ax.legend(fontsize="small")
+    return ax
+
+
+def goodness_points(fits: Sequence[Goodness], *, ax: Any = None, **style: Any) -> Any:
+    """Mean simulated against real estimate in percent, a point for each fit; good fits lie on the diagonal."""
+    ax = _axes(ax)
+    real, simulated = (100 * np.array([getattr(fit, name) for fit in fits]) for name in ("real", "simulated"))
+    spread = 100 * np.array([fit.simulated_sd for fit in fits])
+    limit = 1.1 * max(real.max(), (simulated + spread).max())
+    ax.plot([0, limit], [0, limit], color="0.6", linestyle="--", linewidth=1)
+    ax.errorbar(real, simulated, yerr=spread, **{"fmt": "o", "capsize": 3, **style})
+    ax.set(xlabel="real data, percent", ylabel="simulated data, percent", xlim=(0, limit), ylim=(0, limit))
     return ax
 
 
