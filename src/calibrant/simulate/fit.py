@@ -16,11 +16,14 @@ from calibrant.kernels import Floats
 from calibrant.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.simulate.bias import estimates
 from calibrant.simulate.curves import Curve, WithEnds
-from calibrant.simulate.likelihood import CurveFit, fit_beta, fit_curves
+from calibrant.simulate.likelihood import CurveFit, fit_beta, fit_curves, fit_rounded_beta
 from calibrant.simulate.odds import log_odds as odds_of
 from calibrant.simulate.registry import Estimator, name_of
 from calibrant.simulate.scores import Scores, WithAtoms
 from calibrant.simulate.worlds import World
+
+#: Scores of 1 beside scores closer to it than this may have been rounded to it, in single or double precision.
+_ROUNDING = 1e-6
 
 #: What the paper compares simulated and real data by.
 _ECE_BIN = partial(ece, bins=EqualWidth(15), norm=2)
@@ -102,7 +105,8 @@ def fit_world(
 ) -> WorldFit:
     """The world most likely to have given these predictions: Beta scores and the best of twelve curves.
 
-    Scores of exactly 0 or 1 become atoms with outcomes of their own; scores and curve are fitted to the others.
+    Scores of exactly 1 are taken for what rounding made of scores next to it, as far as the others foretell them; the
+    rest of them, and scores of 0, are atoms with outcomes of their own. The curve is fitted to the others.
 
     Parameters
     ----------
@@ -124,20 +128,36 @@ def fit_world(
     >>> fit.best.name
     'logflip_logflip_b0_b1'
     >>> round(fit.world.true_error(2), 2), round(PAPER_WORLDS["resnet110_c100"].true_error(2), 2)
-    (0.21, 0.2)
+    (0.2, 0.2)
     """
     task = _plain_binary(data, y_prob)
-    score = task.y_prob.astype(np.float64)
-    z = odds_of(score) if log_odds is None else _given(log_odds, len(task))
+    z = odds_of(task.y_prob) if log_odds is None else _given(log_odds, len(task))
     inside = np.isfinite(z)
-    beta, curves = fit_beta(z[inside]), fit_curves(z[inside], task.y_true[inside])
-    shares = {"at_zero": float(np.mean(z == -np.inf)), "at_one": float(np.mean(z == np.inf))}
-    scores: Scores = beta
+    curves = fit_curves(z[inside], task.y_true[inside])
+    scores = _fitted_scores(z, last=_last_below_one(task.y_prob) if log_odds is None else np.inf)
     curve: Curve = curves[0].curve
-    if not inside.all():
+    if isinstance(scores, WithAtoms):
         rates = {name: _rate(task, z == end) for name, end in (("at_zero", -np.inf), ("at_one", np.inf))}
-        scores, curve = WithAtoms(beta, **shares), WithEnds(curve, **rates)
+        curve = WithEnds(curve, **rates)
     return WorldFit(World(scores, curve), curves, task)
+
+
+def _fitted_scores(z: Floats, *, last: float) -> Scores:
+    """Beta scores, and atoms for the scores of 0 and of 1 that are not merely Beta scores rounded to 1."""
+    inner, zeros, ones = z[np.isfinite(z)], int(np.sum(z == -np.inf)), int(np.sum(z == np.inf))
+    at_zero, at_one = zeros / len(z), ones / len(z)
+    if ones and np.isfinite(last):
+        beta, share = fit_rounded_beta(inner, ones, last)
+        at_one = share * (1 - at_zero)
+    else:
+        beta = fit_beta(inner)
+    return WithAtoms(beta, at_zero=at_zero, at_one=at_one) if at_zero or at_one else beta
+
+
+def _last_below_one(score: Floats) -> float:
+    """Log-odds above which scores were rounded to 1: half way from the highest other score, if that is next to 1."""
+    step = 1 - score[score < 1].max(initial=0.0).astype(np.float64)
+    return float(-np.log(step / 2)) if step < _ROUNDING else np.inf
 
 
 def _plain_binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Binary:

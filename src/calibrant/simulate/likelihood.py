@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -49,6 +50,43 @@ def fit_beta(z: Floats) -> Beta:
     start = np.maximum(-1 / means, 1e-3)  # exact for a lone tail: E log s = -1 / a where b = 1
     a, b = minimum(negative_likelihood, start, low=1e-9)
     return Beta(float(a), float(b))
+
+
+def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[Beta, float]:
+    r"""Beta scores of which those above `last` (log-odds) were rounded to 1, and a share that is 1 beside them.
+
+    Of n inner scores and `ones` scores of 1, with T the Beta's mass above `last` and P the share of ones,
+
+    .. math:: \max_{a,b,P \ge T} \; n \bigl[\ell(a, b) - \log(1 - T) + \log(1 - P)\bigr] + \mathrm{ones} \log P
+
+    whose best P is the observed share, or T where that is more. An atom beside the rounding is kept if it lowers
+    the AIC. Without this, the inner scores look like a Beta with a lighter tail than the one they came from.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import betaln
+
+    n, start = len(z), fit_beta(z)
+    means = np.array([log_probability(z).mean(), log_complement(z).mean()])
+    depth = float(log_complement(last))
+    observed = ones / (n + ones)
+
+    def negative_likelihood(logs: Floats, *, atom: bool) -> float:
+        a, b = np.exp(logs)
+        tail = min(np.exp(b * depth - np.log(b) - betaln(a, b)), 1 - 1e-12)  # to first order in 1 - s
+        share = max(observed, tail) if atom else tail
+        inner = (a * means[0] + b * means[1]) - betaln(a, b) - np.log1p(-tail) + np.log1p(-share)
+        return float(-n * inner - ones * np.log(max(share, 1e-300)))
+
+    options = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 2000}
+    logs = np.log([start.a, start.b])
+    found = {
+        atom: minimize(partial(negative_likelihood, atom=atom), logs, method="Nelder-Mead", options=options)
+        for atom in (False, True)
+    }
+    atom = found[True].fun + 1 < found[False].fun
+    a, b = (float(value) for value in np.exp(found[atom].x))
+    tail = float(np.exp(b * depth - np.log(b) - betaln(a, b)))
+    return Beta(a, b), max(0.0, (observed - tail) / (1 - tail)) if atom else 0.0
 
 
 @dataclass(frozen=True)
