@@ -17,6 +17,7 @@ from calibrant._version import __version__ as __version__
 if TYPE_CHECKING:
     from calibrant import pu as pu
     from calibrant import recalibrate as recalibrate
+    from calibrant import scale as scale
     from calibrant import simulate as simulate
     from calibrant.binning import BoundBins as BoundBins
     from calibrant.binning import Distinct as Distinct
@@ -127,7 +128,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ("pu", "recalibrate", "simulate")
+_SUBPACKAGES: tuple[str, ...] = ("pu", "recalibrate", "scale", "simulate")
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

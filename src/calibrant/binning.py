@@ -103,7 +103,8 @@ class HybridGrid:
               \qquad \mathrm{cell} = \lfloor M h(p) \rfloor
 
     The linear half keeps cells narrow in the middle, the logit half near 0 and 1, where the scores of
-    confident models crowd and where linear cells lose the sweep and the logarithmic score.
+    confident models crowd and where linear cells lose the sweep and the logarithmic score. With `equal_width=B` each
+    cell is also divided at the edges of `EqualWidth(B)`, so that those bins can be had exactly.
 
     >>> HybridGrid(cells=8).index(np.array([0.0, 0.5, 1.0]))
     array([0, 4, 7])
@@ -111,9 +112,15 @@ class HybridGrid:
 
     cells: int = 2**16
     limit: float = 37.0
+    equal_width: int | None = None
 
     def __post_init__(self) -> None:
         _require_whole("HybridGrid", self.cells)
+        if not 0 < self.limit < 700:
+            message = f"HybridGrid needs a limit in (0, 700), got {self.limit!r}."
+            raise ValueError(message)
+        if self.equal_width is not None:
+            _require_whole("HybridGrid(equal_width=...)", self.equal_width)
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Cell number of each score in [0, 1]."""
@@ -121,7 +128,10 @@ class HybridGrid:
         with np.errstate(divide="ignore"):
             logit = np.log(p / (1 - p))
         place = p / 2 + (np.clip(logit, -self.limit, self.limit) + self.limit) / (4 * self.limit)
-        return np.minimum((place * self.cells).astype(np.intp), self.cells - 1)
+        cell = np.minimum((place * self.cells).astype(np.intp), self.cells - 1)
+        if self.equal_width is None:
+            return cell
+        return cell * self.equal_width + EqualWidth(self.equal_width).index(p)
 
 
 @dataclass(frozen=True)
@@ -215,7 +225,10 @@ Cut = EqualWidth | EqualMass | Edges
 Binning = Cut | PaperBins | BoundBins
 """What estimators take as `bins=`."""
 
-Cells = Distinct | HybridGrid | LogGrid
+Grid = HybridGrid | LogGrid
+"""Fixed cells, the same for all tables, so that tables made apart can be added."""
+
+Cells = Distinct | Grid
 """What fine tables are made of."""
 
 

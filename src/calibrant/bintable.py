@@ -6,7 +6,9 @@ object as one made by NumPy on a laptop, and every estimator that needs only sum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from calibrant.binning import (
     Distinct,
     Edges,
     EqualMass,
+    Grid,
     HybridGrid,
     LogGrid,
     PaperBins,
@@ -53,6 +56,8 @@ class BinTable:
         and `observed`, `product` and `observed_squares` (there: of squared weights) are sums over labelled positives.
         The observed column is scaled to the share `prior` of positives; or, where `label_frequency` is known, by
         one over it. `nested` says that the labelled rows are among the unlabeled ones (one sample, not two).
+    invalid : mapping of text to int
+        Rows that were left out when the table was made, by reason; empty where there were none.
 
     Examples
     --------
@@ -64,7 +69,7 @@ class BinTable:
     (array([0.2, 0.7]), array([0., 1.]))
     """
 
-    cut: Edges | Distinct | HybridGrid | LogGrid
+    cut: Edges | Distinct | Grid
     key: NDArray[Any]
     low: Floats
     high: Floats
@@ -72,6 +77,7 @@ class BinTable:
     prior: float | None = None
     label_frequency: float | None = None
     nested: bool = False
+    invalid: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Predictions | Pairs, binning: Binning | Cells) -> BinTable:
@@ -95,9 +101,6 @@ class BinTable:
     def __add__(self, other: BinTable) -> BinTable:
         if not isinstance(other, BinTable):
             return NotImplemented
-        if self.cut != other.cut or self._origin != other._origin:
-            message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
-            raise ValueError(message)
         return merge([self, other])
 
     @property
@@ -187,17 +190,37 @@ class BinTable:
         if not self.fine:
             message = "Only a fine table can be coarsened; this one has bins already."
             raise ValueError(message)
-        if isinstance(binning, PaperBins | BoundBins):
-            binning = binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
+        binning = self._resolved(binning)
+        at = self._places(binning)
         if isinstance(binning, EqualMass):
-            at = equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
             edges = np.concatenate([self.low[:1], self._score_at(at[1:-1]), self.high[-1:]])
         else:
             edges = binning.edges
-            _require_inside(np.array([self.low[0], self.high[-1]]), edges)
-            at = places_of(edges, self.low, self.high)
         bins = _of_bins(edges, self._sums_between(at))
-        return replace(bins, prior=self.prior, label_frequency=self.label_frequency, nested=self.nested)
+        return replace(
+            bins,
+            prior=self.prior,
+            label_frequency=self.label_frequency,
+            nested=self.nested,
+            invalid=self.invalid,
+        )
+
+    def cut_cells(self, binning: Binning) -> NDArray[np.intp]:
+        """Places of the cells of a fine table that edges of `binning` fall into, once per edge."""
+        at = self._places(self._resolved(binning))
+        return np.floor(at[at != np.floor(at)]).astype(np.intp)
+
+    def _resolved(self, binning: Binning) -> Cut:
+        if isinstance(binning, PaperBins | BoundBins):
+            return binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
+        return binning
+
+    def _places(self, binning: Cut) -> Floats:
+        """The edges of `binning` as places in the list of cells."""
+        if isinstance(binning, EqualMass):
+            return equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
+        _require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
+        return places_of(binning.edges, self.low, self.high)
 
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
@@ -262,10 +285,17 @@ class BinTable:
 
 def merge(tables: list[BinTable]) -> BinTable:
     """The table of all rows behind `tables`, which must be cut alike."""
+    if not tables:
+        message = "There is no table to merge."
+        raise ValueError(message)
     first = tables[0]
+    if any(table.cut != first.cut or table._origin != first._origin for table in tables):
+        message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
+        raise ValueError(message)
+    invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
     key = np.concatenate([table.key for table in tables])
     order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0])[: len(key)])
 
     def gathered(name: str) -> Floats:
         return np.concatenate([getattr(table, name) for table in tables], axis=-1)[..., order]
@@ -276,6 +306,7 @@ def merge(tables: list[BinTable]) -> BinTable:
         low=np.minimum.reduceat(gathered("low"), starts),
         high=np.maximum.reduceat(gathered("high"), starts),
         sums=np.add.reduceat(gathered("sums"), starts, axis=1),
+        invalid=dict(invalid),
     )
     if first.label_frequency is None:
         return merged
@@ -376,7 +407,7 @@ def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
     return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
 
 
-def _on_grid(pairs: Pairs, grid: HybridGrid | LogGrid) -> BinTable:
+def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
     index = grid.index(pairs.key)
     first = int(index.min())
     size = int(index.max()) - first + 1

@@ -1,0 +1,137 @@
+"""Files, through an embedded DuckDB: Parquet, CSV and JSON lines, here or in an object store."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibrant.validation import InvalidPredictions
+
+#: Which reader takes which files; a compression suffix may follow.
+READERS = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+_COMPRESSED = (".gz", ".zst", ".snappy")
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one format, to be read as one table."""
+
+    names: tuple[str, ...]
+    reader: str
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of rows stands in the files' own metadata."""
+        return self.reader == "read_parquet"
+
+
+def is_path(source: object) -> bool:
+    """Whether a source is the name of a file, a folder or a pattern."""
+    return isinstance(source, (str, os.PathLike))
+
+
+def files(paths: Sequence[str | os.PathLike[str]]) -> list[Files]:
+    """The files that paths, folders and patterns name, one entry per format; an error where there are none."""
+    formats: dict[str, list[str]] = {}
+    for path in paths:
+        for name in _expanded(os.fspath(path)):
+            formats.setdefault(_reader(name), []).append(name)
+    return [Files(tuple(names), reader) for reader, names in formats.items()]
+
+
+@contextmanager
+def connection() -> Iterator[Any]:
+    """A DuckDB of our own, in memory, gone afterwards."""
+    try:
+        import duckdb
+    except ImportError as error:
+        message = "Reading files needs DuckDB: pip install 'calibrant[files]'."
+        raise ImportError(message) from error
+    with duckdb.connect(":memory:") as opened:
+        opened.execute("SET preserve_insertion_order = false")
+        yield opened
+
+
+@contextmanager
+def relation(opened: Any, source: Files) -> Iterator[Any]:
+    """The files as a DuckDB relation; what DuckDB says of a broken file is passed on with the file's name."""
+    import duckdb
+
+    try:
+        yield getattr(opened, source.reader)(list(source.names))
+    except duckdb.Error as error:
+        raise InvalidPredictions(_explained(opened, source, error)) from error
+
+
+def _expanded(path: str) -> list[str]:
+    if "://" in path:
+        return [path]
+    if Path(path).is_dir():
+        found = [
+            str(name) for name in sorted(Path(path).rglob("*")) if name.is_file() and _suffix(str(name)) in READERS
+        ]
+        names = [name for name in found if not Path(name).name.startswith((".", "_"))]
+    else:
+        names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    if not names:
+        message = f"No file matches {path!r}."
+        raise FileNotFoundError(message)
+    empty = [name for name in names if Path(name).stat().st_size == 0]
+    if empty:
+        message = f"The file {empty[0]!r} is empty (0 bytes)" + (
+            f", as are {len(empty) - 1} more." if empty[1:] else "."
+        )
+        raise InvalidPredictions(message)
+    return names
+
+
+def _suffix(name: str) -> str:
+    stem = name.split("?")[0].rstrip("*")
+    for ending in _COMPRESSED:
+        stem = stem.removesuffix(ending)
+    return Path(stem).suffix.lower()
+
+
+def _reader(name: str) -> str:
+    suffix = _suffix(name)
+    if suffix not in READERS:
+        message = f"Cannot tell the format of {name!r} from its name; known endings are {', '.join(READERS)}."
+        raise ValueError(message)
+    return READERS[suffix]
+
+
+def _explained(opened: Any, source: Files, error: Exception) -> str:
+    """DuckDB's message, preceded by the file it is about, which is looked for one by one where it is not named."""
+    text = str(error).strip()
+    named = [name for name in source.names if name in text]
+    culprit = named[0] if len(source.names) > 1 and named else _culprit(opened, source) or source.names[0]
+    return f"Cannot read {culprit!r}: {text}"
+
+
+def _culprit(opened: Any, source: Files) -> str | None:
+    import duckdb
+
+    for name in source.names:
+        try:
+            read = getattr(opened, source.reader)([name])
+            read.aggregate(", ".join(f"count({_quoted(column)})" for column in read.columns)).fetchall()
+        except duckdb.Error:
+            return name
+    return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
