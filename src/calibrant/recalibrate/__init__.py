@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.kernel import NadarayaWatson as NadarayaWatson
     from calibrant.recalibrate.partition import Partition as Partition
     from calibrant.recalibrate.persistence import load as load
+    from calibrant.recalibrate.pu import PUBeta as PUBeta
+    from calibrant.recalibrate.pu import PUPlatt as PUPlatt
+    from calibrant.recalibrate.pu import PURecalibrator as PURecalibrator
+    from calibrant.recalibrate.pu import PUTemperature as PUTemperature
+    from calibrant.recalibrate.pu_shape import PUHistogram as PUHistogram
+    from calibrant.recalibrate.pu_shape import PUIsotonic as PUIsotonic
+    from calibrant.recalibrate.pu_shape import prior_shift as prior_shift
     from calibrant.recalibrate.regression import SpreadSpline as SpreadSpline
     from calibrant.recalibrate.regression import StdScaling as StdScaling
     from calibrant.recalibrate.regression import VarianceHistogram as VarianceHistogram
@@ -64,6 +71,17 @@ _HOME = {
     "kernel": ("NadarayaWatson",),
     "partition": ("Partition",),
     "persistence": ("load",),
+    "pu": (
+        "PUBeta",
+        "PUPlatt",
+        "PURecalibrator",
+        "PUTemperature",
+    ),
+    "pu_shape": (
+        "PUHistogram",
+        "PUIsotonic",
+        "prior_shift",
+    ),
     "scaling": (
         "Platt",
         "Quadratic",
