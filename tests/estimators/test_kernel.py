@@ -208,7 +208,7 @@ def test_mistakes_are_named():
         cal.GaussianKernel(-1.0)
     with pytest.raises(TypeError, match="Give either predictions or"):
         cal.kernel_error(cal.Multiclass([0, 1], [[0.5, 0.5], [0.2, 0.8]]), [0.2, 0.3])
-    with pytest.raises(ValueError, match="pairs of them cannot be formed"):
+    with pytest.raises(ValueError, match="at least two positives"):
         cal.kernel_error(cal.BinTable.of(cal.PositiveUnlabeled([0.8], [0.2, 0.8], prior=0.3), cal.Distinct()))
     with pytest.raises(ValueError, match="needs probabilities and their outcomes"):
         cal.kernel_error(cal.Gaussian([1.0, 2.0], mean=[1.2, 2.0], std=[0.3, 0.4]))

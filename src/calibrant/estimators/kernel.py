@@ -14,8 +14,10 @@ from calibrant.binning import Distinct
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
+from calibrant.estimators.kernel_pu import pu_kernel_error
 from calibrant.kernels import Floats, Pairs
 from calibrant.predictions import Multiclass, binary
+from calibrant.predictions_pu import PositiveUnlabeled
 from calibrant.validation import InvalidPredictions
 
 #: Rows per block: pairs of blocks are all that is ever in memory.
@@ -75,6 +77,8 @@ def kernel_error(
     predictions are calibrated. It is the *square* of an error, and an unbiased estimate of it may be negative;
     `.clipped` is max(0, value).
 
+    Positive-unlabeled data give an unbiased estimate of the same number, by pairs within and between the two samples.
+
     Binary tasks go through the exact table. There the Laplace kernel takes one sorted pass, O(n log n); every other
     case takes all pairs in blocks of 1024, O(n^2) time and O(n) memory.
 
@@ -101,6 +105,8 @@ def kernel_error(
     >>> kernel_error([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], kernel=LaplaceKernel(0.5))
     <SKCE -0.05107, n=4, unbiased, LaplaceKernel(bandwidth=0.5)>
     """
+    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
+        return pu_kernel_error(data, kernel, unbiased=unbiased)
     rows = _canonical(data) if isinstance(data, Multiclass) and y_prob is None else _scalar(data, y_prob)
     if unbiased and not rows.total**2 > rows.squares:
         message = "kernel_error needs at least two rows that have weight: its unbiased version is a mean over pairs."
@@ -113,7 +119,7 @@ def kernel_error(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """Predictions of shape (m, K) with their weighted residuals, cells of equal predictions pooled.
 
     `own` is the sum of w^2 |e_y - p|^2 over single rows, what pairs i = j add; `squares` that of w^2.
@@ -128,6 +134,7 @@ class _Rows:
 
     @property
     def total(self) -> float:
+        """Weight of all rows."""
         return float(self.weight.sum())
 
     def quadratic_form(self, kernel: Kernel, bandwidth: float) -> float:
@@ -158,7 +165,7 @@ class _Rows:
         return median if median > 0 else float(np.median(distances[distances > 0]))
 
 
-def _scalar(data: Data, y_prob: ArrayLike | None) -> _Rows:
+def _scalar(data: Data, y_prob: ArrayLike | None) -> Rows:
     """A binary task or its fine table: one row per cell."""
     own = None
     if not isinstance(data, BinTable):
@@ -179,7 +186,7 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> _Rows:
     at = np.clip(cells.predicted / cells.weight, cells.low, cells.high)
     residual = cells.observed - cells.weight * at
     squares = float(cells.weight_squares.sum())
-    return _Rows(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
+    return Rows(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
 
 
 def _own_pairs(pairs: Pairs) -> float:
@@ -189,14 +196,14 @@ def _own_pairs(pairs: Pairs) -> float:
     return float(residual @ residual)
 
 
-def _canonical(data: Multiclass) -> _Rows:
+def _canonical(data: Multiclass) -> Rows:
     n = len(data)
     residual = -data.y_prob.astype(np.float64)
     residual[np.arange(n), data.y_true] += 1
     weight = np.ones(n) if data.weight is None else data.weight
     residual *= weight[:, None]
     own = float(np.einsum("ij,ij->", residual, residual))
-    return _Rows(data.y_prob, residual, weight, own, float(weight @ weight), n)
+    return Rows(data.y_prob, residual, weight, own, float(weight @ weight), n)
 
 
 def _similarity(squared: Floats, kernel: Kernel, bandwidth: float) -> Floats:

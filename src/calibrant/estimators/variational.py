@@ -22,8 +22,10 @@ from calibrant.estimators.heldout import Settings, TopLabel, Variational
 from calibrant.estimators.lower_bound import Bound
 from calibrant.estimators.scores import Decomposition, Score
 from calibrant.estimators.variational_norms import Norm
+from calibrant.estimators.variational_pu import pu_calibration_error
 from calibrant.kernels import Floats
 from calibrant.predictions import Predictions
+from calibrant.predictions_pu import PositiveUnlabeled
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
 """Predictions, a fine table, a list of fine tables (one per fold), or y_true."""
@@ -53,7 +55,7 @@ def calibration_error(
 
     Parameters
     ----------
-    data : Binary, Multiclass, fine BinTable, list of fine BinTables (one per fold), or y_true
+    data : Binary, Multiclass, PositiveUnlabeled, fine BinTable, list of fine BinTables (one per fold), or y_true
         Rows of one `group` stay in one fold. The rows of a single table are dealt into folds at random.
     norm : float >= 1, inf, "squared", "kl", or Distance
         "kl" is infinite where a probability of zero came true: nothing is clipped.
@@ -95,6 +97,10 @@ def calibration_error(
     0.008
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
+    if isinstance(data, PositiveUnlabeled) and bound is None:
+        return pu_calibration_error(
+            data, norm=norms_.checked(norm), recalibrator=recalibrator, folds=folds, repeats=repeats, seed=seed
+        )
     return Variational.of(data, y_prob, settings).error(norms_.checked(norm))
 
 

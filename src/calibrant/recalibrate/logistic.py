@@ -19,6 +19,9 @@ RIDGE = 1e-9
 #: Newton's method stops when the predicted decrease of the mean loss falls below this.
 TOLERANCE = 1e-18
 
+#: Below this decrease of the mean loss, two losses differ by less than their rounding: the step is taken unseen.
+UNSEEN = 1e-13
+
 
 class LogisticMap(BinaryRecalibrator):
     """Base of the maps whose log odds are linear in some features of the stated log odds.
@@ -121,7 +124,8 @@ def logistic_fit(
         while factor > 1e-10:
             trial = beta - factor * step
             values = _derivatives(design, weight, positive, offset, trial)
-            if values[0] + _penalty(trial, start, pull, penalty) <= before - 1e-4 * factor * decrease:
+            after = values[0] + _penalty(trial, start, pull, penalty)
+            if after <= before - 1e-4 * factor * decrease or decrease <= UNSEEN * total:
                 break
             factor /= 2
         else:
