@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.scaling import Quadratic as Quadratic
     from calibrant.recalibrate.scaling import Temperature as Temperature
     from calibrant.recalibrate.selection import Auto as Auto
+    from calibrant.recalibrate.smoothed import ConditionalLogit as ConditionalLogit
+    from calibrant.recalibrate.smoothed import Smoothed as Smoothed
     from calibrant.recalibrate.spline import Spline as Spline
     from calibrant.recalibrate.venn import VennAbers as VennAbers
     from calibrant.recalibrate.wrappers import FromClassifier as FromClassifier
@@ -88,6 +90,10 @@ _HOME = {
         "Temperature",
     ),
     "selection": ("Auto",),
+    "smoothed": (
+        "ConditionalLogit",
+        "Smoothed",
+    ),
     "spline": ("Spline",),
     "venn": ("VennAbers",),
     "wrappers": (

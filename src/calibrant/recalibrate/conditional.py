@@ -47,13 +47,13 @@ def cross_fitted(
     Rows of folds that are no target keep what was stated. Neighbours are found once for all folds, from the
     stated probabilities alone.
     """
-    z = compressed_logs(stated)
+    z = compressed_logs(np.log(np.maximum(stated, np.finfo(np.float64).tiny)), len(stated))
     near = Neighbours.of(z)
     result = stated.copy()
     for k in range(int(fold.max()) + 1) if targets is None else targets:
         own = fold == k
         train = np.flatnonzero(~own)
-        model = ConditionalLogit.fit(z[train], labels[train], weight[train])
+        model = TwoStages.fit(z[train], labels[train], weight[train])
         logs = np.empty_like(z)
         logs[train] = model.fitted
         logs[own] = model.predict(z[own])
@@ -61,10 +61,9 @@ def cross_fitted(
     return result
 
 
-def compressed_logs(stated: Floats) -> Floats:
-    """Log probabilities, below 1/(4n) compressed: n rows cannot tell smaller ones apart, but their order is kept."""
-    limit = np.log(4.0 * len(stated))
-    z = np.log(np.maximum(stated, np.finfo(np.float64).tiny))
+def compressed_logs(z: Floats, rows: int) -> Floats:
+    """Log probabilities, below 1/(4 rows) compressed: so few cannot tell smaller ones apart, but order is kept."""
+    limit = np.log(4.0 * rows)
     return log_softmax(np.where(z < -limit, -limit - np.log1p(np.maximum(-z - limit, 0)), z))
 
 
@@ -75,7 +74,7 @@ def log_softmax(logits: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ConditionalLogit:
+class TwoStages:
     """Stages A and B, fitted."""
 
     features: SharedFeatures
@@ -84,7 +83,7 @@ class ConditionalLogit:
     fitted: Floats
 
     @classmethod
-    def fit(cls, z: Floats, labels: NDArray[np.intp], weight: Floats, *, rounds: int = 2) -> ConditionalLogit:
+    def fit(cls, z: Floats, labels: NDArray[np.intp], weight: Floats, *, rounds: int = 2) -> TwoStages:
         """Fit the two stages in turn, each with the other as offset."""
         features = SharedFeatures.of(z)
         design = features.design(z)
@@ -118,9 +117,14 @@ class SharedFeatures:
         some = logit.ravel()[:: logit.size // 50_000 + 1]
         quantiles = np.quantile(some, np.linspace(0, 1, 65)) + 1e-9 * np.arange(65)
         scale = max(float(np.sqrt(np.mean((z - z.mean(axis=1, keepdims=True)) ** 2))), 0.3)
+        return cls.with_scales(quantiles, np.quantile(_log_doubt(z), [0.02, 0.98]), scale)
+
+    @classmethod
+    def with_scales(cls, quantiles: Floats, top_range: Floats, scale: float) -> SharedFeatures:
+        """Features of known scales: quantiles of the class logits, range of log(1 - top), spread of the logs."""
         at = np.linspace(0, 1, _GRID)
         tables = (kernel_basis(at, matern, length, knots) for knots, length in (OWN, TOP))
-        return cls(quantiles, np.quantile(_log_doubt(z), [0.02, 0.98]), scale, *tables)
+        return cls(quantiles, top_range, scale, *tables)
 
     def design(self, z: Floats) -> Design:
         """The features of these rows."""

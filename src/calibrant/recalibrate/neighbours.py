@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +21,56 @@ TREE_CLASSES = 6
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest reference rows of each row, nearest first, itself left out; made from stated probabilities."""
+    """The nearest reference rows of each row, nearest first, itself left out; made from stated probabilities.
+
+    Attributes
+    ----------
+    index : array (n, kept)
+        Row numbers of the neighbours.
+    references : array
+        The rows among which they were sought.
+    """
 
     index: NDArray[np.intp]
+    references: NDArray[np.intp]
 
     @classmethod
     def of(cls, z: Floats) -> Neighbours:
         """Neighbours in centred log probabilities, among at most `REFERENCES` rows."""
         n = len(z)
-        x = (z - z.mean(axis=1, keepdims=True)).astype(np.float32)
+        x = _centred(z)
         references = np.arange(n) if n <= REFERENCES else np.random.default_rng(0).permutation(n)[:REFERENCES]
         kept = min(KEPT, len(references) - 1)
-        search = _by_tree if z.shape[1] <= TREE_CLASSES else _by_distances
-        found = references[search(x, x[references], kept + 1)]
+        found = references[_nearest(x, x[references], kept + 1)]
         itself = found == np.arange(n)[:, None]
         itself[~itself.any(axis=1), -1] = True
-        return cls(found[~itself].reshape(n, kept))
+        return cls(found[~itself].reshape(n, kept), references)
 
-    def adjacency(self, train: NDArray[np.intp], size: int) -> Any:
-        """Sparse (n, n) matrix of ones at the `size` nearest neighbours that are training rows."""
+    @classmethod
+    def of_new(cls, z: Floats, known: Floats) -> Neighbours:
+        """Neighbours of new rows among all `known` ones."""
+        size = min(max(SIZES), len(known))
+        return cls(_nearest(_centred(z), _centred(known), size).reshape(len(z), size), np.arange(len(known)))
+
+    def log_ratios(self, usable: NDArray[np.bool_], surplus: Floats, expected: Floats, p: Floats) -> Floats:
+        """Log of (observed + prior) / (expected + prior) class counts among the usable neighbours: (n, k, sizes).
+
+        `surplus` and `expected` hold observed less expected, and expected counts of every row that may be one.
+        """
         from scipy.sparse import csr_array
 
-        n = len(self.index)
-        usable = np.zeros(n, dtype=bool)
-        usable[train] = True
+        prior = PRIOR_ROWS * p + 1e-9
         chosen = usable[self.index]
-        chosen &= np.cumsum(chosen, axis=1) <= size
-        ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-        columns = self.index[chosen]
-        return csr_array((np.ones(len(columns)), columns, ends), shape=(n, n))
+        place = np.cumsum(chosen, axis=1)
+        ratios = []
+        for size in SIZES:
+            near = chosen & (place <= size)
+            columns = self.index[near]
+            ends = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+            adjacency = csr_array((np.ones(len(columns)), columns, ends), shape=(len(near), len(usable)))
+            ratio = (adjacency @ surplus) / (adjacency @ expected + prior)
+            ratios.append(np.log1p(np.maximum(ratio, -1 + 1e-9)))
+        return np.stack(ratios, axis=2)
 
 
 def local_correction(
@@ -62,13 +82,29 @@ def local_correction(
     own: NDArray[np.intp],
 ) -> Floats:
     """Log probabilities of the rows `own`, corrected by the outcomes of their neighbours among the rows `train`."""
-    ratios = np.stack([_log_ratio(near.adjacency(train, size), logs, labels, weight) for size in SIZES], axis=2)
+    usable = np.zeros(len(logs), dtype=bool)
+    usable[train] = True
+    surplus, expected = counts(logs, labels, weight)
+    ratios = near.log_ratios(usable, surplus, expected, np.exp(logs))
     b = positive_coefficients(ratios[train], logs[train], labels[train], weight[train])
+    return corrected(logs[own], ratios[own], b)
+
+
+def counts(logs: Floats, labels: NDArray[np.intp], weight: Floats) -> tuple[Floats, Floats]:
+    """Observed less expected, and expected class counts of each row under the fitted log probabilities."""
+    expected = np.exp(logs) * weight[:, None]
+    surplus = -expected
+    surplus[np.arange(len(labels)), labels] += weight
+    return surplus, expected
+
+
+def corrected(logs: Floats, ratios: Floats, b: Floats) -> Floats:
+    """Log probabilities with the local correction added."""
     if not b.any():
-        return logs[own]
-    corrected = logs[own] + ratios[own] @ b
-    corrected -= corrected.max(axis=1, keepdims=True)
-    return corrected - np.log(np.exp(corrected).sum(axis=1, keepdims=True))
+        return logs
+    moved = logs + ratios @ b
+    moved -= moved.max(axis=1, keepdims=True)
+    return moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))
 
 
 def positive_coefficients(x: Floats, offset: Floats, labels: NDArray[np.intp], weight: Floats) -> Floats:
@@ -107,15 +143,13 @@ def _coefficients(x: Floats, offset: Floats, labels: NDArray[np.intp], weight: F
     return b
 
 
-def _log_ratio(adjacency: Any, logs: Floats, labels: NDArray[np.intp], weight: Floats) -> Floats:
-    """Log of (observed + prior) / (expected + prior) class counts among the neighbours."""
-    p = np.exp(logs)
-    surplus = -p * weight[:, None]
-    surplus[np.arange(len(labels)), labels] += weight
-    expected = adjacency @ (p * weight[:, None])
-    prior = PRIOR_ROWS * p + 1e-9
-    ratio: Floats = np.log1p(np.maximum((adjacency @ surplus) / (expected + prior), -1 + 1e-9))
-    return ratio
+def _centred(z: Floats) -> NDArray[np.float32]:
+    return (z - z.mean(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _nearest(x: NDArray[np.float32], references: NDArray[np.float32], size: int) -> NDArray[np.intp]:
+    search = _by_tree if x.shape[1] <= TREE_CLASSES else _by_distances
+    return search(x, references, size)
 
 
 def _by_tree(x: NDArray[np.float32], references: NDArray[np.float32], size: int) -> NDArray[np.intp]:

@@ -10,7 +10,9 @@ from calibrant.kernels import Floats
 
 #: Newton stops when half a squared step promises less than this in log-likelihood.
 DECREMENT = 1e-3
-MAX_STEPS = 40
+MAX_STEPS = 60
+#: A step that promises less than this leaves the Hessian as it is.
+KEEP_MATRIX = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,29 +99,53 @@ def sigmoid(logit: Floats) -> Floats:
 def _newton(
     basis: Floats, offset: Floats, ones: Floats, total: Floats, penalty: Floats, b: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Newton with step halving on all problems that have not converged; coefficients, logits, Cholesky factors."""
-    stack, p = penalty.shape
-    eta, chol = offset + b @ basis.T, np.empty((stack, p, p))
+    """Newton with step halving on all problems that have not converged; coefficients, logits, Cholesky factors.
+
+    A problem whose last step promised little keeps its matrix: near the optimum a slightly old one still converges
+    in a step or two, and costs no factorisation.
+    """
+    products = _Products(basis)
+    eta, inverse = offset + b @ basis.T, np.empty((*b.shape, b.shape[1]))
     value = _objective(eta, b, ones, total, penalty)
-    live, diagonal = np.arange(stack), np.arange(p)
-    products = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), p * p)
-    for step_number in range(MAX_STEPS):
-        mean = sigmoid(eta[live])
-        gradient = (ones[live] - total[live] * mean) @ basis - penalty[live] * b[live]
-        hessian = ((total[live] * mean * (1 - mean)) @ products).reshape(-1, p, p)
-        hessian[:, diagonal, diagonal] += penalty[live]
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+    live, promised = np.arange(len(b)), np.full(len(b), np.inf)
+    for _ in range(MAX_STEPS):
+        stale = live[promised[live] > KEEP_MATRIX]
+        if len(stale):
+            inverse[stale] = np.linalg.inv(products.hessian(eta[stale], total[stale], penalty[stale]))
+        gradient = (ones[live] - total[live] * sigmoid(eta[live])) @ basis - penalty[live] * b[live]
+        step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
-        moving = decrement > (DECREMENT if step_number < MAX_STEPS - 1 else np.inf)
-        chol[live[~moving]] = np.linalg.cholesky(hessian[~moving])
+        promised[live] = decrement
+        moving = decrement > DECREMENT
         live, step, decrement = live[moving], step[moving], decrement[moving]
         if not len(live):
             break
-        move = step @ basis.T
         b[live], eta[live], value[live] = _backtracked(
-            (b[live], eta[live], value[live]), (step, move, decrement), (ones[live], total[live], penalty[live])
+            (b[live], eta[live], value[live]),
+            (step, step @ basis.T, decrement),
+            (ones[live], total[live], penalty[live]),
         )
-    return b, eta, chol
+    root: Floats = np.linalg.cholesky(products.hessian(eta, total, penalty))
+    return b, eta, root
+
+
+class _Products:
+    """Products of the columns of a basis, each pair once: the Hessians of many problems are then one product."""
+
+    def __init__(self, basis: Floats) -> None:
+        p = basis.shape[1]
+        upper, lower = np.triu_indices(p)
+        self.products = basis[:, upper] * basis[:, lower]
+        self.place = np.empty((p, p), np.intp)
+        self.place[upper, lower] = self.place[lower, upper] = np.arange(len(upper))
+
+    def hessian(self, eta: Floats, total: Floats, penalty: Floats) -> Floats:
+        """Of each problem of the stack."""
+        mean = sigmoid(eta)
+        result: Floats = ((total * mean * (1 - mean)) @ self.products)[:, self.place]
+        diagonal = np.arange(penalty.shape[1])
+        result[:, diagonal, diagonal] += penalty
+        return result
 
 
 def _backtracked(

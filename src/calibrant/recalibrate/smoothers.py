@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats
 from calibrant.recalibrate.penalised import LogisticFits, logistic_fits, sigmoid, unfitted
 
 #: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.
@@ -29,6 +29,8 @@ _Kernel = Callable[[Floats, float], Floats]
 
 #: Members with less weight than this are left out of predictions.
 LEAST_WEIGHT = 1e-3
+#: A bin with less weight than this holds only the rounding of sums.
+EMPTY = 1e-9
 #: Prior standard deviations of the coefficients of corrections with few and with many of them.
 COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
 
@@ -116,9 +118,9 @@ def families(bins: ScoreBins) -> list[Family]:
     if len(bins) >= 6:
         found += [
             _fine(trend, kernel_basis(bins.blend, matern, length, knots))
-            for length, knots in ((0.5, 14), (0.15, 24), (0.05, 40))
+            for length, knots in ((0.5, 9), (0.15, 16), (0.05, 32))
         ]
-        found.append(_fine(trend, kernel_basis(bins.rank, exponential, 0.3, 32)))
+        found.append(_fine(trend, kernel_basis(bins.rank, exponential, 0.3, 24)))
     atoms = np.flatnonzero(bins.atom & (bins.mass >= max(8, 0.01 * bins.mass.sum())))
     if 2 <= len(atoms) <= 60:
         found.append(_fine(trend, np.eye(len(bins))[:, atoms]))
@@ -137,12 +139,12 @@ class SmootherAverage:
     steps_weight: Floats
 
     @classmethod
-    def fit(cls, bins: ScoreBins, ones: Floats, zeros: Floats) -> SmootherAverage:
-        """Fit one average per data set to the rows with outcome 1 and 0, arrays (data sets, parts, bins).
+    def fit(cls, bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> SmootherAverage:
+        """Fit one average per target to all folds but the target.
 
-        The parts of a data set are for the cross-fitting of the isotonic member; all else sees their sum.
+        `ones` and `zeros`, arrays (folds, bins), count the rows with outcome 1 and 0.
         """
-        positive, negative = ones.sum(axis=1), zeros.sum(axis=1)
+        positive, negative = ones.sum(axis=0) - ones[targets], zeros.sum(axis=0) - zeros[targets]
         fits, start = [unfitted(bins.logit, positive, negative)], None
         for family in families(bins):
             fits.append(logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start))
@@ -150,7 +152,7 @@ class SmootherAverage:
         weight, smooth = _weights(fits)
         eta = np.concatenate([fit.eta for fit in fits], axis=1)
         variance = np.concatenate([fit.variance for fit in fits], axis=1)
-        steps, likelihood = _isotonic(bins, ones, zeros)
+        steps, likelihood = _isotonic(bins, ones, zeros, targets)
         lead = np.clip(likelihood - smooth, -500, 500)
         return cls(bins, eta - bins.logit, 1 / np.sqrt(1 + np.pi * variance / 8), weight, steps, sigmoid(lead))
 
@@ -191,8 +193,7 @@ def cross_fitted(
     ones = _sums(place, positive, k * m).reshape(k, m)
     zeros = _sums(place, negative, k * m).reshape(k, m)
     wanted = list(range(k) if targets is None else targets)
-    others = [[j for j in range(k) if j != i] for i in wanted]
-    average = SmootherAverage.fit(bins, ones[others], zeros[others])
+    average = SmootherAverage.fit(bins, ones, zeros, wanted)
     mapped = score.copy()
     for i, target in enumerate(wanted):
         own = np.flatnonzero(fold == target)
@@ -227,30 +228,41 @@ def _weights(fits: list[LogisticFits]) -> tuple[Floats, Floats]:
     return total, best
 
 
-def _isotonic(bins: ScoreBins, ones: Floats, zeros: Floats) -> tuple[Floats, Floats]:
-    """Isotonic fit of each data set, and its log-likelihood cross-fitted over the parts of the data set."""
+def _isotonic(bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
+    """Isotonic fit to all folds but each target, and its log-likelihood on these folds, each fitted without itself."""
     stated = sigmoid(bins.logit)
-    steps, likelihood = np.empty((len(ones), len(bins))), np.zeros(len(ones))
-    if ones.shape[1] == 1:  # one part cannot be cross-fitted
-        likelihood[:] = -np.inf
-    for d in range(len(ones)):
-        all_ones, all_zeros = ones[d].sum(axis=0), zeros[d].sum(axis=0)
-        steps[d] = _steps(stated, all_ones, all_zeros)
-        for part_ones, part_zeros in zip(ones[d], zeros[d], strict=True) if ones.shape[1] > 1 else ():
-            fitted = _steps(stated, all_ones - part_ones, all_zeros - part_zeros)
-            likelihood[d] += part_ones @ np.log(fitted) + part_zeros @ np.log1p(-fitted)
+    steps, likelihood = np.empty((len(targets), len(bins))), np.zeros(len(targets))
+    if len(ones) < 3:  # a single training fold cannot be cross-fitted
+        return steps, likelihood - np.inf
+    without_two: dict[frozenset[int], Floats] = {}
+    all_ones, all_zeros = ones.sum(axis=0), zeros.sum(axis=0)
+    for i, target in enumerate(targets):
+        steps[i] = _steps(stated, all_ones - ones[target], all_zeros - zeros[target])
+        for part in range(len(ones)):
+            pair = frozenset((target, part))
+            if part == target:
+                continue
+            if pair not in without_two:
+                left_out = [target, part]
+                fitted = _steps(stated, all_ones - ones[left_out].sum(axis=0), all_zeros - zeros[left_out].sum(axis=0))
+                without_two[pair] = np.stack([np.log(fitted), np.log1p(-fitted)])
+            logs = without_two[pair]
+            likelihood[i] += ones[part] @ logs[0] + zeros[part] @ logs[1]
     return steps, likelihood
 
 
 def _steps(stated: Floats, ones: Floats, zeros: Floats) -> Floats:
     """Isotonic regression, each block with one row's worth of its mean stated probability added."""
+    from scipy.optimize import isotonic_regression
+
     total = ones + zeros
-    some = np.flatnonzero(total > 0)
-    starts, weight, observed = pool_adjacent_violators(total[some], ones[some])
-    prior = np.add.reduceat(total[some] * stated[some], starts) / weight
-    level = (observed + prior) / (weight + 1)
-    block = np.maximum(np.searchsorted(some[starts], np.arange(len(stated)), side="right") - 1, 0)
-    return level[block]
+    some = np.flatnonzero(total > EMPTY)
+    weight = total[some]
+    blocks = isotonic_regression(ones[some] / weight, weights=weight).blocks[:-1]
+    weight, observed, prior = np.add.reduceat([weight, ones[some], weight * stated[some]], blocks, axis=1)
+    level = (observed + prior / weight) / (weight + 1)
+    block = np.searchsorted(some[blocks], np.arange(len(stated)), side="right") - 1
+    return level[np.maximum(block, 0)]
 
 
 def _coarse(basis: Floats) -> Family:

@@ -1,0 +1,131 @@
+"""The default maps of the variational estimator, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.kernels import Floats
+from calibrant.recalibrate import neighbours
+from calibrant.recalibrate.base import BinaryRecalibrator, Codes, Recalibrator
+from calibrant.recalibrate.conditional import SharedFeatures, TwoStages, compressed_logs, log_softmax
+from calibrant.recalibrate.scores import Cells, Scores
+from calibrant.recalibrate.smoothers import ScoreBins, SmootherAverage
+
+#: Parts of the rows over which the isotonic member is cross-fitted.
+PARTS = 5
+
+
+class Smoothed(BinaryRecalibrator):
+    """Average of penalised logistic smoothers of the log odds, from none over affine to splines, and isotonic steps.
+
+    Members count by their marginal and their leave-one-out likelihood, so there is nothing to choose. It is what
+    `calibrant.calibration_error` fits in every fold by default. See `calibrant.recalibrate.smoothers`.
+
+    Parameters
+    ----------
+    input, laplace, clip
+        As for `Recalibrator`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> Smoothed().fit(p, rng.random(5000) < p**2).predict_proba([0.5])[0, 1].round(2)
+    np.float64(0.27)
+    """
+
+    def _fit_cells(self, cells: Cells) -> None:
+        bins = ScoreBins.of(cells.log_odds, cells.weight)
+        index, m = bins.index(cells.log_odds), len(bins)
+        ones, zeros = (
+            _dealt(values, index, m, seed)
+            for seed, values in enumerate((cells.positive, cells.weight - cells.positive))
+        )
+        average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
+        self.edges_, self.limit_ = bins.edges, bins.limit
+        self.shift_, self.shrink_ = average.shift[0], average.shrink[0]
+        self.member_weight_, self.steps_ = average.weight[0], average.steps[0]
+        self.steps_weight_ = float(average.steps_weight[0])
+
+    def _map(self, scores: Scores) -> Floats:
+        nothing = np.zeros(len(self.edges_) + 1)
+        bins = ScoreBins(self.edges_, self.limit_, nothing, nothing, nothing.astype(bool))
+        average = SmootherAverage(
+            bins,
+            self.shift_[None],
+            self.shrink_[None],
+            self.member_weight_[None],
+            self.steps_[None],
+            np.array([self.steps_weight_]),
+        )
+        return average.predict(0, scores.log_odds)
+
+
+class ConditionalLogit(Recalibrator):
+    """Conditional logit of several classes with a matrix residual and a correction by near training rows.
+
+    Shared smooth features of the class's own probability and of the top confidence, class intercepts and slopes, a
+    full matrix, and the class counts of near rows, each with a ridge set by its marginal likelihood. It is what
+    `calibrant.calibration_error` fits in every fold by default for several classes. It keeps up to 3,750 training
+    rows for their neighbourhoods. See `calibrant.recalibrate.conditional`.
+
+    Parameters
+    ----------
+    input, laplace, clip
+        As for `Recalibrator`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), 2000)
+    >>> y = (rng.random(2000)[:, None] > np.cumsum(p**2 / (p**2).sum(axis=1)[:, None], axis=1)).sum(axis=1)
+    >>> ConditionalLogit().fit(p, y).predict_proba([[0.6, 0.3, 0.1]]).round(1)
+    array([[0.8, 0.2, 0. ]])
+    """
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        self.rows_ = len(scores)
+        z = self._logs(scores)
+        w = np.ones(len(z)) if weight is None else weight * (weight.sum() / (weight**2).sum())
+        stages = TwoStages.fit(z, codes, w)
+        near = neighbours.Neighbours.of(z)
+        surplus, expected = neighbours.counts(stages.fitted, codes, w)
+        everything = np.ones(len(z), dtype=bool)
+        ratios = near.log_ratios(everything, surplus, expected, np.exp(stages.fitted))
+        self.local_ = neighbours.positive_coefficients(ratios, stages.fitted, codes, w)
+        kept = near.references if self.local_.any() else near.references[:0]
+        self.near_, self.surplus_, self.expected_ = z[kept], surplus[kept], expected[kept]
+        features, matrix = stages.features, stages.matrix
+        self.coefficients_ = stages.coefficients
+        self.quantiles_, self.top_range_, self.scale_ = features.quantiles, features.top_range, features.scale
+        self.matrix_ = matrix.matrix / matrix.scale
+        self.matrix_offset_ = -(matrix.mean / matrix.scale) @ matrix.matrix
+
+    def _predict(self, scores: Scores) -> Floats:
+        z = self._logs(scores)
+        design = SharedFeatures.with_scales(self.quantiles_, self.top_range_, self.scale_).design(z)
+        logs = log_softmax(z + design.linear(self.coefficients_) + z @ self.matrix_ + self.matrix_offset_)
+        if len(self.near_):
+            near = neighbours.Neighbours.of_new(z, self.near_)
+            usable = np.ones(len(self.near_), dtype=bool)
+            ratios = near.log_ratios(usable, self.surplus_, self.expected_, np.exp(logs))
+            logs = neighbours.corrected(logs, ratios, self.local_)
+        return np.exp(logs)
+
+    def _logs(self, scores: Scores) -> Floats:
+        return compressed_logs(log_softmax(scores.log_probabilities), self.rows_)
+
+
+def _dealt(values: Floats, index: Codes, size: int, seed: int) -> Floats:
+    """Counts per part and bin, with a last, empty part; whole numbers are dealt one by one, others as they are."""
+    rng = np.random.default_rng(seed)
+    result = np.zeros((PARTS + 1, size))
+    if np.array_equal(values, np.round(values)):
+        left = np.bincount(index, values, size).astype(np.int64)
+        for part in range(PARTS):
+            drawn = rng.binomial(left, 1 / (PARTS - part))
+            result[part], left = drawn, left - drawn
+        return result
+    part_of = rng.integers(0, PARTS, len(values))
+    result[:PARTS] = np.bincount(part_of * size + index, values, PARTS * size).reshape(PARTS, size)
+    return result
