@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from calibrant.kernels import Floats
 from calibrant.recalibrate.neighbours import Neighbours, local_correction
 from calibrant.recalibrate.residual_matrix import ResidualMatrix
+from calibrant.recalibrate.rows import log_softmax, row_max, row_sum
 from calibrant.recalibrate.smoothers import kernel_basis, matern
 
 #: Smooth functions of a class's own logit and of the top confidence: number and length scale.
@@ -65,12 +66,6 @@ def compressed_logs(z: Floats, rows: int) -> Floats:
     """Log probabilities, below 1/(4 rows) compressed: so few cannot tell smaller ones apart, but order is kept."""
     limit = np.log(4.0 * rows)
     return log_softmax(np.where(z < -limit, -limit - np.log1p(np.maximum(-z - limit, 0)), z))
-
-
-def log_softmax(logits: Floats) -> Floats:
-    """Logits less the logarithm of the sum of their exponentials."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +111,7 @@ class SharedFeatures:
         logit = _logit_of_logs(z)
         some = logit.ravel()[:: logit.size // 50_000 + 1]
         quantiles = np.quantile(some, np.linspace(0, 1, 65)) + 1e-9 * np.arange(65)
-        scale = max(float(np.sqrt(np.mean((z - z.mean(axis=1, keepdims=True)) ** 2))), 0.3)
+        scale = max(float(np.sqrt(np.mean((z - row_sum(z) / z.shape[1]) ** 2))), 0.3)
         return cls.with_scales(quantiles, np.quantile(_log_doubt(z), [0.02, 0.98]), scale)
 
     @classmethod
@@ -168,7 +163,7 @@ class Design:
         """Sum of q times each feature."""
         p = self.shared.shape[2]
         shared = self.shared.reshape(-1, p).T @ q.ravel()
-        return np.concatenate([shared, q.sum(axis=0), np.einsum("nk,nk->k", q, self.slope)])
+        return np.concatenate([shared, np.ones(len(q)) @ q, np.einsum("nk,nk->k", q, self.slope)])
 
     def hessian(self, mean: Floats, weight: Floats) -> Floats:
         """Information of the coefficients: the covariance of the features under the fitted probabilities."""
@@ -176,12 +171,12 @@ class Design:
         root = np.sqrt(weight)[:, None]
         weighted = mean * weight[:, None]
         px = self.shared * weighted[:, :, None]
-        centre = px.sum(axis=1) / root  # square root of the weight times the mean feature
+        centre = np.einsum("nk,nkp->np", mean, self.shared) * root
         mean_slope = mean * self.slope
         h = np.empty((p + 2 * k, p + 2 * k))
         h[:p, :p] = px.reshape(n * k, p).T @ self.shared.reshape(n * k, p) - centre.T @ centre
         classes = np.hstack([mean, mean_slope]) * root
-        inner = np.vstack([px.sum(axis=0), np.einsum("nk,nkp->kp", self.slope, px)])
+        inner = np.vstack([np.einsum("nkp->kp", px), np.einsum("nk,nkp->kp", self.slope, px)])
         h[p:, :p] = inner - classes.T @ centre
         h[:p, p:] = h[p:, :p].T
         h[p:, p:] = -(classes.T @ classes)
@@ -271,4 +266,4 @@ def _logit_of_logs(z: Floats) -> Floats:
 
 def _log_doubt(z: Floats) -> Floats:
     """Logarithm of one minus the top confidence."""
-    return np.log1p(-np.minimum(np.exp(z.max(axis=1)), 1 - 1e-9))
+    return np.log1p(-np.minimum(np.exp(row_max(z)[:, 0]), 1 - 1e-9))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels import Floats
+from calibrant.recalibrate.rows import log_softmax, row_sum, softmax
 
 #: Numbers of neighbours that are looked at, and rows among which they are sought.
 SIZES, REFERENCES = (10, 40), 3750
@@ -102,9 +103,7 @@ def corrected(logs: Floats, ratios: Floats, b: Floats) -> Floats:
     """Log probabilities with the local correction added."""
     if not b.any():
         return logs
-    moved = logs + ratios @ b
-    moved -= moved.max(axis=1, keepdims=True)
-    return moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))
+    return log_softmax(logs + ratios @ b)
 
 
 def positive_coefficients(x: Floats, offset: Floats, labels: NDArray[np.intp], weight: Floats) -> Floats:
@@ -127,11 +126,9 @@ def _coefficients(x: Floats, offset: Floats, labels: NDArray[np.intp], weight: F
     b, precision = np.zeros(p), np.ones(p)
     for update in range(updates):
         for _ in range(8 if update == 0 else 2):
-            logits = offset + (flat @ b).reshape(n, k)
-            mean = np.exp(logits - logits.max(axis=1, keepdims=True))
-            mean *= (weight / mean.sum(axis=1))[:, None]
+            mean = softmax(offset + (flat @ b).reshape(n, k)) * weight[:, None]
             px = x * mean[:, :, None]
-            centre = px.sum(axis=1)
+            centre = np.einsum("nkp->np", px)
             hessian = px.reshape(n * k, p).T @ flat - (centre / weight[:, None]).T @ centre + np.diag(precision)
             gradient = observed - centre.sum(axis=0) - precision * b
             step = np.linalg.solve(hessian, gradient)
@@ -144,7 +141,7 @@ def _coefficients(x: Floats, offset: Floats, labels: NDArray[np.intp], weight: F
 
 
 def _centred(z: Floats) -> NDArray[np.float32]:
-    return (z - z.mean(axis=1, keepdims=True)).astype(np.float32)
+    return (z - row_sum(z) / z.shape[1]).astype(np.float32)
 
 
 def _nearest(x: NDArray[np.float32], references: NDArray[np.float32], size: int) -> NDArray[np.intp]:

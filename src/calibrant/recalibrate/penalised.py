@@ -125,8 +125,7 @@ def _newton(
             (step, step @ basis.T, decrement),
             (ones[live], total[live], penalty[live]),
         )
-    root: Floats = np.linalg.cholesky(products.hessian(eta, total, penalty))
-    return b, eta, root
+    return b, eta, np.asarray(np.linalg.cholesky(products.hessian(eta, total, penalty)), np.float64)
 
 
 class _Products:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels import Floats
+from calibrant.recalibrate.rows import row_max, row_sum, softmax
 
 #: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal
 #: likelihood sticks there and misses signal, from a weak one it still shrinks to nothing on calibrated rows.
@@ -40,7 +41,7 @@ class ResidualMatrix:
 
     def fit(self, offset: Floats, *, updates: int) -> Floats:
         """Fit the matrix and its precision in turn; the contribution to the logits."""
-        p = _softmax(offset)
+        p = softmax(offset)
         weighted = p * self.weight[:, None]
         curvature = (np.diag(weighted.sum(axis=0)) - weighted.T @ p) / self.weight.sum()
         values, turn = np.linalg.eigh(curvature)
@@ -71,9 +72,9 @@ class ResidualMatrix:
         def objective(x: Floats) -> tuple[float, Floats]:
             matrix = self.axes @ (x.reshape(shape) * unit) @ turn.T
             logits = offset + self.inputs @ matrix
-            logits -= logits.max(axis=1, keepdims=True)
+            logits -= row_max(logits)
             p = np.exp(logits)
-            total = p.sum(axis=1, keepdims=True)
+            total = row_sum(p)
             loss = float(self.weight @ (np.log(total[:, 0]) - logits[self.rows, self.labels]))
             p *= self.weight[:, None] / total
             gradient = self.inputs.T @ p - self.observed + self.precision * matrix
@@ -85,9 +86,3 @@ class ResidualMatrix:
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         result: Floats = self.axes @ (found.x.reshape(shape) * unit) @ turn.T
         return result
-
-
-def _softmax(logits: Floats) -> Floats:
-    p = np.exp(logits - logits.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    return p

@@ -7,7 +7,8 @@ import numpy as np
 from calibrant.kernels import Floats
 from calibrant.recalibrate import neighbours
 from calibrant.recalibrate.base import BinaryRecalibrator, Codes, Recalibrator
-from calibrant.recalibrate.conditional import SharedFeatures, TwoStages, compressed_logs, log_softmax
+from calibrant.recalibrate.conditional import SharedFeatures, TwoStages, compressed_logs
+from calibrant.recalibrate.rows import log_softmax
 from calibrant.recalibrate.scores import Cells, Scores
 from calibrant.recalibrate.smoothers import ScoreBins, SmootherAverage
 
