@@ -1,0 +1,152 @@
+"""The fast map for several classes."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.recalibrate import conditional, neighbours
+from calibrant.recalibrate.rows import log_softmax, softmax
+
+
+def draw(rng, p):
+    return (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, p.shape[1] - 1)
+
+
+def world(rng, n, k, change):
+    f = rng.dirichlet(0.5 * np.ones(k), n).clip(1e-12)
+    f /= f.sum(axis=1, keepdims=True)
+    h = softmax(change(np.log(f)))
+    return f, h, draw(rng, h), rng.permutation(np.arange(n) % 5)
+
+
+def gain(f, g, truth):
+    return ((f - truth) ** 2 - (g - truth) ** 2).sum(axis=1).mean()
+
+
+@pytest.mark.parametrize("k", [3, 20])
+def test_softmaxes_of_few_and_many_columns(k):
+    z = np.random.default_rng(0).normal(size=(50, k)) * 300
+    assert softmax(z).sum(axis=1) == pytest.approx(1)
+    assert np.exp(log_softmax(z)) == pytest.approx(softmax(z))
+
+
+def test_the_hessian_is_the_derivative_of_the_totals():
+    rng = np.random.default_rng(1)
+    f, _, _, _ = world(rng, 40, 3, lambda z: z)
+    design = conditional.SharedFeatures.of(np.log(f)).design(np.log(f))
+    weight, b = 0.5 + rng.random(40), rng.normal(size=len(design.block)) * 0.1
+
+    def expected(b):
+        return design.totals(softmax(np.log(f) + design.linear(b)) * weight[:, None])
+
+    step = 1e-5
+    numeric = np.stack([(expected(b + step * e) - expected(b - step * e)) / (2 * step) for e in np.eye(len(b))])
+    exact = design.hessian(softmax(np.log(f) + design.linear(b)), weight)
+    assert exact == pytest.approx(numeric, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "share"),
+    [
+        (lambda z: 0.3 * z, 0.97),
+        (lambda z: 2 * z, 0.95),
+        (lambda z: z + np.linspace(-1, 1, z.shape[1]), 0.9),
+        (lambda z: z + 0.5 * np.sin(5 * z), 0.3),
+    ],
+)
+def test_most_of_a_known_error_is_found(change, share):
+    f, h, y, fold = world(np.random.default_rng(2), 2000, 4, change)
+    g = conditional.cross_fitted(f, fold, y, np.ones(2000))
+    assert g.sum(axis=1) == pytest.approx(1)
+    assert gain(f, g, h) > share * gain(f, h, h)
+
+
+def test_a_confusion_between_two_classes_is_found_by_the_matrix():
+    def change(z):
+        mixed = z.copy()
+        mixed[:, 0] += 0.35 * (z[:, 1] - z[:, 2])
+        return mixed
+
+    f, h, y, fold = world(np.random.default_rng(3), 3000, 5, change)
+    g = conditional.cross_fitted(f, fold, y, np.ones(3000))
+    assert gain(f, g, h) > 0.7 * gain(f, h, h)
+
+
+def test_a_local_error_is_found_by_the_neighbours():
+    rng = np.random.default_rng(4)
+    f = rng.dirichlet(np.ones(3), 3000)
+    inside = ((f - [0.5, 0.3, 0.2]) ** 2).sum(axis=1) < 0.03
+    h = np.where(inside[:, None], [0.1, 0.1, 0.8], f)
+    y, fold = draw(rng, h), rng.permutation(np.arange(3000) % 5)
+    z = np.log(f)
+    stages = conditional.TwoStages.fit(z, y, np.ones(3000))
+    near = neighbours.Neighbours.of(z)
+    rows = np.arange(3000)
+    local = np.exp(neighbours.local_correction(near, stages.fitted, y, np.ones(3000), rows, rows))
+    assert gain(f, local, h) > gain(f, np.exp(stages.fitted), h) + 0.01
+    g = conditional.cross_fitted(f, fold, y, np.ones(3000))
+    assert gain(f, g, h) > 0.5 * gain(f, h, h)
+
+
+def test_calibrated_vectors_stay_nearly_as_they_are():
+    f, _, y, fold = world(np.random.default_rng(5), 2000, 4, lambda z: z)
+    g = conditional.cross_fitted(f, fold, y, np.ones(2000))
+    assert np.abs(g - f).sum(axis=1).mean() < 0.05
+
+
+def test_labels_of_a_fold_never_touch_its_map():
+    rng = np.random.default_rng(6)
+    f, _, y, fold = world(rng, 400, 3, lambda z: 0.5 * z)
+    g = conditional.cross_fitted(f, fold, y, np.ones(400))
+    turned = np.where(fold == 1, (y + 1) % 3, y)
+    again = conditional.cross_fitted(f, fold, turned, np.ones(400))
+    assert again[fold == 1] == pytest.approx(g[fold == 1], abs=1e-10)
+    assert np.abs(again[fold != 1] - g[fold != 1]).max() > 1e-3
+
+
+def test_neighbours_are_the_nearest_without_the_row_itself():
+    rng = np.random.default_rng(7)
+    for k in (3, 8):
+        z = np.log(rng.dirichlet(np.ones(k), 150))
+        x = z - z.mean(axis=1, keepdims=True)
+        distance = ((x[:, None] - x) ** 2).sum(axis=2) + np.diag(np.full(150, np.inf))
+        near = neighbours.Neighbours.of(z)
+        assert near.index.shape == (150, 64)
+        assert np.array_equal(near.index[:, :10], np.argsort(distance, axis=1)[:, :10])
+
+
+def test_many_rows_seek_their_neighbours_among_some():
+    rng = np.random.default_rng(8)
+    near = neighbours.Neighbours.of(np.log(rng.dirichlet(np.ones(3), 5000)))
+    assert len(np.unique(near.index)) <= neighbours.REFERENCES == len(near.references)
+    assert not (near.index == np.arange(5000)[:, None]).any()
+
+
+def test_few_rows_many_classes_and_exact_zeros_are_no_obstacle():
+    rng = np.random.default_rng(9)
+    f = np.eye(30)[rng.integers(0, 30, 40)]
+    f[:20] = rng.dirichlet(np.ones(30), 20)
+    g = conditional.cross_fitted(f, np.arange(40) % 5, rng.integers(0, 5, 40), np.ones(40))
+    assert np.isfinite(g).all()
+    assert g.sum(axis=1) == pytest.approx(1)
+
+
+def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
+    rng = np.random.default_rng(10)
+    f, h, y, _ = world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
+    fitted = cal.recalibrate.ConditionalLogit().fit(f[:4000], y[:4000])
+    g = fitted.predict_proba(f[4000:])
+    assert gain(f[4000:], g, h[4000:]) > 0.85 * gain(f[4000:], h[4000:], h[4000:])
+    fitted.save(tmp_path / "map.json")
+    assert cal.recalibrate.load(tmp_path / "map.json").predict_proba(f[4000:]) == pytest.approx(g, abs=1e-12)
+
+
+def test_weights_of_zero_and_two_are_rows_left_out_and_repeated_for_the_first_stages():
+    rng = np.random.default_rng(11)
+    f, _, y, _ = world(rng, 300, 3, lambda z: 0.5 * z)
+    w = rng.integers(1, 3, 300).astype(float)
+    z = np.log(f)
+    again = np.repeat(np.arange(300), w.astype(int))
+    one = conditional._Ridge(conditional.SharedFeatures.of(z).design(z), y, w)
+    two = conditional._Ridge(conditional.SharedFeatures.of(z).design(z[again]), y[again], np.ones(len(again)))
+    assert one.fit(z, updates=4)[again] == pytest.approx(two.fit(z[again], updates=4), abs=1e-6)

@@ -1,0 +1,174 @@
+"""The fast one-dimensional map."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import calibrant as cal
+from calibrant.recalibrate import smoothers
+from calibrant.recalibrate.penalised import logistic_fits
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def rows(rng, n, chance):
+    f = rng.beta(0.5, 0.5, n)
+    return f, (rng.random(n) < chance(f)).astype(float)
+
+
+def gain(f, g, truth):
+    """Expected gain in Brier score, without the noise of outcomes."""
+    return ((f - truth) ** 2 - (g - truth) ** 2).mean()
+
+
+def test_batched_fits_equal_single_fits_by_a_general_optimiser():
+    rng = np.random.default_rng(0)
+    m, p = 30, 4
+    basis, offset = rng.normal(size=(m, p)), rng.normal(size=m)
+    positive, negative = rng.integers(0, 9, (3, m)).astype(float), rng.integers(0, 9, (3, m)).astype(float)
+    precision = np.array([[1.0, 2.0, 3.0, 4.0], [0.1, 0.1, 0.1, 0.1]])
+    fits = logistic_fits(basis, offset, positive, negative, precision)
+    for d in range(3):
+        for j in range(2):
+
+            def loss(b, d=d, j=j):
+                eta = offset + basis @ b
+                return (positive[d] + negative[d]) @ np.logaddexp(0, eta) - positive[d] @ eta + precision[j] @ b**2 / 2
+
+            best = minimize(loss, np.zeros(p), method="BFGS")
+            assert fits.eta[d, j] == pytest.approx(offset + basis @ best.x, abs=0.02)
+            mean = sigmoid(fits.eta[d, j])
+            hessian = (basis.T * ((positive[d] + negative[d]) * mean * (1 - mean))) @ basis + np.diag(precision[j])
+            variance = np.einsum("mp,pq,mq->m", basis, np.linalg.inv(hessian), basis)
+            assert fits.variance[d, j] == pytest.approx(variance)
+            evidence = -loss(best.x) + np.log(precision[j]).sum() / 2 - np.linalg.slogdet(hessian)[1] / 2
+            assert fits.evidence[d, j] == pytest.approx(evidence, abs=0.01)
+
+
+def test_the_leave_one_out_likelihood_is_that_of_refits():
+    rng = np.random.default_rng(1)
+    m = 40
+    basis, offset = np.column_stack([np.ones(m), np.linspace(-1, 1, m)]), np.zeros(m)
+    y = (rng.random(m) < 0.4).astype(float)[None]
+    precision = np.ones((1, 2))
+    quick = logistic_fits(basis, offset, y, 1 - y, precision).held_out[0, 0]
+    slow = 0.0
+    for i in range(m):
+        keep = (np.arange(m) != i).astype(float)
+        eta = logistic_fits(basis, offset, y * keep, (1 - y) * keep, precision).eta[0, 0, i]
+        slow -= np.logaddexp(0, -eta if y[0, i] else eta)
+    assert quick == pytest.approx(slow, abs=0.02)
+
+
+def test_bins_keep_few_scores_apart_and_bound_the_number_of_many():
+    few = smoothers.ScoreBins.of(smoothers.raw_logit(np.array([0.0, 0.2, 0.2, 1.0])), np.ones(4))
+    assert len(few) == 3
+    assert few.mass.tolist() == [1, 2, 1]
+    assert np.abs(few.logit).max() == few.limit == pytest.approx(np.log(16))
+    many = smoothers.ScoreBins.of(smoothers.raw_logit(np.random.default_rng(2).random(10_000)), np.ones(10_000))
+    assert 90 < len(many) <= 160
+    assert many.mass.sum() == 10_000
+    assert (np.diff(many.logit) > 0).all()
+
+
+def test_labels_of_a_fold_never_touch_its_map():
+    rng = np.random.default_rng(3)
+    f, y = rows(rng, 300, lambda f: f**2)
+    fold = rng.permutation(np.arange(300) % 5)
+    g = smoothers.cross_fitted(f, fold, y, 1 - y)
+    turned = np.where(fold == 2, 1 - y, y)
+    again = smoothers.cross_fitted(f, fold, turned, 1 - turned)
+    assert again[fold == 2] == pytest.approx(g[fold == 2], abs=1e-12)
+    assert np.abs(again[fold != 2] - g[fold != 2]).max() > 1e-3
+
+
+def test_entries_of_many_rows_equal_the_rows():
+    rng = np.random.default_rng(4)
+    f = rng.choice(np.linspace(0.05, 0.95, 10), 500)
+    y = (rng.random(500) < f**2).astype(float)
+    fold = rng.permutation(np.arange(500) % 5)
+    g = smoothers.cross_fitted(f, fold, y, 1 - y)
+    scores, folds = (a.ravel() for a in np.meshgrid(np.linspace(0.05, 0.95, 10), np.arange(5)))
+    ones = np.array([y[(f == s) & (fold == k)].sum() for s, k in zip(scores, folds, strict=True)])
+    all_ = np.array([((f == s) & (fold == k)).sum() for s, k in zip(scores, folds, strict=True)])
+    pooled = smoothers.cross_fitted(scores, folds, ones, all_ - ones)
+    for s, k, value in zip(scores, folds, pooled, strict=True):
+        assert g[(f == s) & (fold == k)] == pytest.approx(value, abs=1e-9)
+
+
+def test_calibrated_scores_stay_nearly_as_they_are():
+    rng = np.random.default_rng(5)
+    f, y = rows(rng, 2000, lambda f: f)
+    g = smoothers.cross_fitted(f, rng.permutation(np.arange(2000) % 5), y, 1 - y)
+    assert np.abs(g - f).mean() < 0.015
+
+
+@pytest.mark.parametrize(
+    ("chance", "share"),
+    [
+        (lambda f: sigmoid(0.4 * np.log(f / (1 - f)) + 0.3), 0.95),
+        (lambda f: 0.1 + 0.4 * (f > 0.3) + 0.4 * (f > 0.7), 0.65),
+        (
+            lambda f: np.clip(
+                f + 0.2 / np.pi * np.sin(10 * np.pi * f) + 0.1 / np.pi * np.sin(40 / 3 * np.pi * f), 0, 1
+            ),
+            0.7,
+        ),
+    ],
+)
+def test_most_of_a_known_error_is_found(chance, share):
+    rng = np.random.default_rng(6)
+    f, y = rows(rng, 10_000, chance)
+    truth = chance(f)
+    g = smoothers.cross_fitted(f, rng.permutation(np.arange(10_000) % 5), y, 1 - y)
+    assert gain(f, g, truth) > share * gain(f, truth, truth)
+
+
+def test_the_isotonic_member_serves_steps_and_few_scores():
+    rng = np.random.default_rng(7)
+    share = []
+    for _ in range(6):
+        f = rng.choice(np.linspace(0.04, 0.96, 12), 2000)
+        truth = np.round(f * 4) / 4 * 0.8 + 0.1
+        y = (rng.random(2000) < truth).astype(float)
+        g = smoothers.cross_fitted(f, rng.permutation(np.arange(2000) % 5), y, 1 - y)
+        share.append(gain(f, g, truth) / gain(f, truth, truth))
+    assert np.mean(share) > 0.58
+
+
+def test_rare_positives_are_served():
+    rng = np.random.default_rng(8)
+    f = sigmoid(rng.normal(-5.2, 1.2, 10_000))
+    truth = np.clip(1.8 * f, 0, 1)
+    y = (rng.random(10_000) < truth).astype(float)
+    g = smoothers.cross_fitted(f, rng.permutation(np.arange(10_000) % 5), y, 1 - y)
+    assert (np.sign(g - f) * (truth - f)).mean() > 0.95 * (truth - f).mean()
+
+
+def test_one_class_only_and_two_folds_are_no_obstacle():
+    f = np.linspace(0.1, 0.9, 20)
+    fold = np.arange(20) % 2
+    g = smoothers.cross_fitted(f, fold, np.zeros(20), np.ones(20))
+    assert np.isfinite(g).all()
+    assert (g > 0).all()
+    assert g.mean() < f.mean()
+
+
+def test_the_estimator_maps_as_its_functions_do_and_saves():
+    rng = np.random.default_rng(9)
+    f, y = rows(rng, 3000, lambda f: f**2)
+    fitted = cal.recalibrate.Smoothed().fit(f, y)
+    at = np.linspace(0.05, 0.95, 19)
+    assert np.abs(fitted.predict_proba(at)[:, 1] - at**2).mean() < 0.03
+    weighted = cal.recalibrate.Smoothed().fit(f, y, sample_weight=rng.random(3000))
+    assert np.abs(weighted.predict_proba(at)[:, 1] - at**2).mean() < 0.05
+
+
+def test_the_estimator_survives_a_file(tmp_path):
+    rng = np.random.default_rng(10)
+    f, y = rows(rng, 300, lambda f: f**2)
+    fitted = cal.recalibrate.Smoothed().fit(f, y)
+    fitted.save(tmp_path / "map.json")
+    assert np.array_equal(cal.recalibrate.load(tmp_path / "map.json").predict_proba(f), fitted.predict_proba(f))
