@@ -9,7 +9,7 @@ SOURCE = Path(calibrant.__file__).parent
 #: Lowest first. A module may import, at its top level, only from its own layer and those below.
 LAYERS = [
     ("_version", "kernels"),
-    ("validation", "binning"),
+    ("validation", "binning", "places"),
     ("bintable", "estimate"),
     ("predictions", "predictions_pu", "distributions"),
     ("estimators",),

@@ -28,6 +28,7 @@ from calibrant.binning import (
     PaperBins,
 )
 from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, sorted_rows, sums_by_index
+from calibrant.places import equal_count_edges, equal_mass_cuts, places_of
 
 if TYPE_CHECKING:
     from calibrant.predictions import Predictions
@@ -313,36 +314,6 @@ def merge(tables: list[BinTable]) -> BinTable:
     return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)
 
 
-def equal_mass_cuts(running: Floats, n: int, *, atom: NDArray[np.bool_] | None = None) -> Floats:
-    """Places in the list of cells that divide the running weight into `n` bins of equal mass.
-
-    A place within a cell that is no atom is a fraction of it; an atom is passed whole. Places that coincide are
-    given once, so ties leave fewer bins.
-    """
-    total = running[-1]
-    target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
-    if total < 2**53 / n and total == np.floor(total):
-        target = (int(total) * np.arange(1, n) // n).astype(np.float64)
-    target = target[target > 0]
-    cell = np.searchsorted(running, target, side="left")
-    place = cell + 1.0
-    if atom is not None and not atom.all():
-        before = np.where(cell > 0, running[cell - 1], 0.0)
-        place = np.where(atom[cell], place, cell + (target - before) / (running[cell] - before))
-    return np.unique(np.concatenate([[0.0], place, [float(len(running))]]))
-
-
-def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
-    """Edges as places in the list of cells with these bounds: 3.25 is a quarter into the fourth cell."""
-    inner, size = edges[1:-1], len(high)
-    whole = np.searchsorted(high, inner, side="right")
-    cell = np.minimum(whole, size - 1)
-    inside = (whole < size) & (inner > low[cell])
-    width = np.where(inside, high[cell] - low[cell], 1.0)
-    part = np.where(inside, (inner - low[cell]) / width, 0.0)
-    return np.concatenate([[0.0], whole + part, [float(size)]])
-
-
 def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells) -> BinTable:
     """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
     if isinstance(binning, Distinct | HybridGrid | LogGrid):
@@ -397,14 +368,6 @@ def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
     if rows.ends is None and n <= len(rows):
         return ranks
     return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
-
-
-def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
-    """Edges of `n` bins of sorted keys: order statistics of rank floor(rows * b / n), equal ones given once."""
-    ranks = len(key) * np.arange(1, n) // n
-    inner = key[ranks[ranks > 0] - 1]
-    inner = np.unique(inner[inner < key[-1]])
-    return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
 
 
 def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.bintable import equal_mass_cuts
 from calibrant.kernels import Floats
+from calibrant.places import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.histogram import bin_of
 from calibrant.recalibrate.scores import Cells, Input, Scores

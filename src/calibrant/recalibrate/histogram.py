@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.binning import Cut, EqualMass
-from calibrant.bintable import equal_mass_cuts
 from calibrant.kernels import Floats
+from calibrant.places import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.scaling import Platt
 from calibrant.recalibrate.scores import Cells, Input, Scores
