@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats, equal_width_index
+from calibrant.kernels import Floats, equal_width_index, hybrid_index
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,10 @@ class HybridGrid:
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Cell number of each score in [0, 1]."""
-        p = np.asarray(key, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            logit = np.log(p / (1 - p))
-        place = p / 2 + (np.clip(logit, -self.limit, self.limit) + self.limit) / (4 * self.limit)
-        cell = np.minimum((place * self.cells).astype(np.intp), self.cells - 1)
+        cell = hybrid_index(np.asarray(key), self.cells, self.limit)
         if self.equal_width is None:
             return cell
-        return cell * self.equal_width + EqualWidth(self.equal_width).index(p)
+        return cell * self.equal_width + EqualWidth(self.equal_width).index(np.asarray(key, dtype=np.float64))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from calibrant.binning import (
     PaperBins,
 )
 from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, sorted_rows, sums_by_index
-from calibrant.places import equal_count_edges, equal_mass_cuts, places_of
+from calibrant.places import equal_count_edges, equal_mass_cuts, equal_mass_rows, places_of, require_inside
 
 if TYPE_CHECKING:
     from calibrant.predictions import Predictions
@@ -191,8 +192,8 @@ class BinTable:
         if not self.fine:
             message = "Only a fine table can be coarsened; this one has bins already."
             raise ValueError(message)
-        binning = self._resolved(binning)
-        at = self._places(binning)
+        binning = self.resolved(binning)
+        at = self.places(binning)
         if isinstance(binning, EqualMass):
             edges = np.concatenate([self.low[:1], self._score_at(at[1:-1]), self.high[-1:]])
         else:
@@ -206,22 +207,45 @@ class BinTable:
             invalid=self.invalid,
         )
 
-    def cut_cells(self, binning: Binning) -> NDArray[np.intp]:
-        """Places of the cells of a fine table that edges of `binning` fall into, once per edge."""
-        at = self._places(self._resolved(binning))
-        return np.floor(at[at != np.floor(at)]).astype(np.intp)
-
-    def _resolved(self, binning: Binning) -> Cut:
+    def resolved(self, binning: Binning) -> Cut:
+        """`binning` with its number of bins, which for some depends on the sample sizes."""
         if isinstance(binning, PaperBins | BoundBins):
             return binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
         return binning
 
-    def _places(self, binning: Cut) -> Floats:
-        """The edges of `binning` as places in the list of cells."""
+    def places(self, binning: Cut) -> Floats:
+        """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
             return equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
-        _require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
+        require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
         return places_of(binning.edges, self.low, self.high)
+
+    def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
+        r"""The most by which the ECE of a fine table in `bins` can differ from the ECE of its rows.
+
+        It holds whatever the rows in a cut cell are, tied or weighted. With `distinct`, which promises that no two rows
+        of a cut cell share a score, it is smaller (unweighted rows, equal mass): if a of the n rows of a cell, n1 of
+        them positive, lie to the left of the edge and the cell is w wide, the bound is the sum over edges of
+
+        .. math:: \frac 2N \Bigl(\max\bigl(\min(a, n_1) - \tfrac{a n_1}n, \tfrac{a n_1}n - \max(0, a - n_0)\bigr)
+                  + \min(a, n - a)\, w\Bigr).
+        """
+        from calibrant.scale.bound import error_bound
+
+        return error_bound(self, bins, distinct=distinct)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a Parquet file (needs pyarrow), all of it or nothing."""
+        from calibrant.scale.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> BinTable:
+        """Read a table that `save` wrote."""
+        from calibrant.scale.storage import load
+
+        return load(path)
 
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
@@ -335,7 +359,7 @@ def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells) -> BinTable:
         sums = np.zeros((len(SUMS), len(edges) - 1))
     for part in parts:
         if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
-            _require_inside(part.key, edges)
+            require_inside(part.key, edges)
         sums = sums + sums_by_index(part, binning.index, len(edges) - 1)
     return _of_bins(edges, sums)
 
@@ -362,14 +386,6 @@ def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
     return _of_bins(edges, rows.between(cuts))
 
 
-def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
-    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties; equal cuts are given once."""
-    ranks = len(rows) * np.arange(n + 1) // n
-    if rows.ends is None and n <= len(rows):
-        return ranks
-    return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
-
-
 def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
     index = grid.index(pairs.key)
     first = int(index.min())
@@ -381,10 +397,3 @@ def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
     np.maximum.at(high, index - first, key)
     cell = np.flatnonzero(sums[0])
     return BinTable(grid, cell + first, low[cell], high[cell], sums[:, cell])
-
-
-def _require_inside(key: NDArray[Any], edges: Floats) -> None:
-    low, high = key.min(), key.max()
-    if low < edges[0] or high > edges[-1]:
-        message = f"The scores lie in [{low:g}, {high:g}], outside the edges [{edges[0]:g}, {edges[-1]:g}]."
-        raise ValueError(message)

@@ -101,6 +101,50 @@ def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     return index
 
 
+def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
+    """Cells of `HybridGrid`. Single precision finds all but those near an edge, several times faster.
+
+    The places it finds are off by less than 2e-7 of the grid (a few roundings of numbers up to 1 and of logits up
+    to 74); only cells closer than twice that to an edge are computed again in double precision.
+    """
+    tolerance = np.float32(4e-7 * cells)
+    if tolerance > 0.1 or limit > 80 or key.dtype not in (np.float32, np.float64):
+        return _exact_hybrid_index(key, cells, limit)
+    index = np.empty(len(key), np.intp)
+    for start in range(0, len(key), CHUNK):
+        p = key[start : start + CHUNK]
+        place = _hybrid_place(p, cells, limit)
+        part = index[start : start + CHUNK]
+        part[:] = place.astype(np.int32)
+        place -= part
+        np.abs(np.subtract(place, np.float32(0.5), out=place), out=place)
+        near = np.flatnonzero(place > np.float32(0.5) - tolerance)
+        part[near] = _exact_hybrid_index(p[near], cells, limit)
+    return index
+
+
+def _hybrid_place(p: NDArray[Any], cells: int, limit: float) -> NDArray[np.float32]:
+    single, tiny = np.float32, np.float32(np.exp(-limit - 1))
+    rest = np.subtract(1, p).astype(single, copy=False)  # in the precision of p, which keeps it right near 1
+    p = p.astype(single, copy=False)
+    place = np.maximum(p, tiny)
+    place /= np.maximum(rest, tiny, out=rest)
+    np.log(place, out=place)
+    np.clip(place, single(-limit), single(limit), out=place)
+    place += single(limit)
+    place *= single(cells / (4 * limit))
+    place += np.multiply(p, single(cells / 2), out=rest)
+    return place
+
+
+def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
+    p = key.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        logit = np.log(p / (1 - p))
+    place = p / 2 + (np.clip(logit, -limit, limit) + limit) / (4 * limit)
+    return np.minimum((place * cells).astype(np.intp), cells - 1)
+
+
 def sums_by_index(
     pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool = True
 ) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats
+from calibrant.kernels import Floats, SortedRows
 
 
 def equal_mass_cuts(running: Floats, n: int, *, atom: NDArray[np.bool_] | None = None) -> Floats:
@@ -46,3 +46,19 @@ def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
     inner = key[ranks[ranks > 0] - 1]
     inner = np.unique(inner[inner < key[-1]])
     return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
+
+
+def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
+    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties; equal cuts are given once."""
+    ranks = len(rows) * np.arange(n + 1) // n
+    if rows.ends is None and n <= len(rows):
+        return ranks
+    return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
+
+
+def require_inside(key: NDArray[Any], edges: Floats) -> None:
+    """Raise unless every key lies between the first and the last edge."""
+    low, high = key.min(), key.max()
+    if low < edges[0] or high > edges[-1]:
+        message = f"The scores lie in [{low:g}, {high:g}], outside the edges [{edges[0]:g}, {edges[-1]:g}]."
+        raise ValueError(message)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.binning import EqualMass, EqualWidth
-from calibrant.bintable import BinTable, equal_mass_rows, equal_mass_table
+from calibrant.bintable import BinTable, equal_mass_table
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
 from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
 from calibrant.kernels import Floats, SortedRows, sorted_rows
-from calibrant.places import equal_mass_cuts, places_of
+from calibrant.places import equal_mass_cuts, equal_mass_rows, places_of
 from calibrant.predictions import binary
 
 Family = type[EqualMass] | type[EqualWidth]

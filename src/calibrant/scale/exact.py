@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.binning import Binning
 from calibrant.bintable import BinTable
+from calibrant.scale.bound import cut_cells
 from calibrant.scale.collect import Plan, Tables, merged, refined
 from calibrant.scale.progress import Watch
 from calibrant.scale.shards import Shard
@@ -19,7 +20,7 @@ from calibrant.scale.shards import Shard
 
 def exactly(tables: Tables, parts: Sequence[Shard], plan: Plan, bins: Binning, watch: Watch) -> Tables:
     """The tables, with every cell that `bins` cut replaced by its distinct scores."""
-    cut = {group: table.key[table.cut_cells(bins)] for group, table in tables.items()}
+    cut = {group: table.key[cut_cells(table, bins)[0]] for group, table in tables.items()}
     wanted = np.unique(np.concatenate(list(cut.values())))
     if len(wanted) == 0:
         return tables
