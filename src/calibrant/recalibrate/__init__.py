@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.beta import Beta as Beta
     from calibrant.recalibrate.cdf import CdfIsotonic as CdfIsotonic
     from calibrant.recalibrate.cdf import Conformal as Conformal
+    from calibrant.recalibrate.ensemble import EnsembleTemperature as EnsembleTemperature
     from calibrant.recalibrate.forecasts import ForecastRecalibrator as ForecastRecalibrator
     from calibrant.recalibrate.forecasts import PerGroup as PerGroup
     from calibrant.recalibrate.histogram import Histogram as Histogram
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
     from calibrant.recalibrate.isotonic import Isotonic as Isotonic
     from calibrant.recalibrate.kernel import NadarayaWatson as NadarayaWatson
+    from calibrant.recalibrate.matrix import Dirichlet as Dirichlet
+    from calibrant.recalibrate.matrix import MatrixScaling as MatrixScaling
+    from calibrant.recalibrate.matrix import StructuredMatrixScaling as StructuredMatrixScaling
+    from calibrant.recalibrate.matrix import StructuredVectorScaling as StructuredVectorScaling
+    from calibrant.recalibrate.matrix import VectorScaling as VectorScaling
     from calibrant.recalibrate.partition import Partition as Partition
     from calibrant.recalibrate.persistence import load as load
     from calibrant.recalibrate.pu import PUBeta as PUBeta
@@ -53,7 +59,15 @@ if TYPE_CHECKING:
 #: Where each public name lives.
 _HOME = {
     "cdf": ("CdfIsotonic", "Conformal"),
+    "ensemble": ("EnsembleTemperature",),
     "forecasts": ("ForecastRecalibrator", "PerGroup"),
+    "matrix": (
+        "Dirichlet",
+        "MatrixScaling",
+        "StructuredMatrixScaling",
+        "StructuredVectorScaling",
+        "VectorScaling",
+    ),
     "regression": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
     "base": (
         "BinaryRecalibrator",

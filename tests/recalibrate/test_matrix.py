@@ -1,0 +1,343 @@
+"""Vector, matrix, structured and Dirichlet scaling: the objective written out, its derivatives, and hard inputs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import check_grad, minimize
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from calibrant.recalibrate import (
+    Dirichlet,
+    MatrixScaling,
+    StructuredMatrixScaling,
+    StructuredVectorScaling,
+    Temperature,
+    VectorScaling,
+    load,
+)
+from calibrant.recalibrate.multinomial import MatrixLogLoss, Penalty, VectorLogLoss
+from calibrant.validation import InvalidPredictions
+
+MAPS = [VectorScaling, MatrixScaling, Dirichlet, StructuredVectorScaling, StructuredMatrixScaling]
+STRUCTURED = [StructuredVectorScaling, StructuredMatrixScaling]
+
+
+def world(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Overconfident logits with two classes that are mistaken for one another."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, classes)) * 2
+    truth = 0.5 * logits
+    truth[:, 0] += 0.4 * logits[:, 1] + 0.3
+    y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    return logits, y
+
+
+def structured_objective(theta, z, y, weight, *, diagonal=True, strengths=(1.0, 1.0, 1.0), rho=1.0, tau=1.0):
+    """The objective of the specification, term by term."""
+    n, k = weight.sum(), z.shape[1]
+    if diagonal:
+        w, b = np.diag(theta[:k]), theta[k:]
+    else:
+        w, b = theta[: k * k].reshape(k, k), theta[k * k :]
+    logits = z + z @ w.T + b
+    loss = -(weight * log_softmax(logits, axis=1)[np.arange(len(y)), y]).sum() / n
+    off = w[~np.eye(k, dtype=bool)]
+    small, large = k**rho / n**tau, (k * (k - 1)) ** rho / n**tau
+    intercept, along, across = strengths
+    return loss + intercept * small * b @ b + along * small * np.diag(w) @ np.diag(w) + across * large * off @ off
+
+
+def first_step(logits, y, weight=None):
+    """Log probabilities after temperature scaling and Laplace's rule."""
+    temperature = Temperature(input="logits", laplace=1).fit(logits, y, weight).temperature_
+    n = len(y) if weight is None else weight.sum()
+    p = softmax(logits / temperature, axis=1)
+    return np.log(p * (1 - 1 / (n + 1)) + 1 / (n + 1) / logits.shape[1])
+
+
+@pytest.mark.parametrize("scaling", STRUCTURED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_objective_is_the_one_of_the_specification(scaling, weighted):
+    logits, y = world(300, 4)
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
+    options = {"lambda_intercept": 0.5, "lambda_diagonal": 2.0, "rho": 1.2, "tau": 0.9}
+    if scaling is StructuredMatrixScaling:
+        options["lambda_off_diagonal"] = 0.7
+    fitted = scaling(input="logits", **options).fit(logits, y, weight)
+    diagonal = scaling is StructuredVectorScaling
+    moved = fitted.scale_ - 1 if diagonal else (fitted.matrix_ - np.eye(4)).ravel()
+    z = first_step(logits, y, weight)
+    expected = structured_objective(
+        np.concatenate([moved, fitted.intercept_]),
+        z,
+        y,
+        np.ones(len(y)) if weight is None else weight,
+        diagonal=diagonal,
+        strengths=(0.5, 2.0, 0.7),
+        rho=1.2,
+        tau=0.9,
+    )
+    assert fitted.objective_ == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("scaling", STRUCTURED)
+@pytest.mark.parametrize(("n", "classes"), [(150, 3), (600, 6)])
+def test_objective_is_as_low_as_that_of_an_independent_optimiser(scaling, n, classes):
+    logits, y = world(n, classes)
+    diagonal = scaling is StructuredVectorScaling
+    z, weight = first_step(logits, y), np.ones(n)
+    rival = minimize(
+        structured_objective if diagonal else structured_objective_with_gradient,
+        np.zeros(2 * classes if diagonal else classes * (classes + 1)),
+        args=(z, y, weight),
+        jac=not diagonal,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10},
+    )
+    ours = scaling(input="logits").fit(logits, y).objective_
+    assert ours <= rival.fun + 1e-9
+    assert ours == pytest.approx(rival.fun, abs=1e-6)
+
+
+def structured_objective_with_gradient(theta, z, y, weight):
+    n, k = z.shape
+    w, b = theta[: k * k].reshape(k, k), theta[k * k :]
+    residual = softmax(z + z @ w.T + b, axis=1)
+    residual[np.arange(n), y] -= 1
+    cost = np.where(np.eye(k, dtype=bool), k / n, k * (k - 1) / n)
+    gradient = np.concatenate([(residual.T @ z / n + 2 * cost * w).ravel(), residual.mean(axis=0) + 2 * k / n * b])
+    return structured_objective(theta, z, y, weight, diagonal=False), gradient
+
+
+@pytest.mark.parametrize("loss", [MatrixLogLoss, VectorLogLoss])
+def test_gradient_and_hessian_products_are_derivatives(loss):
+    logits, y = world(80, 4)
+    weight = np.random.default_rng(2).uniform(0.5, 2, 80)
+    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, weight, Penalty(0.02, 0.03, 0.05))
+    rng = np.random.default_rng(3)
+    theta, direction = rng.normal(size=(2, problem.cost.size)) * 0.3
+    assert check_grad(lambda t: problem.evaluate(t)[0], lambda t: problem.evaluate(t)[1], theta) < 1e-6
+    step = 1e-5
+    ahead, behind = (problem.evaluate(theta + sign * step * direction)[1] for sign in (1, -1))
+    problem.evaluate(theta)
+    np.testing.assert_allclose(problem.hessian_times(direction), (ahead - behind) / (2 * step), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [MatrixLogLoss, VectorLogLoss])
+def test_dense_preconditioner_is_the_inverse_hessian_when_it_sees_all_rows(loss):
+    logits, y = world(60, 3)
+    weight = np.random.default_rng(2).uniform(0.5, 2, 60)
+    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, weight, Penalty(0.02, 0.03, 0.05))
+    problem.evaluate(np.random.default_rng(3).normal(size=problem.cost.size) * 0.3)
+    solve, direction = problem.preconditioner(), np.random.default_rng(4).normal(size=problem.cost.size)
+    np.testing.assert_allclose(solve(problem.hessian_times(direction)), direction, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("loss", "classes"), [(MatrixLogLoss, 30), (MatrixLogLoss, 205), (VectorLogLoss, 360)])
+def test_structured_preconditioners_are_positive(loss, classes):
+    logits, y = world(100, classes)
+    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, None, Penalty(0.02, 0.03, 0.05))
+    _, gradient = problem.evaluate(problem.start)
+    assert gradient @ problem.preconditioner()(gradient) > 0
+    assert gradient @ problem.preconditioner(thorough=True)(gradient) > 0
+
+
+def test_matrix_scaling_equals_unpenalised_logistic_regression_on_log_probabilities():
+    logits, y = world(800, 3)
+    z = log_softmax(logits, axis=1)
+    rival = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(z, y)
+    ours = MatrixScaling(input="logits").fit(logits, y)
+    np.testing.assert_allclose(ours.predict_proba(logits), rival.predict_proba(z), atol=2e-5)
+
+
+def test_vector_scaling_satisfies_its_score_equations():
+    logits, y = world(500, 4)
+    p = VectorScaling(input="logits").fit(logits, y).predict_proba(logits)
+    residual = p - np.eye(4)[y]
+    np.testing.assert_allclose(residual.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose((residual * log_softmax(logits, axis=1)).mean(axis=0), 0, atol=1e-6)
+
+
+def test_dirichlet_pays_the_odir_penalty():
+    logits, y = world(400, 3)
+    fitted = Dirichlet(input="logits", lambda_off_diagonal=0.3, lambda_intercept=0.2).fit(logits, y)
+    p = fitted.predict_proba(logits)
+    off = fitted.matrix_[~np.eye(3, dtype=bool)]
+    penalty = 0.3 * np.mean(off**2) + 0.2 * np.mean(fitted.intercept_**2)
+    loss = -np.log(p[np.arange(len(y)), y]).mean()
+    assert fitted.objective_ == pytest.approx(loss + penalty, abs=1e-7)
+    freer = Dirichlet(input="logits", lambda_off_diagonal=1e-6, lambda_intercept=1e-6).fit(logits, y)
+    assert np.abs(freer.matrix_[~np.eye(3, dtype=bool)]).sum() > np.abs(off).sum()
+
+
+def test_structured_matrix_learns_a_confusion_that_temperature_cannot():
+    logits, y = world(4000, 5, seed=1)
+    fresh, truth = world(4000, 5, seed=2)
+    losses = {}
+    for scaling in (Temperature, StructuredVectorScaling, StructuredMatrixScaling):
+        p = scaling(input="logits").fit(logits, y).predict_proba(fresh)
+        losses[scaling.__name__] = -np.log(p[np.arange(len(truth)), truth]).mean()
+    assert losses["StructuredMatrixScaling"] < losses["StructuredVectorScaling"] < losses["Temperature"]
+    assert losses["StructuredMatrixScaling"] < losses["Temperature"] - 0.02
+
+
+@pytest.mark.parametrize("scaling", STRUCTURED)
+def test_strong_penalties_leave_temperature_scaling_with_laplaces_rule(scaling):
+    logits, y = world(50, 4)
+    strong = {"lambda_intercept": 1e7, "lambda_diagonal": 1e7}
+    if scaling is StructuredMatrixScaling:
+        strong["lambda_off_diagonal"] = 1e7
+    plain = Temperature(input="logits", laplace=1).fit(logits, y).predict_proba(logits)
+    np.testing.assert_allclose(scaling(input="logits", **strong).fit(logits, y).predict_proba(logits), plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_probabilities_and_their_logits_give_one_map(scaling):
+    logits, y = world(200, 4)
+    from_logits = scaling(input="logits").fit(logits + 7, y).predict_proba(logits - 3)
+    p = softmax(logits, axis=1)
+    np.testing.assert_allclose(scaling().fit(p, y).predict_proba(p), from_logits, atol=1e-7)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_weight_two_is_the_row_twice_and_row_order_does_not_matter(scaling):
+    logits, y = world(120, 3)
+    weight = np.random.default_rng(5).integers(0, 4, len(y))
+    order = np.random.default_rng(6).permutation(weight.sum())
+    repeated = np.repeat(np.arange(len(y)), weight)[order]
+    once = scaling(input="logits").fit(logits, y, sample_weight=weight)
+    twice = scaling(input="logits").fit(logits[repeated], y[repeated])
+    np.testing.assert_allclose(once.predict_proba(logits), twice.predict_proba(logits), atol=1e-6)
+
+
+def hard_scores(case: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 40)
+    return {
+        "separable": (np.eye(3)[y] * 0.7 + 0.1, y),
+        "exact zeros and ones": (np.eye(3)[rng.integers(0, 3, 40)], y),
+        "right zeros and ones": (np.eye(3)[y], y),
+        "constant": (np.full((40, 3), 1 / 3), y),
+        "two rows": (np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]), np.array([0, 1])),
+        "two rows of one class": (np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]), np.array([1, 1])),
+        "missing class": (softmax(rng.normal(size=(40, 3)), axis=1), np.minimum(y, 1)),
+        "float32": (softmax(rng.normal(size=(40, 3)), axis=1).astype(np.float32), y),
+    }[case]
+
+
+HARD = [
+    "separable",
+    "exact zeros and ones",
+    "right zeros and ones",
+    "constant",
+    "two rows",
+    "two rows of one class",
+    "missing class",
+    "float32",
+]
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize("case", HARD)
+def test_hard_scores_give_finite_probabilities_that_sum_to_one(scaling, case):
+    p, y = hard_scores(case)
+    fitted = scaling(clip=True).fit(p, y)
+    for scores in (p, np.eye(3), softmax(np.random.default_rng(1).normal(size=(20, 3)) * 30, axis=1)):
+        q = fitted.predict_proba(scores)
+        assert q.shape == (len(scores), 3)
+        assert q.dtype == np.float64
+        assert np.isfinite(q).all()
+        assert q.min() >= 0
+        np.testing.assert_allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e300])
+def test_huge_logits_are_finite(scaling, size):
+    logits, y = world(60, 3)
+    q = scaling(input="logits").fit(logits * size, y).predict_proba(logits * size)
+    assert np.isfinite(q).all()
+    np.testing.assert_allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", STRUCTURED)
+def test_a_class_missing_in_the_fit_keeps_its_column_with_a_small_probability(scaling):
+    p, y = hard_scores("missing class")
+    q = scaling().fit(p, y).predict_proba(p)
+    assert q.shape[1] == 3
+    assert (q[:, 2] > 0).all()
+    assert q[:, 2].mean() < p[:, 2].mean() / 3
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(STRUCTURED), st.integers(2, 60), st.integers(2, 5))
+def test_structured_maps_never_fit_worse_than_their_first_step(seed, scaling, n, classes):
+    logits, y = world(n, classes, seed)
+    z = first_step(logits, y)
+    start = (logsumexp(z, axis=1) - z[np.arange(n), y]).mean()
+    assert scaling(input="logits").fit(logits, y).objective_ <= start + 1e-12
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_maps_survive_clone_pipeline_and_a_round_trip_through_json(scaling, tmp_path: Path):
+    logits, y = world(80, 3)
+    names = np.array(["cat", "dog", "owl"])[y]
+    fitted = clone(scaling(input="logits", laplace=0.5)).fit(logits, names)
+    fitted.save(tmp_path / "map.json")
+    loaded = load(tmp_path / "map.json")
+    assert type(loaded) is scaling
+    assert loaded.get_params() == fitted.get_params()
+    np.testing.assert_array_equal(loaded.predict_proba(logits), fitted.predict_proba(logits))
+    assert set(loaded.predict(logits)) <= {"cat", "dog", "owl"}
+    chained = make_pipeline(FunctionTransformer(), scaling(input="logits")).fit(logits, names)
+    assert chained.predict_proba(logits).shape == (80, 3)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_one_column_of_scores_is_two_classes(scaling):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=200)
+    y = (rng.uniform(size=200) < p**2).astype(int)
+    one = scaling().fit(p, y).predict_proba(p)
+    two = scaling().fit(np.stack([1 - p, p], axis=1), y).predict_proba(np.stack([1 - p, p], axis=1))
+    np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+def test_bad_strengths_and_shapes_are_refused():
+    logits, y = world(30, 3)
+    with pytest.raises(ValueError, match="lambda_diagonal must be a number of at least 0, got -1"):
+        StructuredMatrixScaling(input="logits", lambda_diagonal=-1).fit(logits, y)
+    with pytest.raises(ValueError, match="lambda_off_diagonal must be a number of at least 0, got nan"):
+        Dirichlet(input="logits", lambda_off_diagonal=float("nan")).fit(logits, y)
+    fitted = StructuredMatrixScaling(input="logits").fit(logits, y)
+    with pytest.raises(InvalidPredictions, match="4 columns"):
+        fitted.predict_proba(np.zeros((2, 4)))
+
+
+def test_a_search_that_gives_up_says_so(monkeypatch):
+    from sklearn.exceptions import ConvergenceWarning
+
+    monkeypatch.setattr("calibrant.recalibrate.newton._PRODUCTS", 1)
+    logits, y = world(50, 3)
+    with pytest.warns(ConvergenceWarning, match="12 parameters are many for 50 rows"):
+        MatrixScaling(input="logits").fit(logits, y)
+
+
+@pytest.mark.parametrize("name", ["cy_cifar10_resnet20", "tidymodels_hpc_cv"])
+def test_structured_matrix_scaling_improves_real_predictions(shared_data: Path, name):
+    with np.load(shared_data / "classification" / f"{name}.npz") as data:
+        logs = data["logits"] if "logits" in data else np.log(np.maximum(data["probs"], 1e-30))
+        y = data["labels"].astype(int)
+    order = np.random.default_rng(0).permutation(len(y))[:3000]
+    train, test = np.array_split(order, 2)
+    p = StructuredMatrixScaling(input="logits").fit(logs[train], y[train]).predict_proba(logs[test])
+    after = -np.log(p[np.arange(len(test)), y[test]]).mean()
+    before = -log_softmax(logs[test].astype(float), axis=1)[np.arange(len(test)), y[test]].mean()
+    assert after < before
