@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.smoothed import ConditionalLogit as ConditionalLogit
     from calibrant.recalibrate.smoothed import Smoothed as Smoothed
     from calibrant.recalibrate.spline import Spline as Spline
+    from calibrant.recalibrate.trees import CatBoost as CatBoost
+    from calibrant.recalibrate.trees import LightGBM as LightGBM
     from calibrant.recalibrate.venn import VennAbers as VennAbers
     from calibrant.recalibrate.wrappers import FromClassifier as FromClassifier
     from calibrant.recalibrate.wrappers import OneVsRest as OneVsRest
@@ -109,6 +111,10 @@ _HOME = {
         "Smoothed",
     ),
     "spline": ("Spline",),
+    "trees": (
+        "CatBoost",
+        "LightGBM",
+    ),
     "venn": ("VennAbers",),
     "wrappers": (
         "FromClassifier",

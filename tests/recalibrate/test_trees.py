@@ -1,0 +1,184 @@
+"""Boosted trees as maps: the recipe, hard inputs, and the files they leave."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit, softmax
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from calibrant.recalibrate import CatBoost, LightGBM, Quadratic, StructuredMatrixScaling, load
+
+MAPS = [CatBoost, LightGBM]
+LIBRARY = {CatBoost: "catboost", LightGBM: "lightgbm"}
+
+
+def small(scaling, **options):
+    """A map that takes little time."""
+    pytest.importorskip(LIBRARY[scaling])
+    return scaling(**{"trees": 5, "folds": 3, **options})
+
+
+def binary(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.01, 0.99, n)
+    return p, (rng.uniform(size=n) < expit(0.4 * logit(p) + 0.3)).astype(int)
+
+
+def three(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, 3)) * 2
+    return softmax(logits, axis=1), (0.5 * logits + rng.gumbel(size=(n, 3))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("world", [binary, three])
+def test_map_is_the_mean_of_the_folds_then_the_last_step(scaling, warm, world):
+    p, y = world()
+    fitted = small(scaling, warm_started=warm).fit(p, y)
+    assert len(fitted.models_) == 3
+    wide = p.reshape(len(p), -1)
+    start = (logit(p) if p.ndim == 1 else np.log(p)) if warm else 0
+    parts = []
+    for model in fitted.models_:
+        raw = start + (
+            model.predict(wide, prediction_type="RawFormulaVal")
+            if scaling is CatBoost
+            else model.predict(wide, raw_score=True)
+        )
+        parts.append(np.stack([expit(-raw), expit(raw)], axis=1) if p.ndim == 1 else softmax(raw, axis=1))
+    mean = np.mean(parts, axis=0)
+    np.testing.assert_allclose(fitted.predict_proba(p), fitted.step_.predict_proba(mean), atol=1e-9)
+    assert type(fitted.step_) is (Quadratic if p.ndim == 1 else StructuredMatrixScaling)
+    assert fitted.step_.laplace == 1
+
+
+def test_last_step_is_fitted_to_rows_held_out():
+    p, y = binary()
+    fitted = small(CatBoost, warm_started=True).fit(p, y)
+    out = np.empty(len(p))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0).split(p, y)
+    for model, (_, held) in zip(fitted.models_, folds, strict=True):
+        out[held] = expit(logit(p[held]) + model.predict(p[held, None], prediction_type="RawFormulaVal"))
+    np.testing.assert_allclose(fitted.step_.coefficients_, Quadratic().fit(out, y).coefficients_, rtol=1e-6, atol=1e-8)
+
+
+def test_settings_are_those_of_the_paper():
+    pytest.importorskip("catboost")
+    p, y = binary(60)
+    plain, warm = (CatBoost(warm_started=warm, folds=2).fit(p, y).models_[0] for warm in (False, True))
+    assert plain.get_param("iterations") == 300
+    assert warm.get_param("iterations") == 10
+    assert plain.get_all_params()["depth"] == 6
+    assert plain.get_all_params()["loss_function"] == "Logloss"
+    assert CatBoost().folds == LightGBM().folds == 8
+    assert (LightGBM._trees, LightGBM._patience) == ((1000, 10), 100)
+    pytest.importorskip("lightgbm")
+    text = LightGBM(warm_started=True, folds=2).fit(p, y).models_[0].model_to_string()
+    for setting in ("learning_rate: 0.04", "num_leaves: 50", "min_data_in_leaf: 40", "bagging_fraction: 0.75"):
+        assert f"[{setting}]" in text
+    assert "[num_iterations: 10]" in text
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_warm_start_repairs_overconfidence(scaling):
+    p, y = binary(1500)
+    fresh, truth = binary(1500, seed=1)
+    q = small(scaling, warm_started=True, trees=None).fit(p, y).predict_proba(fresh)[:, 1]
+    assert ((q - truth) ** 2).mean() < ((fresh - truth) ** 2).mean() - 0.005
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize(
+    ("p", "y"),
+    [
+        (np.array([0.2, 0.7]), [0, 1]),
+        (np.array([0.2, 0.7]), [1, 1]),
+        (np.array([0.4]), [1]),
+        (np.array([0.0, 1.0] * 15), [0, 1] * 15),
+        (np.full(30, 0.5, dtype=np.float32), [0, 1, 1] * 10),
+        (np.eye(3).repeat(8, axis=0), [0, 1] * 12),
+        (np.eye(3).repeat(8, axis=0), [0] * 23 + [2]),
+        (np.full((9, 3), 1 / 3), [0, 1, 2] * 3),
+    ],
+)
+def test_hard_scores_give_finite_probabilities_that_sum_to_one(scaling, warm, p, y):
+    q = small(scaling, warm_started=warm).fit(p, y).predict_proba(p)
+    assert q.shape == (len(p), 2 if p.ndim == 1 else 3)
+    assert np.isfinite(q).all()
+    assert q.min() > 0
+    np.testing.assert_allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_weights_and_logits_are_honoured(scaling):
+    p, y = binary()
+    weight = np.where(y == 1, 5.0, 1.0)
+    plain, heavy = (small(scaling).fit(p, y, w).predict_proba(p)[:, 1].mean() for w in (None, weight))
+    assert heavy > plain + 0.1
+    logits = small(scaling, warm_started=True, input="logits").fit(logit(p), y).predict_proba(logit(p))
+    np.testing.assert_allclose(logits, small(scaling, warm_started=True).fit(p, y).predict_proba(p), atol=1e-6)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize("world", [binary, three])
+def test_save_writes_the_trees_beside_the_json(scaling, world, tmp_path: Path):
+    p, y = world(90)
+    fitted = clone(small(scaling, warm_started=True, laplace=1)).fit(p, y)
+    path = tmp_path / "map.json"
+    fitted.save(path)
+    suffix = "cbm" if scaling is CatBoost else "txt"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [*(f"map.{k}.{suffix}" for k in range(3)), "map.json"]
+    loaded = load(path)
+    assert type(loaded) is scaling
+    np.testing.assert_allclose(loaded.predict_proba(p), fitted.predict_proba(p), rtol=0, atol=1e-15)
+    loaded.save(tmp_path / "again.json")
+    assert set(json.loads(path.read_text())["beside"]) == {f"map.{k}.{suffix}" for k in range(3)}
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_damaged_or_missing_trees_are_a_clear_error(scaling, tmp_path: Path):
+    p, y = binary(60)
+    path = tmp_path / "map.json"
+    small(scaling).fit(p, y).save(path)
+    file = next(tmp_path.glob("map.1.*"))
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ValueError, match=r"map\.1\.\w+ is damaged"):
+        load(path)
+    file.unlink()
+    with pytest.raises(ValueError, match=r"needs map\.1\.\w+ beside it, which is missing"):
+        load(path)
+
+
+def test_folds_without_two_classes_are_saved_as_such(tmp_path: Path):
+    fitted = small(CatBoost).fit([0.2, 0.7], [0, 1])
+    assert fitted.models_ == [None, None]
+    fitted.save(tmp_path / "map.json")
+    np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba([0.3]), fitted.predict_proba([0.3]))
+
+
+def test_a_boosted_map_inside_another_refuses_to_be_saved(tmp_path: Path):
+    from calibrant.recalibrate import OneVsRest
+
+    p, y = binary(60)
+    outer = OneVsRest(small(CatBoost)).fit(p, y)
+    with pytest.raises(TypeError, match="cannot be saved inside another map"):
+        outer.save(tmp_path / "map.json")
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+def test_missing_library_names_the_remedy(scaling, monkeypatch):
+    monkeypatch.setitem(sys.modules, LIBRARY[scaling], None)
+    with pytest.raises(ImportError, match=r"pip install 'calibrant\[boost\]'"):
+        scaling().fit([0.2, 0.7], [0, 1])
+
+
+@pytest.mark.parametrize(("option", "value"), [("folds", 1), ("trees", 0)])
+def test_bad_numbers_are_refused(option, value):
+    with pytest.raises(ValueError, match=f"{option} must be at least"):
+        CatBoost(**{option: value}).fit([0.2, 0.7], [0, 1])
