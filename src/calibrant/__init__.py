@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from calibrant.estimate import Estimate as Estimate
     from calibrant.estimate import Interval as Interval
     from calibrant.estimate import Significance as Significance
+    from calibrant.estimators.averaged import averaged_error as averaged_error
     from calibrant.estimators.binned import ece as ece
     from calibrant.estimators.binned import label_binned_ece as label_binned_ece
     from calibrant.estimators.binned import mce as mce
@@ -93,6 +94,7 @@ _HOME = {
     "bintable": ("BinTable",),
     "distributions": ("Distribution", "Gaussian", "Quantiles", "Samples"),
     "estimate": ("Estimate", "Interval", "Significance"),
+    "estimators.averaged": ("averaged_error",),
     "estimators.binned": ("ece", "label_binned_ece", "mce"),
     "estimators.cumulative": ("ks_error",),
     "estimators.debiased": ("debiased_ece",),

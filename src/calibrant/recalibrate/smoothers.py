@@ -149,7 +149,7 @@ class SmootherAverage:
         for family in families(bins):
             fits.append(logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start))
             start = fits[1].coefficients[:, -1]  # all bases begin with those of the affine family, the first
-        weight, smooth = _weights(fits)
+        weight, smooth = member_weights(fits)
         eta = np.concatenate([fit.eta for fit in fits], axis=1)
         variance = np.concatenate([fit.variance for fit in fits], axis=1)
         steps, likelihood = _isotonic(bins, ones, zeros, targets)
@@ -211,7 +211,7 @@ def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
     return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
-def _weights(fits: list[LogisticFits]) -> tuple[Floats, Floats]:
+def member_weights(fits: list[LogisticFits]) -> tuple[Floats, Floats]:
     """Mean of the softmax of the evidence and that of the held-out likelihood; and the latter's log-mean.
 
     Families count alike beforehand, however many penalties they hold.

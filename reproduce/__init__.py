@@ -1,0 +1,1 @@
+"""One script per paper: its tables and figures, beside ours."""

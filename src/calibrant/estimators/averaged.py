@@ -1,0 +1,119 @@
+"""The calibration error of an average of smooth curves, with most of the noise taken out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.binning import HybridGrid
+from calibrant.bintable import BinTable
+from calibrant.estimate import Estimate
+from calibrant.estimators.common import Data, check_norm, fine, result, with_norm
+from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS
+from calibrant.kernels import Floats
+from calibrant.predictions import binary
+
+
+def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: float = 2) -> Estimate:
+    r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
+
+    Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
+    rows and weighted by their marginal and leave-one-out likelihoods w_m. With the plug-in square A of the average
+    and the part V of it that noise alone would make,
+
+    .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
+              \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
+              \sqrt{\max\bigl(0, 1 - (V/A)^3\bigr)}
+
+    where bars are means over the rows. Where the curve stands clear of its noise, shrinkage of the curves (downward)
+    and noise (upward) balance, and nothing is subtracted; as noise comes to explain the whole of A, the result goes
+    to zero. On the ten published worlds this has less bias and no more error than `debiased_ece` and `sweep_ece`,
+    and on their calibrated twins too: see reproduce/results/averaged.md.
+
+    Parameters
+    ----------
+    data : Predictions, fine BinTable, or y_true
+        Binary predictions; for several classes take `Multiclass(...).top_label()`.
+    norm : float
+        The exponent q, at least 1 and finite.
+
+    References
+    ----------
+    The curves are those of the default map of `calibration_error`; the subtraction is ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> averaged_error(rng.random(2000) < p**2, p).value  # the truth is 0.183
+    0.18...
+    >>> averaged_error(rng.random(2000) < p, p).value  # the truth is 0
+    0.0...
+    """
+    norm = check_norm(norm)
+    if np.isinf(norm):
+        message = "averaged_error needs a finite norm; for the largest gap use calibration_error(norm=math.inf)."
+        raise ValueError(message)
+    cells = _cells(data, y_prob)
+    if cells.prior is not None:
+        message = "averaged_error needs outcomes of all rows; this table has only positives and unlabeled rows."
+        raise ValueError(message)
+    share, gap, noise, weight = _curves(cells)
+    plug_in = float(weight @ (gap**2 @ share))
+    noisy = float(weight @ (noise @ share))
+    kept = np.sqrt(max(0.0, 1 - min(noisy / plug_in, 1.0) ** 3)) if plug_in > 0 else 0.0
+    value = float(weight @ (np.abs(gap) ** norm @ share)) ** (1 / norm) * kept
+    name = "Averaged error" if norm == 2 else with_norm("Averaged error", norm)
+    details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(weight[0])}
+    return result(value, name, "averaged smoothers", cells, **details)
+
+
+def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
+    """The exact table; beyond some size one on the grid, whose cells are finer than the curves can tell apart."""
+    if not isinstance(data, BinTable):
+        data = binary(data, y_prob)
+        if len(data) > GRID_ROWS and data.prior is None:
+            data = BinTable.of(data, HybridGrid(GRID_CELLS))
+    return fine(data, None, needed_by="averaged_error")
+
+
+def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
+    """Share of each bin of the score; gap and sampling variance of each curve there; weight of each curve."""
+    from calibrant.recalibrate.penalised import logistic_fits, sigmoid, unfitted
+    from calibrant.recalibrate.smoothers import ScoreBins, families, member_weights, raw_logit
+
+    # Weights count as far as they inform: scaled so that they add up to the effective number of rows.
+    scale = cells.total / float(cells.weight_squares.sum())
+    raw, total = raw_logit(cells.predicted_mean), cells.weight * scale
+    bins = ScoreBins.of(raw, total)
+    index = bins.index(raw)
+    positive = np.bincount(index, cells.observed * scale, len(bins)).astype(np.float64)[None]
+    negative = np.maximum(bins.mass - positive, 0.0)
+    stated = sigmoid(bins.logit)
+    fits, start = [unfitted(bins.logit, positive, negative)], None
+    gaps, noises = [np.zeros((1, len(bins)))], [np.zeros((1, len(bins)))]  # the identity has neither
+    for family in families(bins):
+        fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
+        start = fit.coefficients[:, -1] if start is None else start
+        fitted = sigmoid(fit.eta[0])
+        gaps.append(fitted - stated)
+        slope = fitted * (1 - fitted)
+        noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
+        fits.append(fit)
+    weight, _ = member_weights(fits)
+    return bins.mass / bins.mass.sum(), np.concatenate(gaps), np.concatenate(noises), weight[0]
+
+
+def _sampling_variance(basis: Floats, information: Floats, precision: Floats) -> Floats:
+    r"""Variance of each fitted logit over new outcomes.
+
+    The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, for a basis (m, p), and for each of j
+    penalties the information (j, m) of the bins and the precision (j, p).
+    """
+    hessian = (basis.T * information[:, None, :]) @ basis
+    diagonal = np.arange(basis.shape[1])
+    hessian[:, diagonal, diagonal] += precision
+    moved = np.linalg.solve(hessian, np.broadcast_to(basis.T, (len(precision), *basis.T.shape)))
+    posterior = np.einsum("mp,jpm->jm", basis, moved)
+    return posterior - np.einsum("jp,jpm->jm", precision, moved**2)
