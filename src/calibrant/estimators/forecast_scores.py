@@ -50,7 +50,7 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
         losses = np.log(sigma) + z**2 / 2 + np.log(2 * np.pi) / 2
         kurtosis = squared_error_kurtosis(z**2, task.flat_weight) if z.any() else 3.0
         size = effective_size(task.flat_weight, len(z))
-        own = mean_of(np.log(sigma), task.flat_weight) + np.log(2 * np.pi * np.e) / 2
+        own = mean_of(np.log(sigma), task.flat_weight) + (np.log(2 * np.pi) + 1) / 2
         null = null_reference(own, np.sqrt((kurtosis - 1) / 4 / size), "entropy of the forecast", kurtosis=kurtosis)
         return _score(losses, "NLL", "mean", task, null, by_output(data, nll))
     if isinstance(task, Distribution):
