@@ -48,6 +48,16 @@ def test_a_batch_gives_what_each_sample_gives(world, estimator):
         assert vectorised(estimator)(Batch.of(scores, outcomes)) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("world", WORLDS)
+def test_kernel_density_errors_agree_on_fewer_nodes(world, norm):
+    for n in (1, 3, 40, 500):
+        scores, outcomes = WORLDS[world].draw(np.random.default_rng(n), (3, n))
+        expected = [float(cal.kde_ece(y, p, norm=norm)) for y, p in zip(outcomes, scores, strict=True)]
+        found = vectorised(partial(cal.kde_ece, norm=norm))(Batch.of(scores, outcomes))
+        assert found == pytest.approx(expected, abs=2e-5 if math.isfinite(norm) else 2e-3)
+
+
 @given(
     scores=st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.75, 1.0]), min_size=8, max_size=8),
     outcomes=st.lists(st.integers(0, 1), min_size=8, max_size=8),

@@ -6,6 +6,8 @@
 0.18257
 """
 
+from calibrant.simulate.advise import Advice as Advice
+from calibrant.simulate.advise import advise as advise
 from calibrant.simulate.bias import Bias as Bias
 from calibrant.simulate.bias import bias as bias
 from calibrant.simulate.bias import estimates as estimates

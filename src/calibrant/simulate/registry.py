@@ -15,9 +15,11 @@ from calibrant.binning import Edges, EqualMass, EqualWidth
 from calibrant.estimators.binned import ece, mce
 from calibrant.estimators.common import check_norm
 from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.kde import kde_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.kernels import Floats
 from calibrant.simulate import batch as batched
+from calibrant.simulate import batch_kde
 from calibrant.simulate.batch import Batch
 
 Estimator = Callable[[Any], float]
@@ -78,6 +80,8 @@ def vectorised(estimator: Estimator) -> Callable[[Batch], Floats] | None:
     if function is sweep_ece:
         family = options.get("bins", EqualMass)
         return partial(batched.sweep_ece, bins=family, norm=check_norm(options.get("norm", 1)))
+    if function is kde_ece and "bins" not in options:
+        return partial(batch_kde.kde_ece, norm=check_norm(options.get("norm", 1)))
     bins = options.get("bins", EqualMass(15))
     if not _covers_all_scores(bins):
         return None

@@ -1,0 +1,92 @@
+"""Advice on which estimator to believe: it must agree with the world the data came from."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import simulate as sim
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return sim.advise(sim.PAPER_WORLDS["resnet110_c100"].sample(800, seed=3), norm=2, repeats=100)
+
+
+def test_the_fitted_world_is_near_the_true_one(advice):
+    assert advice.true_error == pytest.approx(sim.PAPER_WORLDS["resnet110_c100"].true_error(2), abs=0.05)
+    assert advice.n == advice.simulated_n == 800
+
+
+def test_biases_are_those_of_a_simulation_of_the_true_world(advice):
+    truth = sim.bias(
+        partial(cal.ece, bins=cal.EqualWidth(15), norm=2), sim.PAPER_WORLDS["resnet110_c100"], 800, repeats=200
+    )
+    (row,) = (row for row in advice.rows if row.name == "ECE, equal width")
+    assert row.fitted.bias == pytest.approx(truth.bias, abs=0.012)
+    assert row.estimate == pytest.approx(cal.ece(advice.fit.data, bins=cal.EqualWidth(15), norm=2))
+
+
+def test_the_winners_win(advice):
+    assert abs(advice.least_bias.fitted.bias) == min(abs(row.fitted.bias) for row in advice.rows)
+    assert advice.least_rmse.fitted.rmse == min(row.fitted.rmse for row in advice.rows)
+    assert advice.detectable == min(row.detectable for row in advice.rows)
+
+
+def test_more_rows_detect_smaller_errors_by_the_root_of_their_number():
+    world = sim.World(sim.Beta(2, 2), sim.Power(1.5))
+    few, many = (sim.advise(world.sample(n), repeats=100).detectable for n in (250, 4000))
+    assert few / many == pytest.approx(4, rel=0.35)
+
+
+def test_the_detectable_error_is_detected_as_often_as_promised():
+    world = sim.World(sim.Uniform(), sim.Power(1.3))
+    found = sim.advise(world.sample(2000, seed=1), estimators={"sweep": partial(cal.sweep_ece, norm=2)}, repeats=300)
+    scores = found.fit.world.scores
+    share = found.detectable / found.true_error
+    there = sim.World(scores, sim.Blend(found.fit.world.curve, share))
+    assert there.true_error(2) == pytest.approx(found.detectable, rel=0.02)
+    assert sim.power(partial(cal.sweep_ece, norm=2), there, 2000, repeats=500).power == pytest.approx(0.8, abs=0.1)
+
+
+def test_a_calibrated_model_gets_advice_too():
+    found = sim.advise(sim.World(sim.Uniform()).sample(400, seed=0), repeats=50)
+    assert 0.01 < found.detectable < 0.2
+
+
+def test_large_data_are_simulated_small_and_the_text_says_so():
+    found = sim.advise(sim.World(sim.Uniform()).sample(3000), repeats=20, largest=500)
+    assert (found.n, found.simulated_n) == (3000, 500)
+    assert "Simulated with 500 rows" in str(found)
+
+
+def test_it_prints_readably_and_goes_into_json(advice):
+    lines = str(advice).splitlines()
+    assert lines[0].startswith("800 rows look like")
+    assert sum(line.startswith(row.name) for row in advice.rows for line in lines) == len(advice.rows)
+    assert any(line.startswith("Least bias: ") for line in lines)
+    assert any(line.startswith("Detectable: a true error above") for line in lines)
+    assert json.loads(json.dumps(advice.to_dict()))["least_bias"] == advice.least_bias.name
+
+
+def test_the_same_seed_gives_the_same_advice():
+    data = sim.World(sim.Beta(3, 1), sim.Power(2)).sample(200)
+    first, again = (str(sim.advise(data, repeats=20, seed=5)) for _ in range(2))
+    assert first == again
+
+
+def test_an_error_that_is_never_detected_is_none():
+    found = sim.advise(
+        sim.World(sim.Uniform()).sample(100),
+        repeats=20,
+        estimators={"blind": lambda data: float(np.mean(data.y_prob) * 0)},
+    )
+    assert found.detectable is None
+    assert "No estimator tells" in str(found)
+
+
+def test_a_power_outside_0_and_1_is_refused():
+    with pytest.raises(ValueError, match="power must lie in"):
+        sim.advise([0, 1, 1], [0.2, 0.5, 0.7], power=80)
