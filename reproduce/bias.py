@@ -1,0 +1,174 @@
+"""Roelofs, Cain, Shlens, Mozer (2022), Mitigating Bias in Calibration Error Estimation: tables and figures.
+
+    python -m reproduce.bias               # all of it, a few minutes on two cores
+    python -m reproduce.bias --quick       # few repeats, a minute
+
+Writes reproduce/results/bias.md, and figures and numbers under reproduce/results/bias/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import scipy
+from scipy import stats
+
+import calibrant as cal
+from calibrant import simulate as sim
+from reproduce import bias_anchors as anchors
+from reproduce import bias_choice, bias_figures, bias_fits, bias_grid
+
+RESULTS = Path(__file__).with_name("results")
+ROOT = Path(__file__).parents[1]
+
+
+def shared_data() -> Path | None:
+    places = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
+    return next((Path(p).resolve() / "classification" for p in places if str(p) and Path(p).is_dir()), None)
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those it started."""
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+def true_errors() -> list[str]:
+    lines = ["| network | L2 anchor | ours | L1 anchor | ours |", "|---|---|---|---|---|"]
+    for (name, second), first in zip(anchors.TRUE_ERROR_L2.items(), anchors.TRUE_ERROR_L1, strict=True):
+        world = sim.PAPER_WORLDS[name]
+        ours = 100 * world.true_error(2), 100 * world.true_error(1)
+        lines.append(f"| {name} | {second:.3f} | {ours[0]:.4f} | {first:.3f} | {ours[1]:.4f} |")
+    return [
+        *lines,
+        "",
+        "Percent. The L1 anchors of three CIFAR-10-like fits are up to 0.003 higher, because they keep 1 - s "
+        "above 1e-16 "
+        "in the curve; ours is the exact integral on log-odds.",
+    ]
+
+
+def grid(figures: Path, options: argparse.Namespace) -> list[str]:
+    lines = []
+    for number, worlds, expected, title in (
+        (4, list(sim.PAPER_WORLDS.values()), anchors.FIGURE_4, "Published fits"),
+        (6, [world.calibrated() for world in sim.PAPER_WORLDS.values()], anchors.FIGURE_6, "Calibrated models"),
+    ):
+        before = cpu_seconds()
+        table, clock = bias_grid.run(worlds, repeats=options.repeats, processes=options.processes, cache=options.cache)
+        used = cpu_seconds() - before
+        table.to_csv(figures / f"figure{number}.csv")
+        bias_grid.draw(table, figures / f"figure{number}.png", f"Figure {number}: {title}")
+        lines += ["", f"### Figure {number}: {title}", ""]
+        lines.append(
+            f"10 fits x 7 sizes x 7 estimators x {options.repeats:,} repeats, {options.processes} processes: "
+            f"{clock:.0f} s "
+            f"by the clock of a shared machine, {used:.0f} s of processor time (bar: 600 s by the clock on two cores)."
+        )
+        lines += bias_grid.lines(table, expected)
+        if number == 4:
+            lines += ["", *absolute_bias(table)]
+        lines += ["", f"![Figure {number}](bias/figure{number}.png)"]
+    return [
+        *lines,
+        "",
+        "**Artefact.** The paper finds KDE the least biased estimator of calibrated models and the worst "
+        "elsewhere. With the "
+        "root that an L2 norm has, neither holds here. The published KDE function returns the squared error for "
+        "order 2; "
+        "values of about 0.5 % under calibration and a few percent where the error is 10 to 20 are what one "
+        "gets without "
+        "the root. The bandwidth here is that of all scores; the published function uses those of correct rows.",
+    ]
+
+
+def absolute_bias(table: sim.BiasTable) -> list[str]:
+    ours = table.mean_absolute_bias()
+    lines = ["| mean absolute bias, percent | paper | anchor | ours |", "|---|---|---|---|"]
+    for name, value in ours.items():
+        paper, anchor = anchors.MEAN_ABSOLUTE_BIAS.get(name, (None, None))
+        cells = ["" if x is None else f"{x:.3f}" for x in (paper, anchor)]
+        lines.append(f"| {name} | {cells[0]} | {cells[1]} | {100 * value:.3f} |")
+    pairs = [
+        (abs(a.bias), abs(b.bias))
+        for a, b in zip(table.select(estimator="em_debias"), table.select(estimator="em_sweep"), strict=True)
+    ]
+    test = stats.ttest_rel(*zip(*pairs, strict=True))
+    large = [
+        100 * np.mean([abs(r.bias) for r in table.select(estimator=e) if r.n >= 800]) for e in ("em_debias", "em_sweep")
+    ]
+    return [
+        *lines,
+        "",
+        f"Paired t-test of em_debias against em_sweep: t = {test.statistic:.2f}, p = {test.pvalue:.1g} (paper "
+        f"5.10, < 1e-5; "
+        f"anchor 4.31, 5e-5). For n >= 800 alone the means are {large[0]:.3f} and {large[1]:.3f}: the advantage of the "
+        "sweep is nearly all at the two smallest sizes.",
+    ]
+
+
+def section(title: str, make: object, *arguments: object) -> list[str]:
+    start = cpu_seconds()
+    lines = make(*arguments)  # type: ignore[operator]
+    sys.stderr.write(f"{title}: {cpu_seconds() - start:.0f} s of processor time\n")
+    return ["", f"## {title}", "", *lines]
+
+
+def report(options: argparse.Namespace, figures: Path) -> list[str]:
+    data, many = shared_data(), options.repeats
+    lines = section("True errors (Tables 2 and 3)", true_errors)
+    lines += section("Figure 1", bias_figures.figure_1, figures, 1000 * many)
+    lines += section("Figure 2b", bias_figures.figure_2, figures, many)
+    lines += section("Figures 4 and 6", grid, figures, options)
+    lines += section("Figure 5", bias_figures.figure_5, figures, many)
+    lines += section("Figure 13", bias_figures.figure_13, figures, many)
+    lines += section("Figure 14", bias_figures.figure_14, figures, many)
+    if data is None:
+        return [*lines, "", "Tables 1 to 4 need the real predictions; set CALIBRANT_SHARED_DATA to their folder."]
+    lines += section("Table 2: fitted scores", bias_fits.table_2, data)
+    lines += section("Table 3: fitted curves", bias_fits.table_3, data)
+    lines += section("Table 4 and Figure 3c", bias_fits.table_4, data, figures, many)
+    return lines + section("Table 1: which recalibrator?", bias_choice.table_1, data, figures)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="50 repeats")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--cache", type=Path, default=None, help="folder of finished cells")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of bias.md and bias/")
+    options = parser.parse_args()
+    options.repeats = 50 if options.quick else 1000
+    figures = options.out / "bias"
+    figures.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    lines = report(options, figures)
+    head = [
+        "# Bias by construction (Roelofs et al. 2022)",
+        "",
+        f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy "
+        f"{scipy.__version__}, "
+        f"calibrant {cal.__version__}. `python -m reproduce.bias{' --quick' if options.quick else ''}`, "
+        f"{time.perf_counter() - start:.0f} s by the clock, {cpu_seconds():.0f} s of processor time.",
+        "",
+        "Anchors are those of an independent simulation, the paper's where it prints a number. Distances in "
+        "brackets are in "
+        "standard errors of the difference. All errors are L2, in percent, as in the paper.",
+    ]
+    path = options.out / "bias.md"
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text("\n".join([*head, *lines]) + "\n", encoding="utf8")
+    temporary.replace(path)
+    sys.stderr.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()
