@@ -53,6 +53,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         if task is forecast and (y is not None or sample_weight is not None):
             message = "A forecast holds its outcomes and weights; fit it without y and sample_weight."
             raise TypeError(message)
+        self._require_kind(task)
         self.n_features_in_ = 2 * len(task.outputs)
         self.outputs_ = [self._fit_output(output) for output in task.outputs]
         return self
@@ -100,6 +101,9 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         mean, std = matrix[:, :half], matrix[:, half:]
         return (mean[:, 0], std[:, 0]) if half == 1 else (mean, std)
 
+    def _require_kind(self, task: Forecast) -> None:
+        """Refuse forecasts this map cannot change; `Quantiles` have no spread, so most maps cannot."""
+
     def _require_outputs(self, columns: int) -> None:
         if columns != self.n_features_in_:
             name = type(self).__name__
@@ -109,6 +113,9 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
 
 class SpreadRecalibrator(ForecastRecalibrator):
     """Base of the maps that multiply the spread of each row by a factor that depends on the spread alone."""
+
+    def _require_kind(self, task: Forecast) -> None:
+        spread_of(task)
 
     def _transform(self, task: Forecast) -> Forecast:
         factors = [
