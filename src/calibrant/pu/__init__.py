@@ -31,9 +31,17 @@ if TYPE_CHECKING:
     from calibrant.pu.inference import pu_calibration_test as pu_calibration_test
     from calibrant.pu.inference import pu_interval as pu_interval
     from calibrant.pu.inference import reliability as reliability
+    from calibrant.pu.logistic import PULogistic as PULogistic
+    from calibrant.pu.mixture import LogitMixture as LogitMixture
+    from calibrant.pu.mixture import Normals as Normals
+    from calibrant.pu.mixture import logit_mixture as logit_mixture
     from calibrant.pu.prior import BestBin as BestBin
     from calibrant.pu.prior import ElkanNoto as ElkanNoto
     from calibrant.pu.prior import estimate_prior as estimate_prior
+    from calibrant.pu.risks import imbalanced_nnpu_risk as imbalanced_nnpu_risk
+    from calibrant.pu.risks import nnpu_risk as nnpu_risk
+    from calibrant.pu.risks import upu_risk as upu_risk
+    from calibrant.recalibrate.pu_shape import prior_shift as prior_shift
 
 #: Where each public name lives.
 _HOME = {
@@ -57,7 +65,11 @@ _HOME = {
         "pu_interval",
         "reliability",
     ),
+    "pu.logistic": ("PULogistic",),
+    "pu.mixture": ("LogitMixture", "Normals", "logit_mixture"),
     "pu.prior": ("BestBin", "ElkanNoto", "estimate_prior"),
+    "pu.risks": ("imbalanced_nnpu_risk", "nnpu_risk", "upu_risk"),
+    "recalibrate.pu_shape": ("prior_shift",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
