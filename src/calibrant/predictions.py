@@ -204,13 +204,19 @@ def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictio
 
 
 def class_codes(
-    y_true: ArrayLike, size: int, classes: Sequence[Hashable] | None, named: list[str], length: int
+    y_true: ArrayLike,
+    size: int,
+    classes: Sequence[Hashable] | None,
+    named: list[str],
+    length: int,
+    *,
+    name: str = "y_true",
 ) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
     """Labels as column numbers, and the labels of the columns."""
-    labels = validation.as_array("y_true", y_true)
+    labels = validation.as_array(name, y_true)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.shape != (length,):
-        message = f"y_true has shape {labels.shape}, expected {(length,)}."
+        message = f"{name} has shape {labels.shape}, expected {(length,)}."
         raise InvalidPredictions(message)
     text = labels.dtype.kind in "US"
     if classes is None:
@@ -220,7 +226,7 @@ def class_codes(
         elif text and len(distinct) == size:
             classes = distinct
         elif text:
-            message = f"y_true holds {len(distinct)} different labels for {size} columns: pass classes=[...]."
+            message = f"{name} holds {len(distinct)} different labels for {size} columns: pass classes=[...]."
             raise InvalidPredictions(message)
         else:
             classes = range(size)
@@ -235,8 +241,8 @@ def class_codes(
     if not known.all():
         first = int(np.argmin(known))
         message = (
-            f"y_true must be one of the {size} classes, but {int((~known).sum())} of {length} rows are not "
-            f"(first: y_true[{first}] = {labels[first]!r})."
+            f"{name} must be one of the {size} classes, but {int((~known).sum())} of {length} rows are not "
+            f"(first: {name}[{first}] = {labels[first]!r})."
         )
         raise InvalidPredictions(message)
     return codes, tuple(classes)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant import validation
@@ -85,8 +85,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         from sklearn.utils.multiclass import check_classification_targets
 
+        if y is None:
+            message = "RecalibratedClassifier.fit requires y to be passed, but the target y is None."
+            raise ValueError(message)
         X, y, groups = indexable(X, y, groups)
         labels = np.asarray(y)
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         weight = validation.weights("sample_weight", sample_weight, length=len(labels))
         rows = _Rows(X, labels, weight, fit_params)

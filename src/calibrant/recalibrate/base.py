@@ -224,4 +224,4 @@ def _coded(
     elif labels.ndim == 1:
         distinct = np.unique(labels).tolist()
         names = distinct if len(distinct) == size else None
-    return class_codes(labels, size, names, named, len(scores))
+    return class_codes(labels, size, names, named, len(scores), name="y")

@@ -16,7 +16,7 @@ class NadarayaWatson(BinaryRecalibrator):
 
     Rows are shared between the two nearest points of a fine grid, sums are convolved with the kernel by FFT, and q is
     linear between grid points: any number of rows costs one pass. The relative error of the grid is about
-    (step / h)^2 / 10, 4e-6 as set here.
+    (step / h)^2 / 10, 4e-6 as set here. q stays 1 / (n + 2) away from 0 and 1.
 
     Parameters
     ----------

@@ -16,10 +16,8 @@ from calibrant.recalibrate.scores import Cells, Scores, expit
 #: than about 1e-9, and gives separable data a finite optimum (probabilities of about 1e-8 from 0 and 1).
 RIDGE = 1e-9
 
-#: Newton's method stops when the predicted decrease of the mean loss falls below this.
-TOLERANCE = 1e-18
-
-#: Below this decrease of the mean loss, two losses differ by less than their rounding: the step is taken unseen.
+#: Below this predicted decrease of the mean loss two losses differ by less than their rounding, and Newton's method
+#: squares what is left: the last two steps are taken unseen.
 UNSEEN = 1e-13
 
 
@@ -113,19 +111,24 @@ def logistic_fit(
     fixed = pull if penalty is None else pull + penalty
     beta = (start if begin is None else begin).astype(np.float64)
     loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
+    unseen = 0
     for _ in range(200):
         slope = gradient + pull @ (beta - start) + (0.0 if penalty is None else penalty @ beta)
-        step = _solve(curvature + fixed, slope, scale)
+        step = _solve(curvature + fixed, slope)
         decrease = float(slope @ step)
-        if decrease <= TOLERANCE * total:
-            break
+        if decrease <= UNSEEN * total:
+            unseen += 1
+            beta = beta - step
+            if unseen == 2:
+                break
+            loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
+            continue
         before = loss + _penalty(beta, start, pull, penalty)
         factor = 1.0
         while factor > 1e-10:
             trial = beta - factor * step
             values = _derivatives(design, weight, positive, offset, trial)
-            after = values[0] + _penalty(trial, start, pull, penalty)
-            if after <= before - 1e-4 * factor * decrease or decrease <= UNSEEN * total:
+            if values[0] + _penalty(trial, start, pull, penalty) < before - 1e-4 * factor * decrease:
                 break
             factor /= 2
         else:
@@ -160,9 +163,13 @@ def _penalty(beta: Floats, start: Floats, pull: Floats, penalty: Floats | None) 
     return value if penalty is None else value + 0.5 * float(beta @ penalty @ beta)
 
 
-def _solve(matrix: Floats, vector: Floats, scale: Floats) -> Floats:
-    """Newton's step, in standardised coordinates, where the ridge keeps the matrix well away from singular."""
-    step: Floats = np.linalg.solve(matrix / np.outer(scale, scale), vector / scale) / scale
+def _solve(matrix: Floats, vector: Floats) -> Floats:
+    """Newton's step, with the matrix scaled to a diagonal of ones, which the ridge then keeps away from singular."""
+    scale = np.sqrt(np.diag(matrix))
+    scale[scale == 0] = 1.0
+    scaled = matrix / np.outer(scale, scale)
+    scaled[np.diag_indices_from(scaled)] += 1e-12
+    step: Floats = np.linalg.solve(scaled, vector / scale) / scale
     return step
 
 

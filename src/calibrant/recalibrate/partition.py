@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Self
 
 import numpy as np
@@ -74,10 +75,14 @@ class Partition(Recalibrator):
 
     def _fit_counts(self, points: Floats, counts: Floats) -> None:
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
 
         wanted = self.clusters or (15 if points.shape[1] == 2 else 30)
         number = min(wanted, len(np.unique(points, axis=0)))
-        means = KMeans(number, n_init="auto", random_state=self.seed).fit(points, sample_weight=counts.sum(axis=1))
+        means = KMeans(number, n_init="auto", random_state=self.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters are fine
+            means.fit(points, sample_weight=counts.sum(axis=1))
         self.centres_ = means.cluster_centers_.astype(np.float64)
         index = self._cluster(points)
         sums: Floats = np.stack([np.bincount(index, column, number) for column in counts.T], axis=1)

@@ -13,11 +13,15 @@ from calibrant import validation
 from calibrant.bintable import BinTable
 from calibrant.kernels import Floats, Pairs, sorted_rows
 from calibrant.predictions import SUM_TOLERANCE
+from calibrant.validation import InvalidPredictions
 
 Input = Literal["probabilities", "logits"]
 
 #: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+
+#: Logits beyond this count as this: certain by any measure, and their squares stay finite.
+LARGEST_LOGIT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,9 @@ class Scores:
         if input not in ("probabilities", "logits"):
             message = f"input must be 'probabilities' or 'logits', got {input!r}."
             raise ValueError(message)
+        if hasattr(values, "tocsr"):
+            message = "scores is a sparse matrix, and sparse input is not supported: pass scores.toarray()."
+            raise InvalidPredictions(message)
         array = validation.as_array("scores", values)
         wide = array.ndim == 2 and array.shape[1] > 1
         checked = validation.matrix("scores", array) if wide else validation.column("scores", array)
@@ -52,6 +59,8 @@ class Scores:
                 fine = np.abs(sums - 1) <= SUM_TOLERANCE
                 remedy = " Pass logits with input='logits'."
                 validation.require("scores", checked, fine, "must have rows that sum to 1", remedy=remedy)
+        elif max(float(checked.max()), -float(checked.min())) > LARGEST_LOGIT:
+            checked = np.clip(checked, -LARGEST_LOGIT, LARGEST_LOGIT)
         return cls(checked, input == "logits")
 
     def __len__(self) -> int:

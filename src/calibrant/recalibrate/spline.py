@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.kernels import Floats
 from calibrant.recalibrate.logistic import Fit, LogisticMap, logistic_fit
@@ -77,10 +78,11 @@ class Spline(LogisticMap):
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
         x, weight, positive = _pooled(x, weight, positive)
         self.knots_ = _knots(x, weight, self.knots)
-        design = self._features(x)
-        roughness = _roughness(self.knots_)
-        start, best, score = np.zeros(design.shape[1]), np.zeros(design.shape[1]), -np.inf
-        self.smoothness_ = float(_SMOOTHNESS[-1])
+        directions = _directions(self.knots_)
+        design = self._features(x) @ directions
+        bends = np.arange(len(self.knots_)) >= 2
+        start = best = np.zeros(design.shape[1])
+        score = -np.inf
         for smoothness in _SMOOTHNESS[::-1]:
             fit = logistic_fit(
                 design,
@@ -89,12 +91,12 @@ class Spline(LogisticMap):
                 start=np.zeros(design.shape[1]),
                 begin=start,
                 offset=x,
-                penalty=smoothness * roughness,
+                penalty=np.diag(smoothness * bends),
             )
-            start, evidence = fit.coefficients, _evidence(fit, smoothness, roughness)
+            start, evidence = fit.coefficients, _evidence(fit, smoothness, bends)
             if evidence > score:
                 best, score, self.smoothness_ = fit.coefficients, evidence, float(smoothness)
-        self.coefficients_ = best
+        self.coefficients_ = directions @ best
 
     def _recalibrated(self, x: Floats) -> Floats:
         return x + super()._recalibrated(x)
@@ -159,22 +161,30 @@ def _gram(h: Floats) -> Floats:
     return r
 
 
-def _roughness(knots: Floats) -> Floats:
-    """The matrix K of the penalty: the integral of f''^2 over the knots, scaled to span [0, 1]."""
-    if len(knots) < 3:
-        return np.zeros((len(knots), len(knots)))
-    h = np.diff(knots) / (knots[-1] - knots[0])
+def _directions(knots: Floats) -> Floats:
+    """Coordinates for values at the knots: level, slope, and bends whose integral of f''^2 is the sum of squares.
+
+    The integral is over the knots scaled to span [0, 1]. In these coordinates the penalty is a multiple of one.
+    """
+    size = len(knots)
+    if size == 1:
+        return np.ones((1, 1))
+    place = (knots - knots[0]) / (knots[-1] - knots[0])
+    straight = np.stack([np.ones(size), 2 * place - 1], axis=1)
+    if size == 2:
+        return straight
+    h = np.diff(place)
     q = _differences(h)
-    rough: Floats = q @ np.linalg.solve(_gram(h), q.T)
-    return (rough + rough.T) / 2
+    roughness = q @ np.linalg.solve(_gram(h), q.T)
+    values, vectors = np.linalg.eigh((roughness + roughness.T) / 2)
+    return np.concatenate([straight, vectors[:, 2:] / np.sqrt(values[2:])], axis=1)
 
 
-def _evidence(fit: Fit, smoothness: float, roughness: Floats) -> float:
+def _evidence(fit: Fit, smoothness: float, bends: NDArray[np.bool_]) -> float:
     """Laplace's approximation of the logarithm of the marginal likelihood, up to a constant."""
-    rank = max(len(roughness) - 2, 0)
-    penalty = smoothness / 2 * float(fit.coefficients @ roughness @ fit.coefficients)
-    sign, volume = np.linalg.slogdet(fit.curvature)
-    return -fit.loss - penalty + rank / 2 * np.log(smoothness) - float(volume) / 2 if sign > 0 else -np.inf
+    penalty = smoothness / 2 * float((fit.coefficients[bends] ** 2).sum())
+    volume = float(np.linalg.slogdet(fit.curvature)[1])
+    return -fit.loss - penalty + bends.sum() / 2 * np.log(smoothness) - volume / 2
 
 
 def _knots(x: Floats, weight: Floats, number: int) -> Floats:

@@ -22,7 +22,7 @@ from calibrant.recalibrate.scores import Cells, expit
 #: The inverse temperature is sought between these.
 LOWEST, HIGHEST = 1e-7, 1e7
 
-#: Ridge on b - 1, per unit of weight and squared largest logit: gives separable data a finite optimum and moves
+#: Ridge on b, per unit of weight and squared largest logit: gives separable data a finite optimum and moves
 #: others by less than 1e-10.
 RIDGE = 1e-14
 
@@ -54,7 +54,7 @@ def inverse_temperature_of_cells(cells: Cells) -> float:
     def derivatives(b: float) -> Derivatives:
         p = expit(b * x)
         spread = p * (1 - p)
-        slope = float(first @ p) - target + ridge * (b - 1)
+        slope = float(first @ p) - target + ridge * b
         return slope, float(second @ spread) + ridge, float(third @ (spread * (1 - 2 * p)))
 
     return _minimum(derivatives, 1.0)
@@ -88,7 +88,7 @@ def _softmax_derivatives(logits: Floats, chosen: Floats, weight: Floats | None) 
             cumulants = (mean + shift, square - mean**2, cube - 3 * mean * square + 2 * mean**3)
             w = None if weight is None else weight[start : start + rows]
             sums += [_total(w, cumulant) for cumulant in cumulants]
-        return sums[0] - target + ridge * (b - 1), sums[1] + ridge, sums[2]
+        return sums[0] - target + ridge * b, sums[1] + ridge, sums[2]
 
     return derivatives
 

@@ -1,0 +1,185 @@
+"""Maps survive the disk, and damaged, foreign or newer files are refused."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import calibrant as cal
+from calibrant import recalibrate as rc
+
+MAPS = {
+    "Identity": rc.Identity(),
+    "Temperature": rc.Temperature(laplace=1.0),
+    "Platt": rc.Platt(),
+    "Quadratic": rc.Quadratic(),
+    "Beta": rc.Beta(),
+    "Spline": rc.Spline(knots=6),
+    "Isotonic": rc.Isotonic(allow_certainty=True),
+    "CentredIsotonic": rc.CentredIsotonic(),
+    "Histogram": rc.Histogram(bins=cal.Edges([0, 0.2, 1])),
+    "BayesianBinning": rc.BayesianBinning(),
+    "VennAbers": rc.VennAbers(),
+    "ScalingBinning": rc.ScalingBinning(scaling=rc.Beta(), bins=cal.EqualWidth(4)),
+    "NadarayaWatson": rc.NadarayaWatson(),
+    "Partition": rc.Partition(clusters=3),
+    "OneVsRest": rc.OneVsRest(rc.Isotonic()),
+    "Auto": rc.Auto([rc.Platt(), rc.Isotonic()], combine="stack", cautious=False),
+}
+LABELS = {"whole": np.array([0, 1]), "truth": np.array([False, True]), "words": np.array(["no", "yes"])}
+
+
+def rows(n=200):
+    rng = np.random.default_rng(3)
+    p = rng.random(n)
+    return p, (rng.random(n) < p**2).astype(int)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("name", MAPS)
+def test_every_map_comes_back_as_it_was(name, labels, tmp_path):
+    p, y = rows()
+    fitted = MAPS[name].fit(p, LABELS[labels][y])
+    fitted.save(tmp_path / "map.json")
+    loaded = rc.load(tmp_path / "map.json")
+    assert type(loaded) is type(fitted)
+    assert repr(loaded) == repr(fitted)
+    np.testing.assert_array_equal(loaded.predict_proba(p), fitted.predict_proba(p))
+    np.testing.assert_array_equal(loaded.predict(p), fitted.predict(p))
+    assert loaded.classes_.dtype == fitted.classes_.dtype
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "map.json").read_bytes()
+
+
+def saved(folder):
+    path = folder / "map.json"
+    rc.Isotonic().fit(*rows()).save(path)
+    return path
+
+
+def test_a_file_is_readable_json_with_version_and_checksum(tmp_path):
+    document = json.loads(saved(tmp_path).read_text())
+    assert document["format"] == "calibrant-map"
+    assert document["version"] == 1
+    assert document["calibrant"] == cal.__version__
+    assert len(document["checksum"]) == 64
+    assert document["map"]["__map__"] == "Isotonic"
+    assert [file.name for file in tmp_path.iterdir()] == ["map.json"]  # no temporary file is left
+
+
+def changed(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def reseal(document):
+    from calibrant.recalibrate import persistence
+
+    document["checksum"] = persistence._sha256(persistence._canonical([document["map"], document["beside"]]))
+
+
+def test_a_changed_number_is_noticed(tmp_path):
+    path = changed(saved(tmp_path), lambda d: d["map"]["params"].update(laplace=0.5))
+    with pytest.raises(ValueError, match="damaged: its contents do not match"):
+        rc.load(path)
+
+
+def test_half_a_file_is_noticed(tmp_path):
+    path = saved(tmp_path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="does not hold JSON"):
+        rc.load(path)
+
+
+def test_a_newer_file_asks_for_an_upgrade(tmp_path):
+    path = changed(saved(tmp_path), lambda d: d.update(version=2, calibrant="9.0"))
+    with pytest.raises(ValueError, match=r"layout version 2, written by calibrant 9\.0.*Upgrade"):
+        rc.load(path)
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", '{"format": "something else"}', "3"])
+def test_other_json_is_no_map(tmp_path, content):
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match="is no map written by save"):
+        rc.load(path)
+
+
+@pytest.mark.parametrize("name", ["os.system", "Popen", "load", "Recalibratorx", "__builtins__"])
+def test_only_known_classes_are_loaded(tmp_path, name):
+    def change(document):
+        document["map"]["__map__"] = name
+        reseal(document)
+
+    with pytest.raises(ValueError, match="knows no map called"):
+        rc.load(changed(saved(tmp_path), change))
+
+
+def test_only_known_options_and_plain_arrays_are_loaded(tmp_path):
+    def option(document):
+        document["map"]["params"]["allow_certainty"] = {"__option__": "Path", "fields": {}}
+        reseal(document)
+
+    with pytest.raises(ValueError, match="knows no option called"):
+        rc.load(changed(saved(tmp_path), option))
+
+    def objects(document):
+        document["map"]["state"]["knots_"]["__array__"] = "|O"
+        reseal(document)
+
+    with pytest.raises(ValueError, match="holds no arrays of type object"):
+        rc.load(changed(saved(tmp_path), objects))
+
+    def text(document):
+        document["map"]["state"]["knots_"]["base64"] = "?"
+        reseal(document)
+
+    with pytest.raises(ValueError, match="not valid base64"):
+        rc.load(changed(saved(tmp_path), text))
+
+
+def test_an_unfitted_map_and_a_foreign_classifier_cannot_be_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        rc.Platt().save(tmp_path / "map.json")
+    foreign = rc.FromClassifier(LogisticRegression()).fit(*rows())
+    with pytest.raises(TypeError, match="LogisticRegression cannot be saved as JSON"):
+        foreign.save(tmp_path / "map.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = saved(tmp_path)
+    before = path.read_bytes()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        rc.Platt().fit(*rows()).save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["map.json"]
+
+
+def test_files_beside_the_map_are_checked(tmp_path):
+    from calibrant.recalibrate.persistence import register
+
+    @register
+    class WithFile(rc.Identity):
+        def _write_beside(self, path):
+            file = path.with_suffix(".bin")
+            file.write_bytes(b"trees")
+            return [file]
+
+        def _read_beside(self, path):
+            self.trees = path.with_suffix(".bin").read_bytes()
+
+    path = tmp_path / "map.json"
+    WithFile().fit(*rows()).save(path)
+    assert rc.load(path).trees == b"trees"
+    (tmp_path / "map.bin").write_bytes(b"weeds")
+    with pytest.raises(ValueError, match=r"map.bin is damaged"):
+        rc.load(path)
+    (tmp_path / "map.bin").unlink()
+    with pytest.raises(ValueError, match=r"needs map.bin beside it"):
+        rc.load(path)
