@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.ensemble import EnsembleTemperature as EnsembleTemperature
     from calibrant.recalibrate.forecasts import ForecastRecalibrator as ForecastRecalibrator
     from calibrant.recalibrate.forecasts import PerGroup as PerGroup
+    from calibrant.recalibrate.foundation import TabICL as TabICL
+    from calibrant.recalibrate.foundation import TabPFN as TabPFN
     from calibrant.recalibrate.histogram import Histogram as Histogram
     from calibrant.recalibrate.histogram import ScalingBinning as ScalingBinning
     from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
@@ -63,6 +65,10 @@ _HOME = {
     "cdf": ("CdfIsotonic", "Conformal"),
     "ensemble": ("EnsembleTemperature",),
     "forecasts": ("ForecastRecalibrator", "PerGroup"),
+    "foundation": (
+        "TabICL",
+        "TabPFN",
+    ),
     "matrix": (
         "Dirichlet",
         "MatrixScaling",

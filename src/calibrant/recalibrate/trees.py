@@ -18,7 +18,7 @@ from calibrant.recalibrate.base import Codes, Recalibrator
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, normalised_logs
 from calibrant.recalibrate.persistence import write_whole
 from calibrant.recalibrate.scaling import Quadratic
-from calibrant.recalibrate.scores import Input, Scores, expit, softmax
+from calibrant.recalibrate.scores import LOG_FLOOR, Input, Scores, expit, softmax
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 
@@ -136,7 +136,9 @@ class _Boosted(Recalibrator):
     def _start(self, scores: Scores) -> Floats | None:
         if not self.warm_started:
             return None
-        return scores.log_odds if scores.classes == 2 else normalised_logs(scores)
+        if scores.classes == 2:
+            return np.clip(scores.log_odds, LOG_FLOOR, -LOG_FLOOR)
+        return normalised_logs(scores)
 
     @property
     def _size(self) -> int:

@@ -110,14 +110,7 @@ class FromClassifier(Recalibrator):
 
     def _predict(self, scores: Scores) -> Floats:
         seen = self.classifier_.predict_proba(self._columns(scores)).astype(np.float64)
-        p = np.zeros((len(scores), len(self.classes_)))
-        p[:, self.classifier_.classes_] = seen / seen.sum(axis=1, keepdims=True)
-        missing = len(self.classes_) - seen.shape[1]
-        if missing:
-            floor = 1 / (self.weight_ + len(self.classes_))
-            p *= 1 - missing * floor
-            p[:, np.setdiff1d(np.arange(len(self.classes_)), self.classifier_.classes_)] = floor
-        return p
+        return with_missing_classes(seen, self.classifier_.classes_, len(self.classes_), self.weight_)
 
     def _columns(self, scores: Scores) -> Floats:
         if self.features not in ("logits", "probabilities"):
@@ -127,6 +120,18 @@ class FromClassifier(Recalibrator):
             one = scores.log_odds if self.features == "logits" else scores.probability
             return one.astype(np.float64).reshape(-1, 1)
         return scores.log_probabilities if self.features == "logits" else scores.probabilities
+
+
+def with_missing_classes(p: Floats, seen: Codes, classes: int, total: float) -> Floats:
+    """Probabilities of the classes a classifier has seen, spread to all: one it has not gets 1 / (n + K)."""
+    every = np.zeros((len(p), classes))
+    every[:, seen] = p / p.sum(axis=1, keepdims=True)
+    missing = np.setdiff1d(np.arange(classes), seen)
+    if len(missing):
+        floor = 1 / (total + classes)
+        every *= 1 - len(missing) * floor
+        every[:, missing] = floor
+    return every
 
 
 def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | None) -> Recalibrator:

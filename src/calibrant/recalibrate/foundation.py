@@ -1,0 +1,276 @@
+"""Tabular foundation models as maps: they learn from the rows in context, so fitting stores and predicting computes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.kernels import Floats
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.scores import Input, Scores
+from calibrant.recalibrate.wrappers import with_missing_classes
+
+
+class _InContext(Recalibrator):
+    """Base of the in-context maps: the rows are the parameters, the weights of the network lie on disk."""
+
+    _library: ClassVar[str]
+    #: Where the weights come from, and what must be done before.
+    _repository: ClassVar[str]
+    _licence: ClassVar[str] = ""
+
+    rows_: Floats
+    codes_: Codes
+
+    def __init__(
+        self,
+        *,
+        checkpoint: str,
+        model_path: str | None = None,
+        download: bool = False,
+        device: str | None = None,
+        seed: int = 0,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.checkpoint = checkpoint
+        self.model_path = model_path
+        self.download = download
+        self.device = device
+        self.seed = seed
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        self.rows_, self.codes_ = _repeated(_columns(scores), codes, weight)
+        self._network = self._fitted_network()
+
+    def _predict(self, scores: Scores) -> Floats:
+        if not hasattr(self, "_network"):  # the map comes from a file
+            self._network = self._fitted_network()
+        seen = np.unique(self.codes_)
+        if self._network is None:
+            p = np.ones((len(scores), 1))
+        else:
+            p = np.asarray(self._network.predict_proba(_columns(scores)), dtype=np.float64)
+        return with_missing_classes(p, seen, len(self.classes_), self.weight_)
+
+    def _fitted_network(self) -> Any:
+        """The network with the rows in its context; None where they hold one class only."""
+        library = self._import()
+        weights = self._weights()
+        if len(np.unique(self.codes_)) < 2:
+            return None
+        return self._classifier(library, weights).fit(self.rows_, self.codes_)
+
+    def _import(self) -> Any:
+        try:
+            return import_module(self._library)
+        except ImportError as error:
+            message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[foundation]'."
+            raise ImportError(message) from error
+
+    def _weights(self) -> Path | None:
+        """The file of weights; None leaves it to the library to download them."""
+        found = self._cached() if self.model_path is None else Path(self.model_path)
+        if found is not None and found.exists():
+            return found
+        if self.download:
+            return None if self.model_path is None else found
+        name = type(self).__name__
+        where = self._cache() if self.model_path is None else str(self.model_path)
+        message = (
+            f"{name} needs the weights of its network, which are not at {where}. Download the file {self.checkpoint} "
+            f"from the Hugging Face repository {self._repository}{self._licence} and pass its place: "
+            f"{name}(model_path='.../{self.checkpoint}'). Or let the library fetch it: {name}(download=True)."
+        )
+        raise FileNotFoundError(message)
+
+    @abstractmethod
+    def _cache(self) -> str:
+        """Where the library looks for weights of its own accord."""
+
+    @abstractmethod
+    def _cached(self) -> Path | None:
+        """The weights there, if they are."""
+
+    @abstractmethod
+    def _classifier(self, library: Any, weights: Path | None) -> Any:
+        """The network as a scikit-learn classifier."""
+
+
+class TabICL(_InContext):
+    """TabICL as a map: a pretrained transformer that reads the scores and outcomes and predicts in one pass.
+
+    Parameters
+    ----------
+    checkpoint : str
+        File name of the weights, of those in the repository jingang/TabICL.
+    model_path : str, optional
+        Where that file lies. If None, the cache of `huggingface_hub` is searched.
+    download : bool
+        Whether the library may download the weights. Otherwise their absence is an error that says what to do.
+    device : str, optional
+        As PyTorch names it; the library chooses, if None.
+    seed : int
+        Seed of the ensemble.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    rows_, codes_ : arrays
+        The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
+        for the network knows no weights.
+
+    Notes
+    -----
+    A class that the rows do not show keeps its column, with the probability 1 / (n + K). `save` writes the
+    rows, not the network: who loads the map needs the weights again.
+
+    References
+    ----------
+    Qu, Holzmüller, Varoquaux, Le Morvan (2025), TabICL: A Tabular Foundation Model for In-Context Learning on
+    Large Data.
+    """
+
+    _library = "tabicl"
+    _repository = "jingang/TabICL"
+
+    def __init__(
+        self,
+        *,
+        checkpoint: str = "tabicl-classifier-v2-20260212.ckpt",
+        model_path: str | None = None,
+        download: bool = False,
+        device: str | None = None,
+        seed: int = 0,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(
+            checkpoint=checkpoint,
+            model_path=model_path,
+            download=download,
+            device=device,
+            seed=seed,
+            input=input,
+            laplace=laplace,
+            clip=clip,
+        )
+
+    def _cache(self) -> str:
+        return str(import_module("huggingface_hub.constants").HF_HUB_CACHE)
+
+    def _cached(self) -> Path | None:
+        found = import_module("huggingface_hub").try_to_load_from_cache(self._repository, self.checkpoint)
+        return Path(found) if isinstance(found, str) else None
+
+    def _classifier(self, library: Any, weights: Path | None) -> Any:
+        return library.TabICLClassifier(
+            model_path=weights,
+            checkpoint_version=self.checkpoint,
+            allow_auto_download=self.download,
+            device=self.device,
+            random_state=self.seed,
+        )
+
+
+class TabPFN(_InContext):
+    """TabPFN as a map: a pretrained transformer that reads the scores and outcomes and predicts in one pass.
+
+    Parameters
+    ----------
+    checkpoint : str
+        File name of the weights, of those in the repository Prior-Labs/tabpfn_2_5; their licence must be accepted.
+    model_path : str, optional
+        Where that file lies. If None, the cache of `tabpfn` is searched (TABPFN_MODEL_CACHE_DIR names it).
+    download : bool
+        Whether the library may download the weights. Otherwise their absence is an error that says what to do.
+    device : str, optional
+        As PyTorch names it; the library chooses, if None.
+    seed : int
+        Seed of the ensemble.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    rows_, codes_ : arrays
+        The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
+        for the network knows no weights.
+
+    Notes
+    -----
+    A class that the rows do not show keeps its column, with the probability 1 / (n + K). `save` writes the
+    rows, not the network: who loads the map needs the weights again. The network was trained for ten classes.
+
+    References
+    ----------
+    Hollmann, Müller, Purucker, Krishnakumar, Körfer, Hoo, Schirrmeister, Hutter (2025), Accurate predictions on
+    small data with a tabular foundation model.
+    """
+
+    _library = "tabpfn"
+    _repository = "Prior-Labs/tabpfn_2_5"
+    _licence = " (accept its licence there first)"
+
+    def __init__(
+        self,
+        *,
+        checkpoint: str = "tabpfn-v2.5-classifier-v2.5_default.ckpt",
+        model_path: str | None = None,
+        download: bool = False,
+        device: str | None = None,
+        seed: int = 0,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(
+            checkpoint=checkpoint,
+            model_path=model_path,
+            download=download,
+            device=device,
+            seed=seed,
+            input=input,
+            laplace=laplace,
+            clip=clip,
+        )
+
+    def _cache(self) -> str:
+        return str(import_module("tabpfn.model_loading").get_cache_dir())
+
+    def _cached(self) -> Path | None:
+        return Path(self._cache()) / self.checkpoint
+
+    def _classifier(self, library: Any, weights: Path | None) -> Any:
+        return library.TabPFNClassifier(
+            model_path=self._cached() if weights is None else weights,
+            device="auto" if self.device is None else self.device,
+            ignore_pretraining_limits=True,
+            random_state=self.seed,
+        )
+
+
+def _columns(scores: Scores) -> Floats:
+    """What the network reads: the probability of the event, or of all classes."""
+    if scores.classes == 2:
+        return scores.probability.astype(np.float64).reshape(-1, 1)
+    return scores.probabilities
+
+
+def _repeated(rows: Floats, codes: Codes, weight: Floats | None) -> tuple[Floats, Codes]:
+    """Rows as often as their weights say."""
+    if weight is None:
+        return rows, codes
+    counts = np.rint(weight).astype(np.intp)
+    if not np.allclose(counts, weight, rtol=0, atol=1e-9):
+        message = "sample_weight must hold whole numbers here: a foundation model can only be shown a row again."
+        raise ValueError(message)
+    return np.repeat(rows, counts, axis=0), np.repeat(codes, counts)
