@@ -50,7 +50,7 @@ def true_errors() -> list[str]:
     return [
         *lines,
         "",
-        "Percent. The L1 anchors of three CIFAR-10-like fits are up to 0.003 higher, because they keep 1 - s "
+        "Percent. The L1 anchors of three fits are up to 0.003 higher, because they keep 1 - s "
         "above 1e-16 "
         "in the curve; ours is the exact integral on log-odds.",
     ]

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ def finished_cells(
         for at, rows in _completed(run, tasks, waiting, processes):
             results[at] = rows
             if (path := paths[at]) is not None:
-                _write(path, {"key": keys[at], "rows": rows})
+                write_whole(path, json.dumps({"key": keys[at], "rows": rows}))
             advance()
     return [results[at] for at in range(len(tasks))]
 
@@ -88,17 +87,15 @@ def _read(path: Path, key: dict[str, Any]) -> Rows | None:
     return rows if stored["key"] == key else None
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Whole or not at all, so that an interrupted run leaves no half cell."""
+def write_whole(path: Path, content: str) -> None:
+    """Whole or not at all, so that an interrupted run leaves no half file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf8") as file:
-            json.dump(content, file)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        temporary.write_text(content, encoding="utf8", newline="")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

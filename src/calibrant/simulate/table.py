@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from calibrant._version import __version__
 from calibrant.simulate.bias import AnyWorld, Bias, estimates
-from calibrant.simulate.cells import finished_cells
+from calibrant.simulate.cells import finished_cells, write_whole
 from calibrant.simulate.registry import Estimator, name_of, norm_of
 
 
@@ -49,13 +48,11 @@ class BiasTable:
 
     def to_csv(self, path: str | Path) -> None:
         """Write all rows and columns; the file appears whole or not at all."""
-        path = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(Bias.__dataclass_fields__), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(row.to_dict() for row in self.rows)
-        os.replace(temporary, path)
+        file = io.StringIO()
+        writer = csv.DictWriter(file, fieldnames=list(Bias.__dataclass_fields__), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row.to_dict() for row in self.rows)
+        write_whole(Path(path), file.getvalue())
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Bias against size, one line per estimator, averaged over worlds (needs matplotlib)."""
