@@ -1,6 +1,6 @@
 """Run by the benchmark in an environment that has probmetrics: out-of-fold maps of prepared cases, with CPU time.
 
-usage: python probmetrics_maps.py FOLDER    (FOLDER/*.npz with f, y, fold; writes FOLDER/out/<case>__<method>.npz)
+usage: python variational_peer.py FOLDER    (FOLDER/*.npz with f, y, fold; writes FOLDER/out/<case>__<method>.npz)
 """
 
 import os

@@ -1,0 +1,251 @@
+"""A Variational Estimator for Calibration Errors: its figures and tables, beside the published numbers.
+
+    python -m reproduce.variational [--parts figure1,figure3,table2,bound,table1] [--full]
+
+Writes reproduce/results/variational.md, variational.csv and two figures. Every finished cell is kept in the CSV file, so
+an interrupted run goes on where it stopped. `--full` runs all sizes and many more repeats (hours).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.recalibrate import CatBoost, Isotonic, LightGBM, NadarayaWatson, OneVsRest, Partition, Temperature
+from reproduce.variational_worlds import BINARY, MULTICLASS, SIZES, draw_binary, draw_multiclass
+
+RESULTS = Path(__file__).with_name("results")
+FIELDS = ["part", "world", "classes", "n", "method", "norm", "repeat", "value", "error", "seconds"]
+TABLE_1_MAPS: dict[str, Callable[[int], object]] = {
+    "default": lambda k: None,
+    "WS CatBoost": lambda k: CatBoost(warm_started=True),
+    "WS LightGBM": lambda k: LightGBM(warm_started=True),
+    "CatBoost": lambda k: CatBoost(warm_started=False),
+    "LightGBM": lambda k: LightGBM(warm_started=False),
+    "Nadaraya-Watson": lambda k: NadarayaWatson(),
+    "TS": lambda k: Temperature(),
+    "Isotonic": lambda k: isotonic(k),
+    "PartitionWise": lambda k: Partition(),
+}
+#: Plain boosting of many classes is left to `--full`.
+SLOW = ("CatBoost", "LightGBM")
+
+
+class Store:
+    """Rows of results, appended to a CSV file as they come and known when a run goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, []
+        if path.exists():
+            with path.open(encoding="utf8", newline="") as file:
+                self.rows = [{**row, **_numbers(row)} for row in csv.DictReader(file)]
+        self.known = {self._key(row) for row in self.rows}
+
+    @staticmethod
+    def _key(row: dict) -> tuple:
+        return tuple(str(row[name]) for name in ("part", "world", "classes", "n", "repeat"))
+
+    def has(self, **head: object) -> bool:
+        return self._key(head) in self.known
+
+    def add(self, rows: list[dict]) -> None:
+        """Keep the rows of one cell, all or none."""
+        fresh = not self.path.exists()
+        self.path.parent.mkdir(exist_ok=True)
+        with self.path.open("a", encoding="utf8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if fresh:
+                writer.writeheader()
+            writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+        self.rows += rows
+        self.known |= {self._key(row) for row in rows}
+
+    def values(self, what: str = "value", **wanted: object) -> np.ndarray:
+        """The column `what` of the rows that agree with `wanted`."""
+        keep = (row for row in self.rows if all(str(row[name]) == str(value) for name, value in wanted.items()))
+        return np.array([row[what] for row in keep], dtype=float)
+
+
+def _numbers(row: dict) -> dict:
+    return {name: float(row[name]) for name in ("value", "error", "seconds")}
+
+
+def isotonic(classes: int) -> object:
+    return Isotonic() if classes == 2 else OneVsRest(Isotonic())
+
+
+def binned_l2(f: np.ndarray, y: np.ndarray, seed: int) -> float:
+    """The paper's binning baseline for several classes: 15 clusters of the vectors."""
+    from sklearn.cluster import KMeans
+
+    cluster = KMeans(15, random_state=seed, n_init="auto").fit_predict(f)
+    gaps = f - np.eye(f.shape[1])[y]
+    sums = np.stack([np.bincount(cluster, gaps[:, k], 15) for k in range(f.shape[1])], axis=1)
+    return float(np.linalg.norm(sums, axis=1).sum() / len(y))
+
+
+def in_sample(f: np.ndarray, y: np.ndarray, norm: float) -> float:
+    """Isotonic maps fitted and measured on the same rows: what the paper warns of."""
+    wide = f.ndim == 2
+    g = isotonic(f.shape[1] if wide else 2).fit(f, y).predict_proba(f)
+    if not wide:
+        return float((np.sign(g[:, 1] - f) * (y - f)).mean())
+    d = g - f
+    length = np.linalg.norm(d, axis=1, keepdims=True)
+    u = np.divide(d, length, out=np.zeros_like(d), where=length > 0)
+    return float((u * (np.eye(f.shape[1])[y] - f)).sum(axis=1).mean())
+
+
+def figure1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+    for world in ("calibrated", "over, .4x + .3", "shifted by .02"):
+        for n in SIZES if full else (200, 612, 1069, 2473, 5719, 10000):
+            for repeat in range(100 if full else 20):
+
+                def cell(world=world, n=n, repeat=repeat) -> list:
+                    f, y = draw_binary(np.random.default_rng([1, n, repeat]), world, n)
+                    data = cal.Binary(y, f)
+                    mine = cal.calibration_error(data, seed=repeat)
+                    iso = cal.calibration_error(data, recalibrator=Isotonic(), seed=repeat)
+                    return [
+                        ("default", "L1", mine),
+                        ("isotonic", "L1", iso),
+                        ("isotonic in sample", "L1", in_sample(f, y, 1)),
+                        ("ECE 15", "L1", cal.ece(data)),
+                    ]
+
+                yield {"part": "figure1", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
+
+
+def figure3(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+    for k in (3, 10):
+        for world in ("calibrated", "under", "over"):
+            for n in SIZES if full else (200, 462, 1069, 2473):
+                for repeat in range(40 if full else 10):
+
+                    def cell(world=world, n=n, repeat=repeat, k=k) -> list:
+                        f, y = draw_multiclass(np.random.default_rng([3, k, n, repeat]), world, k, n)
+                        data = cal.Multiclass(y, f)
+                        found = [
+                            (name, "L2", cal.calibration_error(data, norm=2, recalibrator=map_, seed=repeat))
+                            for name, map_ in (("default", None), ("isotonic", isotonic(k)), ("TS", Temperature()))
+                        ]
+                        binned = ("k-means 15", "L2", binned_l2(f, y, repeat))
+                        return [*found, ("isotonic in sample", "L2", in_sample(f, y, 2)), binned]
+
+                    yield {"part": "figure3", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
+
+
+def table2(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+    for world in ("over, .4x", "under, 4x", "both"):
+        for repeat in range(100 if full else 20):
+
+            def cell(world=world, repeat=repeat) -> list:
+                f, y = draw_binary(np.random.default_rng([2, repeat]), world, 5000)
+                total = cal.calibration_error(y, f, seed=repeat)
+                parts = [(part, total.details[part]) for part in ("overconfidence", "underconfidence")]
+                return [("default", name, value) for name, value in [*parts, ("total", total)]]
+
+            yield {"part": "table2", "world": world, "classes": 2, "n": 5000, "repeat": repeat}, cell
+
+
+def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+    """The default map over all worlds: is the mean estimate below the truth, and how large is its spread?"""
+    for n, repeats in ((200, 1000), (1000, 400), (5000, 100)) if full else ((200, 250), (1000, 150), (5000, 60)):
+        for world in BINARY:
+            more = 1000 if world == "calibrated" and n == 200 else repeats
+            for repeat in range(more):
+
+                def cell(world=world, n=n, repeat=repeat) -> list:
+                    f, y = draw_binary(np.random.default_rng([4, n, repeat]), world, n)
+                    found = cal.calibration_errors(y, f, norms=[1, "squared", "kl"], seed=repeat)
+                    return [("default", name, e) for name, e in zip(("L1", "squared", "KL"), found, strict=True)]
+
+                yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
+        for k in (3, 10):
+            for world in MULTICLASS:
+                for repeat in range(repeats // 10 if n < 5000 else repeats // 20):
+
+                    def cell(world=world, n=n, repeat=repeat, k=k) -> list:
+                        f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)
+                        found = cal.calibration_errors(cal.Multiclass(y, f), norms=[1, 2], seed=repeat)
+                        return [("default", name, e) for name, e in zip(("L1", "L2"), found, strict=True)]
+
+                    yield {"part": "bound", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
+
+
+def table1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+    """The protocol of Table 1 on real predictions: nine maps, the same folds."""
+    from benchmarks.variational_cases import binary_cases, multiclass_cases
+
+    rows = 3000 if full else 1000
+    binary = list(binary_cases(rows))
+    several = list(multiclass_cases(rows, rows))
+    for name, p, y in binary + several if full else binary[::8] + several[1::7]:
+        classes = 2 if p.ndim == 1 else p.shape[1]
+        for repeat in range(10 if full else 1):
+
+            def cell(p=p, y=y, classes=classes, repeat=repeat) -> list:
+                data = cal.Binary(y, p) if classes == 2 else cal.Multiclass(y, p)
+                found = []
+                for method, make in TABLE_1_MAPS.items():
+                    if method in SLOW and classes > 4 and not full:
+                        continue
+                    start = time.process_time()
+                    estimates = cal.calibration_errors(
+                        data, norms=[1, 2, "squared"], recalibrator=make(classes), seed=repeat
+                    )
+                    seconds = time.process_time() - start
+                    names = ("L1", "L2", "squared")
+                    found += [(method, norm, e, seconds) for norm, e in zip(names, estimates, strict=True)]
+                return found
+
+            yield {"part": "table1", "world": name, "classes": classes, "n": len(y), "repeat": repeat}, cell
+
+
+PARTS = {"figure1": figure1, "figure3": figure3, "table2": table2, "bound": bound, "table1": table1}
+
+
+def run(store: Store, name: str, full: bool) -> None:
+    """All cells of one part that the store does not hold yet."""
+    cells = list(PARTS[name](full))
+    for number, (head, cell) in enumerate(cells):
+        share = (number + 1) / len(cells)
+        bar = "#" * round(30 * share)
+        print(f"\r{name:8} [{bar:30}] {number + 1}/{len(cells)}", end="", file=sys.stderr, flush=True)
+        if store.has(**head):
+            continue
+        rows = []
+        for method, norm, value, *seconds in cell():
+            error = value.details["standard_error"] if isinstance(value, cal.Estimate) and value.details else float("nan")
+            took = float(seconds[0]) if seconds else float("nan")
+            rows.append({**head, "method": method, "norm": norm, "value": float(value), "error": error, "seconds": took})
+        store.add(rows)
+    print(file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--store", type=Path, default=RESULTS / "variational.csv")
+    options = parser.parse_args()
+    store = Store(options.store)
+    for name in options.parts.split(","):
+        run(store, name, options.full)
+    from reproduce.variational_report import write
+
+    write(store)
+
+
+if __name__ == "__main__":
+    main()
