@@ -157,8 +157,8 @@ def large_lines() -> list[str]:
         seconds = time.process_time() - start
         values = f"L1 {found[0]:.4f}, L2 {found[1]:.4f} in {seconds:.1f} CPU s"
         lines += [
-            f"100 classes, n = 5,000 (CIFAR-100, ResNet-20): {values}. WS CatBoost was not run there: it did not finish "
-            "such a case within 12 minutes.",
+            f"100 classes, n = 5,000 (CIFAR-100, ResNet-20): {values}. WS CatBoost was not run there: it did not "
+            "finish such a case within 12 minutes.",
             "",
         ]
     return lines

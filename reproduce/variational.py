@@ -2,8 +2,8 @@
 
     python -m reproduce.variational [--parts figure1,figure3,table2,bound,table1] [--full]
 
-Writes reproduce/results/variational.md, variational.csv and two figures. Every finished cell is kept in the CSV file, so
-an interrupted run goes on where it stopped. `--full` runs all sizes and many more repeats (hours).
+Writes reproduce/results/variational.md, variational.csv and two figures. Every finished cell is kept in the CSV file,
+so an interrupted run goes on where it stopped. `--full` runs all sizes and many more repeats (hours).
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Store:
         return tuple(str(row[name]) for name in ("part", "world", "classes", "n", "repeat"))
 
     def has(self, **head: object) -> bool:
+        """Whether this cell is done."""
         return self._key(head) in self.known
 
     def add(self, rows: list[dict]) -> None:
@@ -226,9 +227,13 @@ def run(store: Store, name: str, full: bool) -> None:
             continue
         rows = []
         for method, norm, value, *seconds in cell():
-            error = value.details["standard_error"] if isinstance(value, cal.Estimate) and value.details else float("nan")
+            error = (
+                value.details["standard_error"] if isinstance(value, cal.Estimate) and value.details else float("nan")
+            )
             took = float(seconds[0]) if seconds else float("nan")
-            rows.append({**head, "method": method, "norm": norm, "value": float(value), "error": error, "seconds": took})
+            rows.append(
+                {**head, "method": method, "norm": norm, "value": float(value), "error": error, "seconds": took}
+            )
         store.add(rows)
     print(file=sys.stderr)
 

@@ -87,14 +87,6 @@ TABLE_2 = {
     "under, 4x": ((-0.0003, 0.0003), (0.1256, 0.0008), (0.1254, 0.0009)),
     "both": ((0.0620, 0.0016), (0.0629, 0.0009), (0.1249, 0.0020)),
 }
-#: Table 1: % of the largest estimate: binary L1, binary squared, multiclass L2, multiclass squared.
-TABLE_1 = {
-    "TabICLv2": (71.6, 57.5, 72.7, 66.7),
-    "NadarayaWatson": (52.4, 36.6, 67.9, 39.8),
-    "Temperature": (60.5, 57.4, 37.5, 32.6),
-    "Isotonic": (66.2, 42.2, 42.7, 21.1),
-    "Partition": (62.0, 23.4, 54.3, 10.9),
-}
 
 
 def draw_binary(rng: np.random.Generator, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
