@@ -20,6 +20,9 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 #: moves any other by far less than its standard error.
 RIDGE = 1e-9
 
+#: How close to its minimum the objective comes: many parameters are content with less.
+_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-12, 5e-11, 1000
+
 
 class _AffineMap(Recalibrator):
     """Base: log probabilities in, softmax of an affine function of them out.
@@ -35,7 +38,8 @@ class _AffineMap(Recalibrator):
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         z = self._fit_inputs(scores, codes, weight)
         problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
-        found = minimise(problem, problem.start)
+        tolerance = _CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH
+        found = minimise(problem, problem.start, tolerance=tolerance)
         if not found.converged:
             from sklearn.exceptions import ConvergenceWarning
 

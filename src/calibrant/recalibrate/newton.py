@@ -15,9 +15,6 @@ import numpy as np
 
 from calibrant.kernels import Floats
 
-#: Stop where the objective is this close to its minimum, by the quadratic model.
-TOLERANCE = 1e-12
-
 _GRADIENT_STEPS, _HALVINGS = 200, 40
 
 #: Conjugate gradient steps after which the preconditioner is out of date.
@@ -65,8 +62,8 @@ class Minimum:
     converged: bool
 
 
-def minimise(problem: Convex, start: Floats, *, tolerance: float = TOLERANCE) -> Minimum:
-    """Minimum of a convex objective; Newton steps until what is left to gain is below `tolerance`."""
+def minimise(problem: Convex, start: Floats, *, tolerance: float) -> Minimum:
+    """Minimum of a convex objective: steps until its quadratic model has less than `tolerance` left to gain."""
     theta, products, converged = start, 0, False
     value, gradient = problem.evaluate(theta)
     solve = problem.preconditioner()
