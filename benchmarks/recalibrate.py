@@ -1,20 +1,11 @@
-"""Recalibration maps: temperature and isotonic against peers in time, all maps on real predictions in loss.
-
-`python -m benchmarks.recalibrate [speed|quality]` runs one part and keeps the other as it was measured last.
-"""
+"""Recalibration maps in time: temperature against scikit-learn and netcal, isotonic against scikit-learn."""
 
 from __future__ import annotations
-
-import json
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import sklearn
 
-from benchmarks.peers import RESULTS, cpu_seconds, run_peer, write_results
-from benchmarks.recalibrate_quality import quality_lines
+from benchmarks.peers import cpu_seconds, run_peer, write_results
 from calibrant.recalibrate import Isotonic, Temperature
 
 LOGITS = """
@@ -131,23 +122,10 @@ def other_lines() -> list[str]:
 
 
 def main() -> None:
-    cache = RESULTS / "recalibrate.json"
-    parts: dict[str, list[str]] = json.loads(cache.read_text()) if cache.exists() else {}
-    wanted = sys.argv[1:] or ["speed", "quality"]
-    versions = {"scikit-learn": sklearn.__version__}
-    if "speed" in wanted:
-        peer = run_peer(PEER)
-        parts["speed"] = temperature_lines(peer) + isotonic_lines() + other_lines()
-        parts["netcal"] = [str(peer["version"])] if peer else []
-    if "quality" in wanted:
-        start = time.perf_counter()
-        parts["quality"] = quality_lines()
-        print(f"quality took {time.perf_counter() - start:.0f} s")
-    Path(cache).write_text(json.dumps(parts))
-    if parts.get("netcal"):
-        versions["netcal"] = parts["netcal"][0]
-    lines = parts.get("speed", []) + parts.get("quality", [])
-    write_results("recalibrate", "Recalibration maps", "python -m benchmarks.recalibrate", lines, **versions)
+    peer = run_peer(PEER)
+    versions = {"scikit-learn": sklearn.__version__} | ({"netcal": str(peer["version"])} if peer else {})
+    lines = temperature_lines(peer) + isotonic_lines() + other_lines()
+    write_results("recalibrate", "Recalibration maps: time", "python -m benchmarks.recalibrate", lines, **versions)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers import write_results
 from calibrant import recalibrate as rc
 from calibrant.recalibrate.selection import row_losses
 
@@ -47,7 +48,17 @@ def data_sets() -> Iterator[Rows]:
 
 
 def binary_maps() -> dict[str, rc.Recalibrator]:
-    names = ("Identity", "Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic", "CentredIsotonic")
+    names = (
+        "Identity",
+        "Temperature",
+        "Platt",
+        "Beta",
+        "Quadratic",
+        "Spline",
+        "Smoothed",
+        "Isotonic",
+        "CentredIsotonic",
+    )
     names += ("Histogram", "BayesianBinning", "VennAbers", "ScalingBinning", "NadarayaWatson", "Partition")
     maps = {name: getattr(rc, name)() for name in names}
     return maps | {"Auto": rc.Auto(), "Auto, stacked": rc.Auto(combine="stack")}
@@ -130,3 +141,12 @@ def quality_lines() -> list[str]:
         lines += summary(results, f"{title}: {len(results)} data sets, {SEEDS} seeds, half fitted, half scored")
         lines += detail(results, 0, f"Log loss, {title[18:]}") + detail(results, 1, f"Brier score, {title[18:]}")
     return lines
+
+
+def main() -> None:
+    command = "python -m benchmarks.recalibrate_quality"
+    write_results("recalibrate_quality", "Recalibration maps: loss on real predictions", command, quality_lines())
+
+
+if __name__ == "__main__":
+    main()

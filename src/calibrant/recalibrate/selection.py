@@ -32,8 +32,8 @@ class Auto(Recalibrator):
     ----------
     candidates : sequence of Recalibrator, optional
         `Identity` is always among them. By default the maps that lead public benchmarks: temperature, Platt, beta,
-        quadratic and spline for one event; temperature, structured vector and matrix scaling and one-vs-rest beta
-        for more classes.
+        quadratic and spline for one event; temperature, structured vector and matrix scaling, one-vs-rest beta
+        and isotonic for more classes.
     loss : {"log_loss", "brier"}
     combine : {"choose", "stack"}
     cautious : bool
@@ -174,7 +174,7 @@ def default_candidates(classes: int) -> list[Recalibrator]:
         else ["StructuredVectorScaling"]
     )
     maps += [getattr(recalibrate, name)() for name in names if name in recalibrate.__all__]
-    return [*maps, recalibrate.OneVsRest(recalibrate.Beta())]
+    return [*maps, recalibrate.OneVsRest(recalibrate.Beta()), recalibrate.OneVsRest(recalibrate.Isotonic())]
 
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
