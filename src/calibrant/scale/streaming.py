@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.binning import HybridGrid
 from calibrant.bintable import BinTable, merge
-from calibrant.kernels import CHUNK, SUMS
+from calibrant.kernels import CHUNK, SMALL_CHUNK, SUMS
 from calibrant.predictions import Binary
 
 
@@ -111,9 +111,12 @@ class StreamingTable:
             buffer.take(y_true, y_prob)
 
     def _absorb(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
-        """Add rows to the sums; the lock is held. Writing in place beats a bincount of all cells per chunk."""
-        if len(y_prob) == 0:
-            return
+        """Add rows to the sums; the lock is held."""
+        for start in range(0, len(y_prob), SMALL_CHUNK):
+            self._add_rows(y_true[start : start + SMALL_CHUNK], y_prob[start : start + SMALL_CHUNK])
+
+    def _add_rows(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
+        """Write in place: a bincount per chunk would touch all cells each time."""
         index, p = self.grid.index(y_prob), y_prob.astype(np.float64, copy=False)
         np.add.at(self._squares, index, p * p)
         below, above = p < self._low[index], p > self._high[index]
