@@ -168,6 +168,8 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     if not np.isfinite(stacked).all():
         message = "The sums overflow or the source holds values that the engine could not tell from numbers."
         raise InvalidPredictions(message)
+    if len(raw) == 0:
+        return {}
     ends = np.searchsorted(code[order], np.arange(len(found)), side="right")
     parts = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     cell, low, high = cell[order], low[order], high[order]

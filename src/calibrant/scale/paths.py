@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,21 +117,26 @@ def _reader(name: str) -> str:
 def _explained(opened: Any, source: Files, error: Exception) -> str:
     """DuckDB's message, preceded by the file it is about, which is looked for one by one where it is not named."""
     text = str(error).strip()
-    named = [name for name in source.names if name in text]
-    culprit = named[0] if len(source.names) > 1 and named else _culprit(opened, source) or source.names[0]
+    said = re.search(r'(?:read|in) file "([^"]+)"', text)
+    culprit = said.group(1) if said else _culprit(opened, source)
     return f"Cannot read {culprit!r}: {text}"
 
 
-def _culprit(opened: Any, source: Files) -> str | None:
+def _culprit(opened: Any, source: Files) -> str:
+    """The first file that cannot be read by itself, or whose columns differ in type from those of the first file."""
     import duckdb
 
+    kinds: dict[str, str] = {}
     for name in source.names:
         try:
             read = getattr(opened, source.reader)([name])
             read.aggregate(", ".join(f"count({_quoted(column)})" for column in read.columns)).fetchall()
         except duckdb.Error:
             return name
-    return None
+        found = dict(zip(read.columns, map(str, read.types), strict=True))
+        if any(kinds.setdefault(column, kind) != kind for column, kind in found.items()):
+            return name
+    return source.names[0]
 
 
 def _quoted(name: str) -> str:

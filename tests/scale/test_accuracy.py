@@ -1,0 +1,108 @@
+"""How far results from cells are from results from rows: within the bound, always; within the spec, on its worlds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.kernels import _exact_hybrid_index, hybrid_index
+
+BINS = [cal.EqualMass(2), cal.EqualMass(15), cal.EqualWidth(3), cal.EqualWidth(15), cal.Edges([0, 0.5, 1])]
+SCORES = st.one_of(
+    st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 2 / 3, 0.2]), st.integers(0, 40).map(lambda k: k / 40)
+)
+ROWS = st.lists(st.tuples(st.booleans(), SCORES, st.integers(1, 4)), min_size=2, max_size=60)
+
+
+@given(ROWS, st.sampled_from(BINS), st.sampled_from([1, 3, 8, 64]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
+    y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
+    data = cal.Binary(y, p, weight=weight if weighted else None)
+    table = cal.BinTable.of(data, cal.HybridGrid(cells))
+    gap = abs(cal.ece(table, bins=bins) - cal.ece(data, bins=bins))
+    assert gap <= table.error_bound(bins) + 1e-12
+
+
+@given(st.integers(0, 10**6), st.integers(2, 300), st.sampled_from([1, 3, 8, 64]), st.integers(1, 20))
+@settings(max_examples=150, deadline=None)
+def test_the_tighter_bound_holds_for_distinct_scores(seed, n, cells, bins):
+    rng = np.random.default_rng(seed)
+    data = cal.Binary(rng.random(n) < 0.4, rng.permutation(n) / n)
+    table = cal.BinTable.of(data, cal.HybridGrid(cells))
+    bound = table.error_bound(cal.EqualMass(bins), distinct=True)
+    assert abs(cal.ece(table, bins=cal.EqualMass(bins)) - cal.ece(data, bins=cal.EqualMass(bins))) <= bound + 1e-12
+
+
+def test_the_bound_is_zero_where_no_cell_is_cut_and_can_be_reached():
+    atoms = cal.BinTable.of(cal.Binary([0, 1, 1], [0.1, 0.5, 0.9]), cal.HybridGrid())
+    assert atoms.error_bound(cal.EqualMass(2)) == 0
+    one_cell = cal.BinTable.of(cal.Binary([0, 1], [0.4, 0.6]), cal.HybridGrid(1))
+    exact = cal.ece([0, 1], [0.4, 0.6], bins=cal.EqualMass(2))
+    assert abs(cal.ece(one_cell, bins=cal.EqualMass(2)) - exact) == pytest.approx(0.4)
+    assert 0.4 <= one_cell.error_bound(cal.EqualMass(2)) < 1.3
+
+
+def test_the_bound_is_refused_where_it_says_nothing():
+    data = cal.Binary([0, 1], [0.4, 0.6], weight=[1, 2])
+    with pytest.raises(ValueError, match="fine tables of probabilities"):
+        cal.BinTable.of(data, cal.EqualWidth(2)).error_bound()
+    with pytest.raises(ValueError, match="distinct=True is for"):
+        cal.BinTable.of(data, cal.HybridGrid()).error_bound(distinct=True)
+
+
+def skewed(rng, n):
+    """Beta(2.77, 0.048) scores whose true probability is sigmoid(1 + 0.4 logit p)."""
+    p = rng.beta(2.77, 0.048, n)
+    with np.errstate(divide="ignore"):
+        logit = np.clip(np.log(p / (1 - p)), -37, 37)
+    return p, 1 / (1 + np.exp(-(1 + 0.4 * logit)))
+
+
+def uniform(rng, n):
+    p = rng.random(n)
+    return p, p
+
+
+@pytest.mark.parametrize(
+    ("world", "single", "most"),
+    [(uniform, False, (3e-5, 4e-5, 1e-4)), (skewed, False, (4e-6, 1e-5, 1e-5)), (skewed, True, (4e-5, 1e-4, 5e-4))],
+)
+def test_a_million_rows_of_the_spec_give_results_within_its_table(world, single, most):
+    """Ten times the mean differences of the spec: each is one draw, and theirs vary from seed to seed."""
+    rng = np.random.default_rng(12)
+    p, truth = world(rng, 1_000_000)
+    y = rng.random(len(p)) < truth
+    p = p.astype(np.float32) if single else p
+    assert not single or np.mean(p == 1) > 0.4
+    data = cal.Binary(y, p)
+    table = cal.BinTable.of(data, cal.HybridGrid())
+    estimators = (cal.ece, cal.debiased_ece, cal.sweep_ece)
+    gaps = [abs(estimator(table) - estimator(data)) for estimator in estimators]
+    assert gaps[0] <= table.error_bound(cal.EqualMass(15))
+    assert all(gap <= limit for gap, limit in zip(gaps, most, strict=True)), gaps
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("cells", "limit"), [(2**16, 37.0), (2**12, 17.0), (10, 1.0), (2**17, 80.0), (2**20, 37.0)])
+def test_single_precision_finds_the_very_cells_of_double_precision(dtype, cells, limit):
+    rng = np.random.default_rng(3)
+    small = 10 ** rng.uniform(-45, 0, 50_000)
+    for p in (rng.random(50_000), rng.beta(2.77, 0.048, 50_000), small, 1 - small, np.array([0, 0.5, 1, 5e-324])):
+        p = p.astype(dtype)
+        np.testing.assert_array_equal(hybrid_index(p, cells, limit), _exact_hybrid_index(p, cells, limit))
+
+
+def test_dividing_cells_at_equal_width_edges_makes_those_bins_exact_and_survives_addition():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.random(3000), np.linspace(0, 1, 16), np.nextafter(np.linspace(0, 1, 16)[1:-1], 2)])
+    data = cal.Binary(rng.random(len(p)) < p, p)
+    grid = cal.HybridGrid(64, equal_width=15)
+    halves = [cal.BinTable.of(cal.Binary(data.y_true[rows], p[rows]), grid) for rows in (slice(0, 99), slice(99, None))]
+    whole = (halves[0] + halves[1]).coarsen(cal.EqualWidth(15))
+    np.testing.assert_array_equal(whole.count, cal.BinTable.of(data, cal.EqualWidth(15)).count)
+    with pytest.raises(ValueError, match="whole number"):
+        cal.HybridGrid(equal_width=0)
+    with pytest.raises(ValueError, match="limit"):
+        cal.HybridGrid(limit=0)

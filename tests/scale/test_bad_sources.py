@@ -1,0 +1,158 @@
+"""Bad rows are counted, never binned; bad files are named; nothing is written."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scale_logs import make_log
+
+import calibrant as cal
+from calibrant.scale import Normal, TopLabel, Unlabeled, bin_table
+
+P = [0.2, 0.7, float("nan"), None, float("inf"), -0.1, 1.0000001, -1e-300, 0.4, 0.6, 0.5]
+Y = [0, 1, 1, 1, 1, 1, 1, 1, 2, None, 0]
+REASONS = {"y_prob missing": 2, "y_prob outside [0, 1]": 4, "y_true not 0 or 1": 1, "y_true missing": 1}
+
+
+@pytest.fixture(params=["pandas", "polars", "polars lazy", "pyarrow", "parquet", "parquet by pyarrow", "csv"])
+def bad(request, tmp_path):
+    frame = pl.DataFrame({"p": P, "y": Y, "g": ["a"] * 10 + ["b"]}, schema_overrides={"y": pl.Int64})
+    if request.param == "parquet by pyarrow":  # its statistics leave NaN out, so DuckDB must not trust them
+        pq.write_table(pa.table({"p": P, "y": Y, "g": ["a"] * 10 + ["b"]}), tmp_path / "bad.parquet")
+        return str(tmp_path / "bad.parquet")
+    if request.param == "parquet":
+        frame.write_parquet(tmp_path / "bad.parquet")
+        return str(tmp_path / "bad.parquet")
+    if request.param == "csv":
+        frame.write_csv(tmp_path / "bad.csv")
+        return str(tmp_path / "bad.csv")
+    arrow = frame.to_arrow()
+    return {"pandas": arrow.to_pandas(), "polars": frame, "polars lazy": frame.lazy(), "pyarrow": arrow}[request.param]
+
+
+def test_invalid_rows_are_refused_with_their_reasons(bad):
+    with pytest.raises(cal.InvalidPredictions, match="8 of 11 rows are invalid") as caught:
+        bin_table(bad, y_true="y", y_prob="p")
+    for reason, count in REASONS.items():
+        assert f"{reason}: {count}" in str(caught.value)
+
+
+def test_invalid_rows_within_the_tolerated_share_are_counted_by_reason(bad):
+    table = bin_table(bad, y_true="y", y_prob="p", max_invalid=0.75)
+    assert table.n == 3
+    assert table.invalid == REASONS
+    assert (table + table).invalid == {reason: 2 * count for reason, count in REASONS.items()}
+    assert table.coarsen(cal.EqualWidth(2)).invalid == REASONS
+    np.testing.assert_allclose(table.predicted, [0.2, 0.5, 0.7])
+
+
+def test_invalid_rows_are_counted_in_their_own_group(bad):
+    tables = bin_table(bad, y_true="y", y_prob="p", by="g", max_invalid=0.75)
+    assert tables["a"].invalid == REASONS
+    assert tables["b"].invalid == {}
+
+
+def test_a_group_of_invalid_rows_only_is_not_lost():
+    frame = pl.DataFrame({"p": [0.5, 2.0], "y": [0, 1], "g": ["a", "b"]})
+    tables = bin_table(frame, y_true="y", y_prob="p", by="g", max_invalid=0.5)
+    assert tables["b"].n == 0
+    assert tables["b"].invalid == {"y_prob outside [0, 1]": 1}
+
+
+def test_the_other_tasks_name_their_own_reasons():
+    frame = pl.DataFrame({"a": [0.5, 0.9, 0.5], "b": [0.5, 0.9, 0.5], "y": [0, 1, 7], "w": [1.0, 1.0, -1.0]})
+    table = bin_table(frame, y_true="y", y_prob=["a", "b"], task=TopLabel(), max_invalid=1)
+    assert table.invalid == {"y_prob does not sum to 1": 1, "y_true is no class": 1}
+    table = bin_table(frame, y_true="y", y_prob="a", weight="w", max_invalid=1, task=Unlabeled(0.2))
+    assert table.invalid == {"y_true neither positive nor unlabeled": 1}
+    weighted = pl.DataFrame({"p": [0.5] * 4, "y": [0] * 4, "w": [1.0, -1.0, float("inf"), None]})
+    table = bin_table(weighted, y_true="y", y_prob="p", weight="w", max_invalid=1)
+    assert table.invalid == {"weight negative or not finite": 2, "weight missing": 1}
+    normal = pl.DataFrame({"y": [1.0, 2.0, 3.0], "m": [0.0, float("inf"), 0.0], "s": [1.0, 1.0, 0.0]})
+    table = bin_table(normal, y_true="y", task=Normal("m", "s"), max_invalid=1)
+    assert table.invalid == {"mean not finite": 1, "std not positive": 1}
+
+
+def test_no_valid_rows_is_an_error():
+    with pytest.raises(cal.InvalidPredictions, match="no valid rows"):
+        bin_table(pl.DataFrame({"p": [2.0], "y": [0]}), y_true="y", y_prob="p", max_invalid=1)
+    with pytest.raises(cal.InvalidPredictions, match="no valid rows"):
+        bin_table(pl.DataFrame({"p": [2.0], "y": [0]}).clear(), y_true="y", y_prob="p")
+
+
+def test_a_missing_column_is_named_with_those_there_are(tmp_path):
+    make_log(10).to_parquet(tmp_path / "a.parquet")
+    for source in (make_log(10), tmp_path / "a.parquet"):
+        with pytest.raises(cal.InvalidPredictions, match=r"y_prob names the column 'score'.* It has 'p', 'y'"):
+            bin_table(source, y_true="y", y_prob="score")
+        with pytest.raises(cal.InvalidPredictions, match="by or fold names the column 'nowhere'"):
+            bin_table(source, y_true="y", y_prob="p", by="nowhere")
+
+
+def test_a_column_missing_in_one_file_of_many_names_the_file(tmp_path):
+    for name in "abc":
+        make_log(10).drop(columns=["p"] if name == "b" else []).to_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(cal.InvalidPredictions, match=r"Cannot read '.*b\.parquet'"):
+        bin_table(tmp_path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("damage", ["head", "tail", "middle"])
+def test_a_corrupted_parquet_file_among_many_is_named_and_nothing_is_written(tmp_path, damage):
+    for name in "abc":
+        make_log(3000).to_parquet(tmp_path / f"{name}.parquet")
+    content = bytearray((tmp_path / "b.parquet").read_bytes())
+    if damage == "middle":
+        content[100:20_000] = bytes(len(content[100:20_000]))
+    (tmp_path / "b.parquet").write_bytes({"head": content[:500], "tail": content[-500:], "middle": content}[damage])
+    with pytest.raises(cal.InvalidPredictions, match=r"Cannot read '.*b\.parquet'"):
+        bin_table(tmp_path, y_true="y", y_prob="p")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet", "c.parquet"]
+
+
+def test_an_empty_file_is_named(tmp_path):
+    make_log(10).to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").touch()
+    with pytest.raises(cal.InvalidPredictions, match=r"b\.parquet' is empty"):
+        bin_table(tmp_path, y_true="y", y_prob="p")
+
+
+def test_text_where_numbers_should_be_is_refused(tmp_path):
+    mixed = pd.DataFrame({"p": ["0.5", "high"], "y": [0, 1]})
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    for source in (mixed, tmp_path / "mixed.csv"):
+        with pytest.raises(cal.InvalidPredictions, match="y_prob must hold numbers, but column 'p' holds String"):
+            bin_table(source, y_true="y", y_prob="p")
+
+
+def test_mixed_types_among_files_name_the_file(tmp_path):
+    make_log(10).to_parquet(tmp_path / "a.parquet")
+    make_log(10).assign(p="high").to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(cal.InvalidPredictions, match=r"b\.parquet"):
+        bin_table(tmp_path, y_true="y", y_prob="p")
+
+
+def test_no_file_an_unknown_ending_and_an_unknown_source_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No file matches"):
+        bin_table(tmp_path / "*.parquet", y_true="y", y_prob="p")
+    (tmp_path / "log.txt").write_text("p,y")
+    with pytest.raises(ValueError, match=r"known endings are \.parquet"):
+        bin_table(tmp_path / "log.txt", y_true="y", y_prob="p")
+    for nothing, error in (([], ValueError), (3, TypeError), ([{"p": 1}], TypeError)):
+        with pytest.raises(error, match="source"):
+            bin_table(nothing, y_true="y", y_prob="p")
+
+
+def test_options_that_do_not_fit_the_task_are_refused():
+    frame = make_log(10)
+    with pytest.raises(TypeError, match="needs one column as y_prob"):
+        bin_table(frame, y_true="y", y_prob=["p", "w"])
+    with pytest.raises(TypeError, match="one column of y_prob each"):
+        bin_table(frame, y_true="y", y_prob=["p", "w"], task=TopLabel(("a",)))
+    with pytest.raises(TypeError, match="takes no y_prob"):
+        bin_table(frame, y_true="y", y_prob="p", task=Normal("mu", "sigma"))
+    with pytest.raises(TypeError, match="needs a LogGrid"):
+        bin_table(frame, y_true="y", task=Normal("mu", "sigma"), grid=cal.HybridGrid())
+    with pytest.raises(cal.InvalidPredictions, match="prior"):
+        Unlabeled(prior=1.5)

@@ -1,0 +1,86 @@
+"""Real clusters on one machine: Spark's own processes, and Dask's."""
+
+import shutil
+
+import dask.dataframe as dd
+import ibis
+import pytest
+from distributed import LocalCluster
+from scale_logs import assert_same_table, make_log
+
+import calibrant as cal
+from calibrant.scale import Normal, TopLabel, bin_table
+
+ANIMALS = ("cat", "cow", "dog")
+LOG = make_log(2_000, seed=9)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    if shutil.which("java") is None:
+        pytest.skip("JAVA IS NOT INSTALLED: the Spark engine was not tested (it needs a Java 17 runtime)")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def spark_frame(spark, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("spark") / "log.parquet")
+    LOG.to_parquet(path, index=False)
+    return spark.read.parquet(path)
+
+
+@pytest.mark.spark
+def test_a_spark_cluster_gives_the_tables_of_memory(spark_frame):
+    found = bin_table(spark_frame, y_true="y", y_prob="p", weight="w", by="country", progress=True)
+    for country, rows in LOG.groupby("country"):
+        expected = cal.BinTable.of(cal.Binary(rows.y, rows.p, weight=rows.w), cal.HybridGrid())
+        assert_same_table(found[country], expected)
+    top = bin_table(spark_frame, y_true="animal", y_prob=ANIMALS, task=TopLabel(ANIMALS))
+    data = cal.Multiclass(LOG.animal, LOG[list(ANIMALS)].to_numpy(), classes=ANIMALS)
+    assert_same_table(top, cal.BinTable.of(data.top_label(), cal.HybridGrid()))
+
+
+@pytest.mark.spark
+def test_spark_counts_invalid_rows_by_reason(spark_frame):
+    from pyspark.sql import functions
+
+    bad = spark_frame.withColumn("p", functions.when(spark_frame.day == 0, float("nan")).otherwise(spark_frame.p))
+    table = bin_table(bad, y_true="y", y_prob="p", max_invalid=0.5)
+    assert table.invalid == {"y_prob missing": int((LOG.day == 0).sum())}
+    assert table.n == int((LOG.day != 0).sum())
+
+
+@pytest.mark.spark
+def test_ibis_on_spark_gives_the_same_table(spark, spark_frame):
+    spark_frame.createOrReplaceTempView("log")
+    source = ibis.pyspark.connect(spark).table("log")
+    expected = bin_table(LOG, y_true="y", y_prob="p")
+    assert_same_table(bin_table(source, y_true="y", y_prob="p"), expected)
+
+
+@pytest.fixture(scope="module")
+def dask_frame():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, cluster.get_client():
+        yield dd.from_pandas(LOG, npartitions=20)
+
+
+def test_a_dask_cluster_gives_the_tables_of_memory(dask_frame):
+    found = bin_table(dask_frame, y_true="y", y_prob="p", by="country", fold="day")
+    for country, tables in bin_table(LOG, y_true="y", y_prob="p", by="country", fold="day").items():
+        for day, expected in tables.items():
+            assert_same_table(found[country][day], expected)
+    normal = bin_table(dask_frame, y_true="z", task=Normal("mu", "sigma"))
+    assert_same_table(normal, bin_table(LOG, y_true="z", task=Normal("mu", "sigma")), rtol=1e-11)
+
+
+def test_dask_runs_the_second_pass_and_counts_invalid_rows(dask_frame):
+    exact = bin_table(dask_frame, y_true="y", y_prob="p", exact=True)
+    assert cal.ece(exact) == pytest.approx(float(cal.ece(LOG.y, LOG.p)), abs=1e-12)
+    with pytest.raises(cal.InvalidPredictions, match="y_true not 0 or 1: "):
+        bin_table(dask_frame, y_true="day", y_prob="p")
