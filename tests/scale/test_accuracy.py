@@ -16,7 +16,7 @@ ROWS = st.lists(st.tuples(st.booleans(), SCORES, st.integers(1, 4)), min_size=2,
 
 
 @given(ROWS, st.sampled_from(BINS), st.sampled_from([1, 3, 8, 64]), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
     y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
     data = cal.Binary(y, p, weight=weight if weighted else None)
@@ -26,7 +26,7 @@ def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 300), st.sampled_from([1, 3, 8, 64]), st.integers(1, 20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_tighter_bound_holds_for_distinct_scores(seed, n, cells, bins):
     rng = np.random.default_rng(seed)
     data = cal.Binary(rng.random(n) < 0.4, rng.permutation(n) / n)

@@ -167,7 +167,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
         "while True:\n    stream.update(p > 0.5, p)\n    stream.checkpoint(sys.argv[1])\n    print('.', flush=True)\n"
     )
     seen = 0
-    for wait in (0.0, 0.013, 0.031):
+    for wait in (0.0, 0.017):
         with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             time.sleep(wait)
@@ -175,4 +175,4 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
         table = cal.BinTable.load(path)
         assert table.n % 1000 == 0
         seen += table.n
-    assert seen >= 3000
+    assert seen >= 2000

@@ -79,7 +79,8 @@ def watching(parts: int, *, enabled: bool | None) -> Iterator[Watch]:
     except ImportError as error:
         message = "A progress bar needs rich: pip install 'calibrant[cli]'."
         raise ImportError(message) from error
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=console.is_terminal) as bar:
         yield Bar(bar, parts)
 
 
