@@ -9,11 +9,13 @@ Writes reproduce/results/bias.md, and figures and numbers under reproduce/result
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import resource
 import sys
 import time
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -115,35 +117,54 @@ def absolute_bias(table: sim.BiasTable) -> list[str]:
     ]
 
 
-def section(title: str, make: object, *arguments: object) -> list[str]:
+def section(options: argparse.Namespace, title: str, make: Callable[..., list[str]], *arguments: object) -> list[str]:
+    """A part of the report; with a cache, a finished one is not made again."""
+    kept = None
+    if options.cache is not None:
+        name = "".join(c if c.isalnum() else "-" for c in f"{title} {options.repeats}")
+        kept = options.cache / "sections" / f"{name}.json"
+        if kept.exists():
+            return json.loads(kept.read_text(encoding="utf8"))
     start = cpu_seconds()
-    lines = make(*arguments)  # type: ignore[operator]
+    lines = ["", f"## {title}", "", *make(*arguments)]
     sys.stderr.write(f"{title}: {cpu_seconds() - start:.0f} s of processor time\n")
-    return ["", f"## {title}", "", *lines]
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(lines), encoding="utf8")
+    return lines
 
 
 def report(options: argparse.Namespace, figures: Path) -> list[str]:
     data, many = shared_data(), options.repeats
-    lines = section("True errors (Tables 2 and 3)", true_errors)
-    lines += section("Figure 1", bias_figures.figure_1, figures, 1000 * many)
-    lines += section("Figure 2b", bias_figures.figure_2, figures, many)
-    lines += section("Figures 4 and 6", grid, figures, options)
-    lines += section("Figure 5", bias_figures.figure_5, figures, many)
-    lines += section("Figure 13", bias_figures.figure_13, figures, many)
-    lines += section("Figure 14", bias_figures.figure_14, figures, many)
+    parts = [
+        ("True errors (Tables 2 and 3)", true_errors),
+        ("Figure 1", bias_figures.figure_1, figures, 1000 * many),
+        ("Figure 2b", bias_figures.figure_2, figures, many),
+        ("Figures 4 and 6", grid, figures, options),
+        ("Figure 5", bias_figures.figure_5, figures, many),
+        ("Figure 13", bias_figures.figure_13, figures, many),
+        ("Figure 14", bias_figures.figure_14, figures, many),
+    ]
+    if data is not None:
+        parts += [
+            ("Table 2: fitted scores", bias_fits.table_2, data),
+            ("Table 3: fitted curves", bias_fits.table_3, data),
+            ("Table 4 and Figure 3c", bias_fits.table_4, data, figures, many),
+            ("Table 1: which recalibrator?", bias_choice.table_1, data, figures),
+        ]
+    lines = [line for title, *rest in parts if options.only in title for line in section(options, title, *rest)]
     if data is None:
-        return [*lines, "", "Tables 1 to 4 need the real predictions; set CALIBRANT_SHARED_DATA to their folder."]
-    lines += section("Table 2: fitted scores", bias_fits.table_2, data)
-    lines += section("Table 3: fitted curves", bias_fits.table_3, data)
-    lines += section("Table 4 and Figure 3c", bias_fits.table_4, data, figures, many)
-    return lines + section("Table 1: which recalibrator?", bias_choice.table_1, data, figures)
+        lines += ["", "Tables 1 to 4 need the real predictions; set CALIBRANT_SHARED_DATA to their folder."]
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 repeats")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--cache", type=Path, default=None, help="folder of finished cells")
+    parser.add_argument("--cache", type=Path, default=None, help="folder of finished cells and parts")
+    parser.add_argument("--only", default="", help="only the parts whose title holds this")
+    parser.add_argument("--note", default="", help="a line for the head of the report")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of bias.md and bias/")
     options = parser.parse_args()
     options.repeats = 50 if options.quick else 1000
@@ -163,6 +184,7 @@ def main() -> None:
         "brackets are in "
         "standard errors of the difference. All errors are L2, in percent, as in the paper.",
     ]
+    head += ["", options.note] if options.note else []
     path = options.out / "bias.md"
     temporary = path.with_suffix(".tmp")
     temporary.write_text("\n".join([*head, *lines]) + "\n", encoding="utf8")
