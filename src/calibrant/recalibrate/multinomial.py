@@ -24,9 +24,12 @@ from calibrant.recalibrate.base import Codes
 #: Numbers worked on at once, so that a pass stays in the cache.
 _BLOCK = 1 << 16
 
-#: Rows a preconditioner is built from, and the largest dense one; more parameters get one block per class,
-#: and more classes than `_BLOCKS` only a diagonal.
-_SAMPLE, _DENSE, _BLOCKS = 2500, 700, 200
+#: The most parameters of a dense preconditioner; more get one block per class, and more classes than `_BLOCKS` only
+#: a diagonal.
+_DENSE, _BLOCKS = 700, 200
+
+#: Rows a dense preconditioner and one of blocks are built from, and either where the first has served out.
+_DENSE_ROWS, _BLOCK_ROWS, _THOROUGH_ROWS = 2500, 800, 20_000
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,13 @@ class AffineLogLoss(ABC):
 
     def preconditioner(self, *, thorough: bool = False) -> Callable[[Floats], Floats]:
         """An approximation of the inverse Hessian at the last evaluated point, from some rows or more of them."""
-        sample = _SAMPLE * (8 if thorough else 1)
+        dense = self.cost.size <= _DENSE
+        sample = _THOROUGH_ROWS if thorough else _DENSE_ROWS if dense else _BLOCK_ROWS
         rows = slice(None, None, max(self.z.shape[1] // sample, 1))
         share = self.share[rows]
         scale = 1 / share.sum()
         p, share = self._p[:, rows] * scale, share * scale
-        if self.cost.size <= _DENSE:
+        if dense:
             inverse = _inverse(self._dense(p, share, rows) + np.diag(2 * self.cost.ravel()))
             return lambda gradient: inverse @ gradient
         return self._structured(p, share, rows)
