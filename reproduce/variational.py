@@ -174,7 +174,8 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                 yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
         for k in (3, 10):
             for world in MULTICLASS:
-                for repeat in range(repeats // 10 if n < 5000 else repeats // 20):
+                some = repeats // 10 if n < 5000 else repeats // 20
+                for repeat in range(200 if world == "calibrated" and n == 200 else some):
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)

@@ -118,6 +118,9 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
     if not np.array_equal(cells.weight, cells.count):
         message = "A table of weighted rows cannot be dealt into folds; give a list of tables, one per fold."
         raise ValueError(message)
+    if cells.n < len(sizes):
+        message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
+        raise InvalidPredictions(message)
     rng = np.random.default_rng(seed)
     left = np.stack([cells.weight - cells.observed, cells.observed]).round().astype(np.int64)
     share = np.asarray(sizes, dtype=np.float64) / np.sum(sizes)

@@ -78,8 +78,8 @@ def calibration_error(
     Returns
     -------
     Estimate
-        With `details`: "standard_error" (plain; too small by up to a third near calibration, since folds share
-        training rows) and, for binary tasks and top labels, "overconfidence" and "underconfidence".
+        With `details`: "standard_error" (plain; near calibration the spread is up to 1.4 times as large, since folds
+        share training rows) and, for binary tasks and top labels, "overconfidence" and "underconfidence".
 
     References
     ----------
