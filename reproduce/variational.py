@@ -30,7 +30,7 @@ TABLE_1_MAPS: dict[str, Callable[[int], object]] = {
     "WS LightGBM": lambda k: LightGBM(warm_started=True),
     "CatBoost": lambda k: CatBoost(warm_started=False),
     "LightGBM": lambda k: LightGBM(warm_started=False),
-    "Nadaraya-Watson": lambda k: NadarayaWatson(),
+    "Nadaraya-Watson": lambda k: NadarayaWatson() if k == 2 else OneVsRest(NadarayaWatson()),
     "TS": lambda k: Temperature(),
     "Isotonic": lambda k: isotonic(k),
     "PartitionWise": lambda k: Partition(),
@@ -174,8 +174,8 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                 yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
         for k in (3, 10):
             for world in MULTICLASS:
-                some = repeats // 10 if n < 5000 else repeats // 20
-                for repeat in range(200 if world == "calibrated" and n == 200 else some):
+                some = {200: 200, 1000: 40, 5000: 30} if world == "calibrated" else {200: 25, 1000: 15, 5000: 10}
+                for repeat in range(repeats if full else some[n]):
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)

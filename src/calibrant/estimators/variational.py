@@ -78,7 +78,7 @@ def calibration_error(
     Returns
     -------
     Estimate
-        With `details`: "standard_error" (plain; near calibration the spread is up to 1.4 times as large, since folds
+        With `details`: "standard_error" (plain; near calibration the spread is up to 1.5 times as large, since folds
         share training rows) and, for binary tasks and top labels, "overconfidence" and "underconfidence".
 
     References
