@@ -65,3 +65,11 @@ def test_spread_points_are_root_mean_squares_per_bin():
     order = np.argsort(data.std).reshape(4, 250)
     assert made.x == pytest.approx(np.sqrt((data.std[order] ** 2).mean(axis=1)))
     assert made.observed == pytest.approx(np.sqrt((data.y_true[order] ** 2).mean(axis=1)))
+
+
+def test_an_ence_draws_its_own_diagram():
+    data = world(1000)
+    ax = cal.ence(data).plot()
+    assert ax.get_xlabel() == "root mean variance"
+    assert ax.lines[-1].get_ydata() == pytest.approx(cal.spread_curve(data).observed)
+    matplotlib.pyplot.close("all")
