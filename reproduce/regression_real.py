@@ -29,7 +29,9 @@ def data_folder() -> Path | None:
 
 def gaussian(file: Path) -> cal.Gaussian:
     with np.load(file) as columns:
-        return cal.Gaussian(columns["y"], columns["mu"], columns["sigma"])
+        mean = columns["mu"]
+        y = columns["y"] if mean.ndim == 1 else np.broadcast_to(columns["y"].reshape(-1, 1), mean.shape)
+        return cal.Gaussian(y, mean, columns["sigma"])
 
 
 def stored_lines(folder: Path) -> list[str]:
@@ -37,10 +39,10 @@ def stored_lines(folder: Path) -> list[str]:
     lines = list(HEADER)
     for file in sorted(folder.glob("*.npz")):
         with np.load(file) as columns:
-            plain = "sigma" in columns and columns["mu"].ndim == 1
-        if plain:
-            data = gaussian(file)
-            lines.append(_line(file.stem, data, _quietly_scaled(data, data)))
+            stated = "sigma" in columns
+        for number, data in enumerate(gaussian(file).outputs if stated else []):
+            name = f"{file.stem}, {number + 1}" if "learning_curve" in file.stem else file.stem
+            lines.append(_line(name, data, _quietly_scaled(data, data)))
     return lines
 
 

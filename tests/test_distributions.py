@@ -127,3 +127,28 @@ def test_weight_and_group_ride_along_to_every_output():
     assert [output.weight.tolist() for output in data.outputs] == [[1, 2, 3]] * 2
     wide = cal.Distribution(np.zeros((3, 2)), stats.norm(np.zeros((3, 2)), [1.0, 2.0]))
     assert [float(output.std[0]) for output in wide.outputs] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("loc", [0.0, [0.0, 0.0], np.zeros((5, 2))])
+def test_parameters_of_any_shape_serve_several_outputs(loc):
+    y = np.random.default_rng(0).normal(size=(5, 2))
+    data = cal.Distribution(y, stats.norm(loc, 1.0))
+    twin = cal.Gaussian(y, np.zeros((5, 2)), np.ones((5, 2)))
+    for metric in (cal.ence, cal.quantile_error, cal.coverage, cal.nll):
+        assert metric(data) == pytest.approx(metric(twin))
+        assert metric(data).details["outputs"] == pytest.approx(metric(twin).details["outputs"])
+
+
+def test_perfect_means_and_single_rows_are_measured():
+    for data in (cal.Gaussian([1.0, 2.0], [1.0, 2.0], [1.0, 2.0]), cal.Gaussian([1.0], [0.0], [1.0])):
+        for metric in (
+            cal.ence,
+            cal.uce,
+            cal.debiased_ence,
+            cal.sweep_ence,
+            cal.mean_squared_z,
+            cal.nll,
+            cal.sharpness,
+        ):
+            assert np.isfinite(metric(data))
+            assert np.isfinite(metric(data).details["null"]["sd"])

@@ -334,7 +334,8 @@ class _Column:
 
         def of_column(*at: NDArray[Any]) -> Floats:
             values = np.asarray(method(*(column[:, None] for column in at)))
-            return values[..., self._column] if values.ndim else values
+            shared = values.ndim and values.shape[-1] == 1  # parameters that all outputs have in common
+            return values[..., 0 if shared else self._column] if values.ndim else values
 
         return of_column
 

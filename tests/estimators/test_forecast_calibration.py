@@ -148,6 +148,8 @@ def test_group_coverage_finds_the_group_that_is_left_out():
     assert groups["a"]["z"] > 3 > -3 > groups["b"]["z"]
     assert result > result.details["null"]["high"]
     assert cal.group_coverage(data, level=0.9, by=rng.integers(0, 5, 4000)) < 0.03
+    wide = cal.Gaussian(np.column_stack([y, y]), np.zeros((4000, 2)), np.ones((4000, 2)), group=group)
+    assert cal.group_coverage(wide, level=0.9).details["outputs"] == pytest.approx([result, result])
     with pytest.raises(ValueError, match="needs groups"):
         cal.group_coverage(y, 0 * y, 0 * y + 1)
 

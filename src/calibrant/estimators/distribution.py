@@ -231,6 +231,7 @@ def group_coverage(
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
         ),
+        **by_output(data, lambda output: group_coverage(output, level=level, by=group)),
     }
     value = float(share @ np.abs(covered - level))
     return Estimate(value, name="Group coverage gap", method=f"level {level:.6g}", n=len(y), details=details)

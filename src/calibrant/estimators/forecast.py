@@ -93,8 +93,9 @@ def null_reference(
 
 
 def squared_error_kurtosis(squared_z: Floats, weight: Floats | None) -> float:
-    """E z^4 / (E z^2)^2: 3 for Gaussian errors, more for heavy tails."""
-    return mean_of(squared_z**2, weight) / mean_of(squared_z, weight) ** 2
+    """E z^4 / (E z^2)^2: 3 for Gaussian errors, more for heavy tails; 1 where there are no errors at all."""
+    second = mean_of(squared_z, weight)
+    return mean_of(squared_z**2, weight) / second**2 if second > 0 else 1.0
 
 
 def table_kurtosis(table: BinTable) -> float:

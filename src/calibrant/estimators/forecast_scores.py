@@ -48,7 +48,7 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
     if isinstance(task, Gaussian):
         sigma, z = task.std.ravel().astype(np.float64, copy=False), task.z()
         losses = np.log(sigma) + z**2 / 2 + np.log(2 * np.pi) / 2
-        kurtosis = squared_error_kurtosis(z**2, task.flat_weight) if z.any() else 3.0
+        kurtosis = squared_error_kurtosis(z**2, task.flat_weight)
         size = effective_size(task.flat_weight, len(z))
         own = mean_of(np.log(sigma), task.flat_weight) + (np.log(2 * np.pi) + 1) / 2
         null = null_reference(own, np.sqrt((kurtosis - 1) / 4 / size), "entropy of the forecast", kurtosis=kurtosis)
@@ -216,7 +216,7 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     task = forecast(data, mean, std)
     pairs = spread_pairs(task, needed_by="sharpness")
     error = np.sqrt(mean_of(pairs.observed, pairs.weight))
-    kurtosis = squared_error_kurtosis(pairs.observed, pairs.weight) if error > 0 else 1.0
+    kurtosis = squared_error_kurtosis(pairs.observed, pairs.weight)
     sd = error * np.sqrt((kurtosis - 1) / 4 / effective_size(pairs.weight, len(pairs.key)))
     null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
     value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))

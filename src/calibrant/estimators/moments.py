@@ -63,7 +63,11 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
         name="Mean z^2",
         method="mean",
         n=data.n if isinstance(data, BinTable) else len(squared),
-        details={"null": null, "largest_share": largest / total, **by_output(data, mean_squared_z)},
+        details={
+            "null": null,
+            "largest_share": largest / total if total > 0 else 0.0,
+            **by_output(data, mean_squared_z),
+        },
     )
 
 
