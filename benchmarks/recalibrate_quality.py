@@ -1,8 +1,13 @@
-"""Log loss and Brier score after each map on real predictions: fitted on one half, scored on the other, five seeds."""
+"""Log loss and Brier score after each map on real predictions: fitted on one half, scored on the other, five seeds.
+
+`python -m benchmarks.recalibrate_quality [binary] [several] [many]`: predictions of one event, of up to 20 classes, of
+100 classes; each writes a table of its own.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +19,7 @@ from calibrant.recalibrate.selection import row_losses
 
 SEEDS = 5
 #: Rows per data set at most, so that the whole table takes minutes.
-ROWS = 20_000
+ROWS = 8_000
 
 Rows = tuple[str, np.ndarray, np.ndarray]
 
@@ -124,28 +129,26 @@ def detail(results: list[tuple[str, dict[str, np.ndarray]]], column: int, title:
     return [*lines, ""]
 
 
-def quality_lines() -> list[str]:
-    binary, several, many = [], [], []
+def group_of(p: np.ndarray) -> str:
+    return "binary" if p.ndim == 1 else "several" if p.shape[1] <= 20 else "many"
+
+
+def quality_lines(group: str) -> list[str]:
+    results = []
     for name, p, y in data_sets():
-        maps = binary_maps() if p.ndim == 1 else multiclass_maps(p.shape[1])
-        own = losses(p, y, maps)
-        (binary if p.ndim == 1 else several if p.shape[1] <= 20 else many).append((name, own))
-        kept = {map_: round(float(rows[:, 0].mean()), 4) for map_, rows in own.items()}
-        print(name, len(y), kept, flush=True)
-    lines = []
-    for results, title in (
-        (binary, "Real predictions, one event"),
-        (several, "Real predictions, up to 20 classes"),
-        (many, "Real predictions, 100 classes"),
-    ):
-        lines += summary(results, f"{title}: {len(results)} data sets, {SEEDS} seeds, half fitted, half scored")
-        lines += detail(results, 0, f"Log loss, {title[18:]}") + detail(results, 1, f"Brier score, {title[18:]}")
-    return lines
+        if group_of(p) == group:
+            results.append((name, losses(p, y, binary_maps() if p.ndim == 1 else multiclass_maps(p.shape[1]))))
+            print(name, flush=True)
+    title = f"{len(results)} data sets of at most {ROWS} rows, {SEEDS} seeds, one half fitted, the other scored"
+    return summary(results, title) + detail(results, 0, "Log loss") + detail(results, 1, "Brier score")
 
 
 def main() -> None:
-    command = "python -m benchmarks.recalibrate_quality"
-    write_results("recalibrate_quality", "Recalibration maps: loss on real predictions", command, quality_lines())
+    titles = {"binary": "one event", "several": "up to 20 classes", "many": "100 classes"}
+    for group in sys.argv[1:] or titles:
+        title = f"Recalibration maps on real predictions: {titles[group]}"
+        command = f"python -m benchmarks.recalibrate_quality {group}"
+        write_results(f"recalibrate_{group}", title, command, quality_lines(group))
 
 
 if __name__ == "__main__":

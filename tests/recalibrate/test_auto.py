@@ -46,20 +46,20 @@ def test_the_best_candidate_is_fitted_to_all_rows():
 @pytest.mark.parametrize("combine", ["choose", "stack"])
 def test_calibrated_predictions_are_left_alone(combine):
     kept = 0
-    for seed in range(10):
-        p, y = world(500, seed, curve=lambda p: p)
+    for seed in range(5):
+        p, y = world(300, seed, curve=lambda p: p)
         auto = rc.Auto(combine=combine).fit(p, y)
         kept += not auto.changed_
         if not auto.changed_:
             np.testing.assert_array_equal(auto.predict_proba(p)[:, 1], p)
-    assert kept >= 7
+    assert kept >= 3
 
 
 def test_without_caution_the_least_loss_wins_however_narrowly():
     changed = [
-        rc.Auto(cautious=False).fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(5)
+        rc.Auto(cautious=False).fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(3)
     ]
-    cautious = [rc.Auto().fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(5)]
+    cautious = [rc.Auto().fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(3)]
     assert sum(changed) >= sum(cautious)
     assert any(changed)
 
@@ -120,3 +120,16 @@ def test_several_classes_have_candidates_of_their_own():
 def test_wrong_options_list_the_right_ones(options, message):
     with pytest.raises(ValueError, match=message):
         rc.Auto(**options).fit(*world(50))
+
+
+@pytest.mark.parametrize("name", ["pycalib_kitti_AdaBoost", "pycalib_kitti_random_forest", "toplabel_snacks"])
+def test_on_real_predictions_auto_is_never_clearly_worse_than_nothing(shared_data, name):
+    arrays = np.load(shared_data / "classification" / f"{name}.npz")
+    p = arrays["probs"][:, 1] if "probs" in arrays else arrays["conf"]
+    y = arrays["labels"].astype(int) if "probs" in arrays else (arrays["pred"] == arrays["labels"]).astype(int)
+    order = np.random.default_rng(0).permutation(len(y))[:3000]
+    fit, test = order[::2], order[1::2]
+    q = rc.Auto().fit(p[fit], y[fit]).predict_proba(p[test])
+    plain = rc.Identity().fit(p[fit], y[fit]).predict_proba(p[test])
+    worse = row_losses(q, y[test], "log_loss") - row_losses(plain, y[test], "log_loss")
+    assert worse.mean() <= worse.std() / np.sqrt(len(test))
