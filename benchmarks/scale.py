@@ -74,14 +74,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows, table = f"{folder}/rows.parquet", f"{folder}/table.parquet"
         write_rows(rows, int(given.rows))
-        sections = [heading(), scan_section(rows, table, int(given.rows), given.repeat), report_section(table)]
+        sections = [scan_section(rows, table, int(given.rows), given.repeat), report_section(table)]
         if given.peers:
             sections.append(streaming_section(given.peers, int(given.stream_rows), given.repeat))
         if given.spark_rows:
             small = f"{folder}/small.parquet"
             write_rows(small, int(given.spark_rows))
             sections.append(spark_section(small, int(given.spark_rows), given.repeat))
-    Path(given.out).write_text("\n".join(sections), encoding="utf8")
+    Path(given.out).write_text("\n".join([heading(), *sections]), encoding="utf8")
 
 
 def write_rows(path: str, n: int) -> None:
@@ -102,7 +102,7 @@ def heading() -> str:
     found = ", ".join(f"{name} {_version(name)}" for name in names)
     return (
         f"# Scale\n\n{date.today()}, Python {sys.version.split()[0]}, {os.cpu_count()} cores that other work shares; "
-        f"{found}.\nMade by `python benchmarks/scale.py`. Minima of several runs; CPU seconds of whole processes.\n"
+        f"{found}.\nLoad average {os.getloadavg()[1]:.0f} at the end; contention for caches slows grouping more than scanning.\nMade by `python benchmarks/scale.py`. Minima of several runs; CPU seconds of whole processes.\n"
     )
 
 

@@ -11,6 +11,11 @@ from scale_logs import assert_same_table, make_log
 import calibrant as cal
 from calibrant.scale import Normal, TopLabel, bin_table
 
+# What the engines warn of themselves.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 ANIMALS = ("cat", "cow", "dog")
 LOG = make_log(2_000, seed=9)
 
