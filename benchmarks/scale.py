@@ -102,7 +102,8 @@ def heading() -> str:
     found = ", ".join(f"{name} {_version(name)}" for name in names)
     return (
         f"# Scale\n\n{date.today()}, Python {sys.version.split()[0]}, {os.cpu_count()} cores that other work shares; "
-        f"{found}.\nLoad average {os.getloadavg()[1]:.0f} at the end; contention for caches slows grouping more than scanning.\nMade by `python benchmarks/scale.py`. Minima of several runs; CPU seconds of whole processes.\n"
+        f"{found}.\nLoad average {os.getloadavg()[1]:.0f} at the end; contention for caches slows grouping more than "
+        "scanning.\nMade by `python benchmarks/scale.py`. Minima of several runs; CPU seconds of whole processes.\n"
     )
 
 
