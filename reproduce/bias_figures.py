@@ -190,7 +190,7 @@ def figure_13(folder: Path, repeats: int) -> list[str]:
     axes[0, 0].legend(fontsize="small")
     save(figure, folder / "figure13.svg")
     lines = [
-        "Mean estimate in percent: ours (anchor) [distance in standard errors].",
+        f"Mean estimate in percent, {repeats:,} repeats: ours (anchor) [distance in standard errors].",
         "",
         "| scores | n | true error | ew_bin | em_sweep |",
         "|---|---|---|---|---|",
