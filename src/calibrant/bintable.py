@@ -23,12 +23,13 @@ from calibrant.binning import (
     Distinct,
     Edges,
     EqualMass,
+    EqualWidth,
     Grid,
     HybridGrid,
     LogGrid,
     PaperBins,
 )
-from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, sorted_rows, sums_by_index
+from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, equal_width_indexer, sorted_rows, sums_by_index
 from calibrant.places import equal_count_edges, equal_mass_cuts, equal_mass_rows, places_of, require_inside
 
 if TYPE_CHECKING:
@@ -82,13 +83,17 @@ class BinTable:
     invalid: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Predictions | Pairs, binning: Binning | Cells) -> BinTable:
-        """The table of `data` cut by `binning`."""
+    def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
+        """The table of `data` cut by `binning`.
+
+        Without `squares`, the squared predictions of bins of known edges may be left NaN, which is faster; those of
+        labelled rows always are, since nothing needs them.
+        """
         parts = (data,) if isinstance(data, Pairs) else data.parts()
         if isinstance(binning, PaperBins | BoundBins):
             rows = len(parts[0].key)
             binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
-        table = _cut(parts, binning)
+        table = _cut(parts, binning, squares=squares)
         if isinstance(data, Pairs) or data.prior is None:
             return table
         return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
@@ -338,7 +343,7 @@ def merge(tables: list[BinTable]) -> BinTable:
     return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)
 
 
-def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells) -> BinTable:
+def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> BinTable:
     """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
     if isinstance(binning, Distinct | HybridGrid | LogGrid):
         tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
@@ -360,7 +365,9 @@ def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells) -> BinTable:
     for part in parts:
         if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
             require_inside(part.key, edges)
-        sums = sums + sums_by_index(part, binning.index, len(edges) - 1)
+        index = equal_width_indexer(edges) if isinstance(binning, EqualWidth) else binning.index
+        wanted = squares and part.only is not None
+        sums = sums + sums_by_index(part, index, len(edges) - 1, squares=wanted)
     return _of_bins(edges, sums)
 
 

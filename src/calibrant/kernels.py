@@ -87,22 +87,37 @@ class Pairs:
         )
 
 
-def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
+def equal_width_index(
+    key: NDArray[Any], edges: Floats, scratch: tuple[Floats, NDArray[np.intp]] | None = None
+) -> NDArray[np.intp]:
     """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
-    Truncation finds the bin of all keys but those that lie on an edge within rounding; only those are searched.
+    Truncation finds the bin of all keys but those that lie on an edge within rounding; only those are searched. With
+    `scratch` the result lies in its second array: fresh memory costs as much as the arithmetic.
     """
     n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
     if n > 10**6:
         return np.searchsorted(edges[1:-1], key, side="left")
-    place = (key.astype(np.float64, copy=False) - low) * (n / width) if low else key * np.float64(n / width)
-    index = place.astype(np.intp)
+    place, index = (np.empty(len(key)), np.empty(len(key), np.intp)) if scratch is None else scratch
+    place, index = place[: len(key)], index[: len(key)]
+    if low:
+        np.subtract(key, low, out=place)
+        place *= n / width
+    else:
+        np.multiply(key, np.float64(n / width), out=place)
+    np.copyto(index, place, casting="unsafe")
     place -= index
     tolerance = 1e-9
     if place.min() < tolerance or place.max() > 1 - tolerance:
         near = np.flatnonzero((place < tolerance) | (place > 1 - tolerance))
         index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
     return index
+
+
+def equal_width_indexer(edges: Floats) -> Callable[[NDArray[Any]], NDArray[np.intp]]:
+    """`equal_width_index` for chunk after chunk: each call overwrites the result of the one before."""
+    scratch = np.empty(CHUNK), np.empty(CHUNK, np.intp)
+    return lambda key: equal_width_index(key, edges, scratch)
 
 
 def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
@@ -164,7 +179,7 @@ def sums_by_index(
         if pairs.plain_binary:
             _add_plain_binary(totals, chunk, where, squares=squares)
         elif pairs.plain and pairs.only is not None:
-            _add_plain_half(totals, chunk, where)
+            _add_plain_half(totals, chunk, where, squares=squares)
         elif pairs.weight is not None or pairs.only is not None:
             for total, values in zip(totals, chunk.sums(), strict=True):
                 total += np.bincount(where, values, size)
@@ -195,7 +210,7 @@ def _add_plain_binary(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, 
     totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squared, p_sums[:, 1], positives])
 
 
-def _add_plain_half(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> None:
+def _add_plain_half(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, squares: bool) -> None:
     """Counts and sums of p of rows that are only predicted or only observed."""
     size = totals.shape[1]
     p = chunk.key.astype(np.float64, copy=False)
@@ -203,7 +218,7 @@ def _add_plain_half(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> No
     totals[0] += count
     if chunk.only == "predicted":
         totals[1:4] += np.stack([count, count, sums])
-        totals[5] += np.bincount(index, p * p, size)
+        totals[5] += np.bincount(index, p * p, size) if squares else np.nan
     else:
         totals[4] += count
         totals[6:8] += np.stack([sums, count])

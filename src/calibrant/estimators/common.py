@@ -18,10 +18,10 @@ Data = Predictions | BinTable | ArrayLike
 """What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""
 
 
-def binned(data: Data, y_prob: ArrayLike | None, bins: Binning) -> tuple[BinTable, str]:
+def binned(data: Data, y_prob: ArrayLike | None, bins: Binning, *, squares: bool = True) -> tuple[BinTable, str]:
     """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is."""
     if not isinstance(data, BinTable):
-        table, words = BinTable.of(binary(data, y_prob), bins), repr(bins)
+        table, words = BinTable.of(binary(data, y_prob), bins, squares=squares), repr(bins)
     elif data.fine:
         table, words = data.coarsen(bins), repr(bins)
     else:
