@@ -13,7 +13,7 @@ from calibrant.simulate.batch import Batch
 from calibrant.simulate.registry import name_of, vectorised
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
-LOOPED = 30
+LOOPED = 10
 
 ESTIMATORS = [
     partial(cal.ece, bins=cal.EqualWidth(15), norm=2),
