@@ -140,3 +140,9 @@ def test_the_diagram_draws_the_rates_it_was_given():
     np.testing.assert_allclose(x, result.predicted)
     np.testing.assert_allclose(y, np.minimum(result.rate, 1))
     plt.close("all")
+
+
+def test_a_table_without_squares_says_so():
+    table = cal.ece(drawn(np.random.default_rng(0), 50, 500, LESS), bins=cal.EqualWidth(5)).bins
+    with pytest.raises(ValueError, match="without squares"):
+        pu.pu_calibration_test(table)

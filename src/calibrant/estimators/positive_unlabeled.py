@@ -93,6 +93,9 @@ class Gaps:
 
     def covariance(self, positive: Floats | None = None) -> Floats:
         """Estimated covariance of the D_b; `positive` replaces P_b, e.g. by what the null hypothesis says."""
+        if np.isnan(self.predicted_squares).any():
+            message = "This table was made without squares; make it by BinTable.of(data, bins)."
+            raise ValueError(message)
         q = self.positive if positive is None else positive
         rows = np.diag(self.predicted_squares) - np.outer(self.predicted, self.predicted)
         labels = np.diag(q) - np.outer(q, q)
