@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from calibrant import inference as inference
     from calibrant import pu as pu
     from calibrant import recalibrate as recalibrate
     from calibrant import scale as scale
@@ -82,6 +83,27 @@ if TYPE_CHECKING:
     from calibrant.estimators.variational import refinement as refinement
     from calibrant.estimators.variational import underconfidence as underconfidence
     from calibrant.estimators.variational_norms import Distance as Distance
+    from calibrant.inference.bands import ReliabilityCurve as ReliabilityCurve
+    from calibrant.inference.bands import reliability_curve as reliability_curve
+    from calibrant.inference.bootstrap import Bootstrap as Bootstrap
+    from calibrant.inference.bootstrap import Clustered as Clustered
+    from calibrant.inference.calibration_tests import calibration_test as calibration_test
+    from calibrant.inference.chi_square import ChiSquareMixture as ChiSquareMixture
+    from calibrant.inference.classical_tests import Cox as Cox
+    from calibrant.inference.classical_tests import HosmerLemeshow as HosmerLemeshow
+    from calibrant.inference.classical_tests import KernelTest as KernelTest
+    from calibrant.inference.classical_tests import KolmogorovSmirnov as KolmogorovSmirnov
+    from calibrant.inference.classical_tests import Spiegelhalter as Spiegelhalter
+    from calibrant.inference.compare import Comparison as Comparison
+    from calibrant.inference.compare import compare as compare
+    from calibrant.inference.compare import compare_many as compare_many
+    from calibrant.inference.groups import ByGroup as ByGroup
+    from calibrant.inference.groups import by_group as by_group
+    from calibrant.inference.intervals import SplitLowerBound as SplitLowerBound
+    from calibrant.inference.intervals import interval as interval
+    from calibrant.inference.inversion import Inversion as Inversion
+    from calibrant.inference.isotonic_band import IsotonicBand as IsotonicBand
+    from calibrant.inference.multiscale import MultiScale as MultiScale
     from calibrant.predictions import Binary as Binary
     from calibrant.predictions import Multiclass as Multiclass
     from calibrant.predictions import Predictions as Predictions
@@ -119,6 +141,17 @@ _HOME = {
         "underconfidence",
     ),
     "estimators.variational_norms": ("Distance",),
+    "inference.bands": ("ReliabilityCurve", "reliability_curve"),
+    "inference.bootstrap": ("Bootstrap", "Clustered"),
+    "inference.calibration_tests": ("calibration_test",),
+    "inference.chi_square": ("ChiSquareMixture",),
+    "inference.classical_tests": ("Cox", "HosmerLemeshow", "KernelTest", "KolmogorovSmirnov", "Spiegelhalter"),
+    "inference.compare": ("Comparison", "compare", "compare_many"),
+    "inference.groups": ("ByGroup", "by_group"),
+    "inference.intervals": ("SplitLowerBound", "interval"),
+    "inference.inversion": ("Inversion",),
+    "inference.isotonic_band": ("IsotonicBand",),
+    "inference.multiscale": ("MultiScale",),
     "predictions": (
         "Binary",
         "Multiclass",
@@ -130,7 +163,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ("pu", "recalibrate", "scale", "simulate")
+_SUBPACKAGES: tuple[str, ...] = ("inference", "pu", "recalibrate", "scale", "simulate")
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

@@ -155,6 +155,14 @@ def fraction(name: str, value: float) -> float:
     return float(value)
 
 
+def whole(name: str, value: int, *, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        message = f"{name} must be a whole number of at least {least}, got {value!r}."
+        raise ValueError(message)
+    return int(value)
+
+
 def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:
     """Raise unless every row is `ok`; the message counts the others and shows the first."""
     if ok.all():

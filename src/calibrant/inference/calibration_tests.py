@@ -1,0 +1,89 @@
+"""`calibration_test`: is the model calibrated at all?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.binning import Binning, EqualMass
+from calibrant.bintable import BinTable
+from calibrant.distributions import Forecast
+from calibrant.estimate import Significance
+from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.forecast_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.multiscale import MultiScale
+from calibrant.predictions import Multiclass, Predictions
+from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.pu.inference import pu_calibration_test
+from calibrant.validation import InvalidPredictions
+
+
+@dataclass(frozen=True)
+class PUScore:
+    """Score test of the error masses of positive-unlabeled data; see `calibrant.pu.pu_calibration_test`."""
+
+    bins: Binning = EqualMass(10)
+
+    def test(self, data: PositiveUnlabeled | BinTable) -> Significance:
+        """Large values speak against calibration."""
+        return pu_calibration_test(data, bins=self.bins)
+
+
+OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox
+OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
+TestMethod = OfOutcomes | OfForecasts | PUScore
+
+
+def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None = None) -> Significance:
+    """Test of the hypothesis that the model is calibrated; a small p-value speaks against it.
+
+    Parameters
+    ----------
+    data : Binary, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, or fine BinTable of binary data
+        Rows must be independent. For several classes choose `data.top_label()` or one class.
+    method : optional
+        For outcomes: `MultiScale` (default: most power in the published worlds), `KolmogorovSmirnov`,
+        `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity` (default),
+        `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `PUScore`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> calibration_test(cal.Binary(rng.random(2000) < p, p)).p_value > 0.05
+    True
+    >>> calibration_test(cal.Binary(rng.random(2000) < p**1.2, p)).p_value
+    0.001
+    """
+    if getattr(data, "group", None) is not None:
+        message = "calibration_test needs independent rows, but these have a group; see interval(..., Clustered())."
+        raise InvalidPredictions(message)
+    if isinstance(data, Multiclass):
+        message = "Choose what to test of several classes: data.top_label() or data.one_vs_rest()[label]."
+        raise InvalidPredictions(message)
+    chosen: Any = _default(data) if method is None else method
+    if not isinstance(chosen, TestMethod):
+        message = f"method must be MultiScale(), Spiegelhalter(), ..., got {method!r}."
+        raise TypeError(message)
+    wanted = "outcomes" if isinstance(chosen, OfOutcomes) else "distributions"
+    wanted = "positive-unlabeled data" if isinstance(chosen, PUScore) else wanted
+    if wanted != _kind(data) and not isinstance(data, BinTable):
+        message = f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}."
+        raise TypeError(message)
+    given: Any = data
+    return chosen.test(given)
+
+
+def _kind(data: Predictions | BinTable) -> str:
+    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
+        return "positive-unlabeled data"
+    return "distributions" if isinstance(data, Forecast) else "outcomes"
+
+
+def _default(data: Predictions | BinTable) -> TestMethod:
+    kind = _kind(data)
+    if kind == "outcomes":
+        return MultiScale()
+    return PUScore() if kind == "positive-unlabeled data" else PitUniformity()

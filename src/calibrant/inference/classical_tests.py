@@ -1,0 +1,217 @@
+"""Tests of calibration with names of their own: Spiegelhalter, Hosmer-Lemeshow, Kolmogorov-Smirnov, Cox, kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant import validation
+from calibrant.binning import Cut, EqualMass
+from calibrant.bintable import BinTable
+from calibrant.estimate import Significance
+from calibrant.estimators.common import binned
+from calibrant.inference.cells import ScoreCells, fine_table
+from calibrant.kernels import Floats
+from calibrant.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Spiegelhalter:
+    r"""Is the Brier score what the model expects of itself? Standard normal when calibrated.
+
+    .. math:: z = \frac{\sum (y - p)(1 - 2p)}{\sqrt{\sum (1 - 2p)^2 p(1-p)}}
+
+    Blind to errors about p = 1/2. With weights, the sums carry w and w².
+
+    References
+    ----------
+    Spiegelhalter (1986), Probabilistic prediction in patient management and clinical trials.
+    """
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """Two-sided."""
+        from scipy.special import ndtr
+
+        table = fine_table(data, needed_by="Spiegelhalter")
+        p = table.predicted_mean
+        total = float((1 - 2 * p) @ (table.observed - table.predicted))
+        variance = float((1 - 2 * p) ** 2 * p * (1 - p) @ table.weight_squares)
+        z = total / np.sqrt(variance) if variance > 0 else (0.0 if abs(total) < 1e-12 else np.inf)
+        return Significance(float(z), float(2 * ndtr(-abs(z))), method="Spiegelhalter z", n=table.n)
+
+
+@dataclass(frozen=True)
+class HosmerLemeshow:
+    r"""Chi square over bins: :math:`\sum_k n_k (\bar y_k - \bar p_k)^2 / \bar p_k(1-\bar p_k)`.
+
+    For predictions made without these rows, so with as many degrees of freedom as bins (a model judged on its training
+    rows has two less: ``lost=2``). Needs an expected count of some events per bin; `MultiScale` does not.
+
+    References
+    ----------
+    Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression model.
+    """
+
+    bins: Cut = EqualMass(10)
+    lost: int = 0
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """Large values speak against calibration."""
+        from scipy.special import chdtrc
+
+        table, words = binned(data, None, self.bins)
+        some = table.filled()
+        p = some.predicted_mean
+        variance = p * (1 - p) / some.effective_count
+        gap = some.observed_mean - p
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(gap == 0, 0.0, gap**2 / variance)
+        freedom = max(len(some) - self.lost, 1)
+        statistic = float(terms.sum())
+        p_value = float(chdtrc(freedom, statistic)) if np.isfinite(statistic) else 0.0
+        return Significance(statistic, p_value, method=f"Hosmer-Lemeshow, {words}, {freedom} df", n=table.n)
+
+
+@dataclass(frozen=True)
+class KolmogorovSmirnov:
+    r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, judged by draws under calibration.
+
+    References
+    ----------
+    Gupta et al. (2021), Calibration of Neural Networks using Splines; Tygert (2023) for the test.
+    """
+
+    n: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.whole("n", self.n)
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """The rank of the largest gap among those of the draws."""
+        cells = ScoreCells.of(data, size=512, needed_by="KolmogorovSmirnov")
+        drawn = _drawn(cells, self.n, self.seed)
+        running = np.abs(np.cumsum((drawn - cells.predicted) * cells.share, axis=1)).max(axis=1)
+        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.rows)
+
+
+@dataclass(frozen=True)
+class KernelTest:
+    r"""Squared kernel calibration error with the Laplace kernel, judged by draws under calibration.
+
+    .. math:: \sum_{i, j} r_i r_j\, e^{-|p_i - p_j| / h}, \qquad r = w(y - p)
+
+    The bandwidth h is by default the median distance of the scores. Pairs of a row with itself are kept: under the null
+    hypothesis their expectation is a constant.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2019), Calibration tests in multi-class classification.
+    """
+
+    bandwidth: float | None = None
+    n: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.whole("n", self.n)
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """The rank of the statistic among those of the draws."""
+        cells = ScoreCells.of(data, size=256, needed_by="KernelTest")
+        distance = np.abs(cells.predicted[:, None] - cells.predicted)
+        width = _median_distance(distance, cells.share) if self.bandwidth is None else self.bandwidth
+        kernel = np.exp(-distance / width) if width > 0 else np.ones_like(distance)
+        residual = (_drawn(cells, self.n, self.seed) - cells.predicted) * cells.share
+        values = np.einsum("rc,rc->r", residual @ kernel, residual)
+        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.rows)
+
+
+@dataclass(frozen=True)
+class Cox:
+    r"""Slope and intercept of the outcomes on the log-odds, tested together against 1 and 0.
+
+    .. math:: \operatorname{logit} P(Y = 1) = a + b \operatorname{logit} p
+
+    by the likelihood ratio, with two degrees of freedom. The statistic is that ratio; `fit` gives a and b. Scores of
+    exactly 0 and 1 that came true say nothing about either and are left out; one that did not is impossible under
+    calibration, and the p-value is 0.
+
+    References
+    ----------
+    Cox (1958), Two further applications of a model for binary regression; Miller, Hui, Tierney (1991).
+    """
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """Likelihood ratio against chi square with two degrees of freedom."""
+        from scipy.special import chdtrc
+
+        table = fine_table(data, needed_by="Cox")
+        p = table.predicted_mean
+        if np.any((p <= 0) & (table.observed > 0)) or np.any((p >= 1) & (table.observed < table.weight)):
+            return Significance(np.inf, 0.0, method="Cox slope and intercept", n=table.n)
+        a, b, gain = self._fitted(table)
+        return Significance(
+            max(2 * gain, 0.0), float(chdtrc(2, max(2 * gain, 0.0))), method=self._words(a, b), n=table.n
+        )
+
+    def fit(self, data: Predictions | BinTable) -> tuple[float, float]:
+        """Intercept and slope."""
+        a, b, _ = self._fitted(fine_table(data, needed_by="Cox"))
+        return a, b
+
+    def _fitted(self, table: BinTable) -> tuple[float, float, float]:
+        p = table.predicted_mean
+        inside = (p > 0) & (p < 1)
+        p, unit = p[inside], table.total / float(table.weight_squares.sum())
+        weight, hits = table.weight[inside] * unit, table.observed[inside] * unit
+        odds = np.log(p) - np.log1p(-p)
+        a, b, level = 0.0, 1.0, _likelihood(odds, hits, weight)
+        first = level
+        for _ in range(60):
+            step = _newton(a + b * odds, odds, hits, weight)
+            size, found = 1.0, -np.inf
+            while size > 1e-8 and not found >= level:  # halve steps that overshoot
+                found = _likelihood(a + size * step[0] + (b + size * step[1]) * odds, hits, weight)
+                size /= 2
+            a, b = a + 2 * size * step[0], b + 2 * size * step[1]
+            if abs(found - level) < 1e-10 * (1 + abs(level)):
+                break
+            level = found
+        return float(a), float(b), float(max(found, level) - first)
+
+    @staticmethod
+    def _words(a: float, b: float) -> str:
+        return f"Cox intercept {a:.3g} and slope {b:.3g}"
+
+
+def _likelihood(eta: Floats, hits: Floats, weight: Floats) -> float:
+    return float(hits @ eta - weight @ np.logaddexp(0.0, eta))
+
+
+def _newton(eta: Floats, odds: Floats, hits: Floats, weight: Floats) -> Floats:
+    chance = 1 / (1 + np.exp(-np.clip(eta, -700, 700)))
+    design = np.stack([np.ones_like(odds), odds], axis=1)
+    curvature = design.T @ (design * (weight * chance * (1 - chance))[:, None])
+    slope = design.T @ (hits - weight * chance)
+    ridge = 1e-12 * np.trace(curvature) + 1e-300
+    return np.asarray(np.linalg.solve(curvature + ridge * np.eye(2), slope))
+
+
+def _drawn(cells: ScoreCells, size: int, seed: int) -> Floats:
+    """The outcomes seen, then those of a calibrated model, one sample to a line."""
+    drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, np.random.default_rng(seed))
+    return np.concatenate([cells.observed[None], drawn])
+
+
+def _rank(values: Floats) -> float:
+    """Share of all samples, the first among them, that are at least as large as the first."""
+    return float(np.mean(values >= values[0] - 1e-12 * abs(values[0])))
+
+
+def _median_distance(distance: Floats, share: Floats) -> float:
+    pairs = np.outer(share, share).ravel()
+    order = np.argsort(distance, axis=None)
+    at = int(np.searchsorted(np.cumsum(pairs[order]), pairs.sum() / 2))
+    return float(distance.ravel()[order[min(at, len(order) - 1)]])

@@ -1,0 +1,148 @@
+"""One result per group, and whether the worst group is worse than chance would make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant import validation
+from calibrant.estimate import Estimate, Significance
+from calibrant.inference.calibration_tests import TestMethod, calibration_test
+from calibrant.inference.compare import holm
+from calibrant.inference.intervals import Method, interval
+from calibrant.inference.rows import taken
+from calibrant.predictions import Predictions
+from calibrant.validation import InvalidPredictions
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """Estimates and tests per group; see `by_group`.
+
+    Attributes
+    ----------
+    estimates : dict of group to Estimate
+        Each with its interval. With shrinkage, ``details["shrunk"]`` is the shrunken value.
+    tests : dict of group to Significance
+        Each group's own test of calibration, with p-values that allow for the number of groups (Holm).
+    worst : Significance
+        The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
+    """
+
+    estimates: Mapping[Hashable, Estimate]
+    tests: Mapping[Hashable, Significance]
+    worst: Significance
+
+    def __getitem__(self, group: Hashable) -> Estimate:
+        return self.estimates[group]
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __repr__(self) -> str:
+        return f"<ByGroup of {len(self)} groups, worst {self.worst!r}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return {
+            "groups": {
+                str(group): {**estimate.to_dict(), "test": self.tests[group].to_dict()}
+                for group, estimate in self.estimates.items()
+            },
+            "worst": self.worst.to_dict(),
+        }
+
+
+def by_group(
+    estimator: Callable[[Any], Estimate],
+    data: Predictions,
+    *,
+    by: ArrayLike | None = None,
+    level: float = 0.95,
+    method: Method | None = None,
+    test: TestMethod | None = None,
+    shrink: bool = False,
+) -> ByGroup:
+    r"""One estimate per group with its interval, and a test of the worst group that allows for their number.
+
+    With `shrink`, estimates are also drawn to their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, with s half
+    the interval in normal units and τ² the spread between groups that noise does not explain (DerSimonian and Laird):
+    small groups look extreme mostly by chance. The raw value stays the value; the shrunken one is in `details`.
+
+    Parameters
+    ----------
+    estimator : callable
+    data : Predictions
+    by : array-like, optional
+        The group of each row; by default `data.group` (which then no longer marks clusters).
+    level, method
+        As for `interval`.
+    test : optional
+        As for `calibration_test`.
+    shrink : bool
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, land = rng.random(4000), np.repeat(["DK", "SE"], 2000)
+    >>> y = rng.random(4000) < np.where(land == "DK", p, p**1.5)
+    >>> found = by_group(cal.ece, cal.Binary(y, p), by=land)
+    >>> found.worst.p_value < 0.01, found.worst.method.split(",")[0]
+    (True, 'worst of 2 groups: SE')
+    >>> found.tests["DK"].p_value > 0.05
+    True
+    """
+    level = validation.fraction("level", level)
+    labels = data.group if by is None else validation.groups("by", by, length=len(data))
+    if labels is None:
+        message = "by_group needs by=... (the group of each row), or predictions with a group."
+        raise InvalidPredictions(message)
+    names, index = np.unique(labels, return_inverse=True)
+    estimates: dict[Hashable, Estimate] = {}
+    tests: dict[Hashable, Significance] = {}
+    for k, name in enumerate(names.tolist()):
+        some = taken(data, np.flatnonzero(index.reshape(-1) == k))
+        if by is None:
+            some.group = None
+        estimates[name] = interval(estimator, some, level=level, method=method)
+        tests[name] = calibration_test(_independent(some), method=test)
+    adjusted = holm([found.p_value for found in tests.values()])
+    tests = {
+        name: replace(found, p_value=p, method=f"{found.method}, Holm over {len(names)} groups")
+        for (name, found), p in zip(tests.items(), adjusted, strict=True)
+    }
+    worst = min(tests, key=lambda name: (tests[name].p_value, -float(estimates[name])))
+    words = f"worst of {len(names)} groups: {worst}, {tests[worst].method}"
+    if shrink:
+        estimates = _shrunk(estimates, level)
+    return ByGroup(estimates, tests, replace(tests[worst], method=words, n=len(data), null="every group calibrated"))
+
+
+def _independent(data: Any) -> Any:
+    """The rows as the test sees them: it has no version for clusters."""
+    if data.group is None:
+        return data
+    message = "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."
+    raise InvalidPredictions(message)
+
+
+def _shrunk(estimates: Mapping[Hashable, Estimate], level: float) -> dict[Hashable, Estimate]:
+    from scipy.special import ndtri
+
+    values = np.array([float(estimate) for estimate in estimates.values()])
+    ends = np.array([(e.interval.low, e.interval.high) if e.interval else (0.0, 0.0) for e in estimates.values()])
+    error = np.diff(ends, axis=1)[:, 0] / (2 * float(ndtri((1 + level) / 2)))
+    weight = 1 / np.maximum(error**2, 1e-18)
+    mean = float(weight @ values / weight.sum())
+    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
+    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
+    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
+    return {
+        name: Estimate(e.value, **{**e._fields(), "details": {**e.details, "shrunk": float(mean + part * (e - mean))}})
+        for (name, e), part in zip(estimates.items(), kept, strict=True)
+    }

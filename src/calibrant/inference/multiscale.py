@@ -1,0 +1,99 @@
+"""The default test: many looks at the same residuals, from the mean gap to fine bins, judged as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant import validation
+from calibrant.bintable import BinTable
+from calibrant.estimate import Significance
+from calibrant.inference.cells import ScoreCells
+from calibrant.kernels import Floats
+from calibrant.predictions import Predictions
+
+#: Log-odds beyond this say no more than "certain".
+_LIMIT = 36.0
+
+
+@dataclass(frozen=True)
+class MultiScale:
+    r"""Adaptive test of calibration: many p-values combined, and made exact by drawing under the null hypothesis.
+
+    Looks are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest running
+    gap; and for 2, 4, ..., 128 bins of equal mass the debiased statistic
+
+    .. math:: S_B = \sum_b s_b \bigl[(\bar p_b - \bar y_b)^2 - v_b\bigr], \qquad v_b = \frac{\overline{p(1-p)}_b}{n_b}.
+
+    Outcomes are drawn again as Y ~ Bernoulli(p), cell by cell, and all looks are taken at each draw. The p-values of
+    the looks are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy's law), weights ω being 1 for broad looks,
+    1/2 for the slope and 1/4 for each number of bins, and the p-value is the rank of that sum among the draws'.
+    It is exact at every n (a little too large where scores were pooled into cells), and at least 1 / (n + 1).
+
+    Parameters
+    ----------
+    n : int
+        Number of draws.
+    seed : int
+
+    References
+    ----------
+    Liu, Xie (2020), Cauchy combination test, for the sum. The smallest p-value alone misses an error of 2 % in
+    0.39 of samples at n = 5000 where the sum misses it in 0.19.
+    """
+
+    n: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.whole("n", self.n)
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """The p-value; the statistic is the smallest p-value of a single look."""
+        cells = ScoreCells.of(data, size=256, needed_by="MultiScale")
+        rng = np.random.default_rng(self.seed)
+        drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.n, rng)
+        looks = _looks(cells, np.concatenate([cells.observed[None], drawn]))
+        single = _p_values(looks)
+        weight = np.concatenate([[1.0, 0.5, 1.0, 1.0], np.full(looks.shape[1] - 4, 0.25)])
+        combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weight
+        p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
+        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.rows)
+
+
+def _looks(cells: ScoreCells, observed: Floats) -> Floats:
+    """One column per look, large where the gap is large; one line per sample."""
+    residual = (cells.predicted - observed) * cells.share
+    variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
+    with np.errstate(divide="ignore"):
+        odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
+    odds = np.clip(odds, -_LIMIT, _LIMIT)
+    odds = odds - float(variance @ odds) / max(float(variance.sum()), 1e-300)
+    mean = residual.sum(axis=1) ** 2 / max(float(variance.sum()), 1e-300)
+    slope = (residual @ odds) ** 2 / max(float(variance @ odds**2), 1e-300)
+    running = np.abs(np.cumsum(residual, axis=1)).max(axis=1)
+    columns = [mean, slope, mean + slope, running]
+    bins = 2
+    while bins <= min(128, cells.n / 4):
+        columns.append(_debiased(cells, residual, variance, bins))
+        bins *= 2
+    return np.stack(columns, axis=1)
+
+
+def _debiased(cells: ScoreCells, residual: Floats, variance: Floats, bins: int) -> Floats:
+    """The debiased statistic in bins of about equal mass, made of whole cells."""
+    middle = np.cumsum(cells.share) - cells.share / 2
+    starts = np.flatnonzero(np.diff((middle * bins).astype(np.intp), prepend=-1))
+    share = np.add.reduceat(cells.share, starts)
+    mass = np.add.reduceat(residual, starts, axis=1)
+    return np.asarray((mass**2 - np.add.reduceat(variance, starts)) @ (1 / share))
+
+
+def _p_values(looks: Floats) -> Floats:
+    """Share of samples, the line itself among them, that look at least as odd, column by column."""
+    size = len(looks)
+    ordered = np.sort(looks, axis=0)
+    tolerance = 1e-12 * np.maximum(np.abs(looks), 1e-300)
+    below = [np.searchsorted(ordered[:, k], looks[:, k] - tolerance[:, k]) for k in range(looks.shape[1])]
+    return 1 - np.stack(below, axis=1) / size
