@@ -68,7 +68,7 @@ class Bootstrap:
         cells = None if isinstance(data, Multiclass | Quantiles) else source(data)
         try:
             center = None if cells is None else float(estimator(cells.table))
-        except (TypeError, ValueError):  # an estimator of rows
+        except (TypeError, ValueError, AttributeError):  # an estimator of rows
             center = None
         if cells is not None and center is not None:
             return whole, np.array([float(estimator(table)) for table in cells.tables(self.n, rng)]) + whole - center

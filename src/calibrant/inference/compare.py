@@ -182,7 +182,7 @@ def _paired_draws(
         clusters = Clusters.of(data, labels=labels) if isinstance(data, Binary) else None
         try:
             center = None if clusters is None else float(estimator(clusters.table))
-        except (TypeError, ValueError):  # an estimator of rows
+        except (TypeError, ValueError, AttributeError):  # an estimator of rows
             center = None
         if clusters is not None and center is not None:
             drawn = [float(estimator(table)) for table in clusters.weighted(times)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.binning import Distinct, EqualMass
 from calibrant.bintable import BinTable
 from calibrant.inference.cells import fine_table
-from calibrant.kernels import SUMS, Floats, Pairs
+from calibrant.kernels import Floats, Pairs
 from calibrant.predictions import Binary, Predictions
 from calibrant.validation import InvalidPredictions
 
@@ -71,7 +71,7 @@ class Clusters:
     """
 
     table: BinTable
-    sums: Floats
+    columns: list[Any]
 
     @classmethod
     def of(cls, data: Any, *, labels: NDArray[np.intp] | None = None) -> Clusters:
@@ -83,23 +83,31 @@ class Clusters:
         coarse = coarse_cells(table, MOST_CELLS)
         edges = np.searchsorted(np.cumsum(coarse.count) - 0.5, np.cumsum(table.count) - table.count / 2)
         cell = np.minimum(edges, len(coarse) - 1)[np.searchsorted(table.key, pairs.key.astype(np.float64))]
-        size = int(labels.max()) + 1
-        place = labels * len(coarse) + cell
-        sums = np.stack([np.bincount(place, values, size * len(coarse)) for values in pairs.sums()])
-        whole: Floats = sums.reshape(len(SUMS), size, len(coarse)).astype(np.float64, copy=False)
-        return cls(replace(coarse, sums=whole.sum(axis=1)), whole)
+        columns = _by_cluster(labels, cell, pairs.sums(), (int(labels.max()) + 1, len(coarse)))
+        totals = np.stack([np.asarray(column.sum(axis=0), dtype=np.float64) for column in columns])
+        return cls(replace(coarse, sums=totals), columns)
 
     def tables(self, size: int, rng: np.random.Generator) -> Iterator[BinTable]:
         """Tables of samples in which every cluster comes a multinomial number of times."""
         for start in range(0, size, _TOGETHER):
-            times = cluster_times(self.sums.shape[1], min(_TOGETHER, size - start), rng)
+            times = cluster_times(self.columns[0].shape[0], min(_TOGETHER, size - start), rng)
             yield from self.weighted(times)
 
     def weighted(self, times: Floats) -> Iterator[BinTable]:
         """For each line of `times` the table in which every cluster comes this often."""
-        totals = np.stack([times @ column for column in self.sums], axis=1)
+        totals = np.stack([np.asarray(times @ column) for column in self.columns], axis=1)
         for sums in totals:
             yield replace(self.table, sums=sums).filled()
+
+
+def _by_cluster(labels: NDArray[np.intp], cell: NDArray[np.intp], sums: Floats, shape: tuple[int, int]) -> list[Any]:
+    """For each column of sums a matrix of clusters by cells; a sparse one where most of it would be empty."""
+    if 4 * len(labels) < shape[0] * shape[1]:
+        from scipy.sparse import coo_array
+
+        return [coo_array((values, (labels, cell)), shape=shape).tocsr() for values in sums]
+    place, size = labels * shape[1] + cell, shape[0] * shape[1]
+    return [np.bincount(place, values, size).astype(np.float64).reshape(shape) for values in sums]
 
 
 def cluster_times(clusters: int, size: int, rng: np.random.Generator) -> Floats:

@@ -1,0 +1,133 @@
+"""Comparisons of models on the same rows, and results by group."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.inference.compare import holm
+from calibrant.simulate import Power, Uniform, World
+
+WORLD = World(Uniform(), Power(1.5))
+FEW = cal.Bootstrap(199, kind="bias-corrected")
+
+
+def models(n=1500, seed=0):
+    data = WORLD.sample(n, seed)
+    return data, cal.Binary(data.y_true, data.y_prob**1.5)
+
+
+def test_the_better_model_is_found():
+    bad, good = models()
+    found = cal.compare(cal.ece, bad, good, method=FEW)
+    assert found.value_a == float(cal.ece(bad))
+    assert found.p_value < 0.001
+    assert 0 < found.interval.low < 0.1 < found.interval.high
+
+
+def test_a_model_does_not_differ_from_itself():
+    data, _ = models()
+    found = cal.compare(cal.ece, data, data, method=FEW)
+    assert (found.difference, found.p_value) == (0.0, 1.0)
+
+
+def test_the_difference_of_a_mean_is_the_paired_textbook_one():
+    bad, good = models(3000)
+    loss = (bad.y_prob - bad.y_true) ** 2 - (good.y_prob - good.y_true) ** 2
+    found = cal.compare(cal.brier, bad, good, method=cal.Bootstrap(399, kind="bias-corrected"))
+    assert found.difference == pytest.approx(loss.mean(), abs=0.0005)
+    reach = (found.interval.high - found.interval.low) / 2
+    assert reach == pytest.approx(1.96 * loss.std() / np.sqrt(3000), rel=0.2)
+
+
+def test_equal_models_are_told_apart_at_the_level():
+    rng, alarms, few = np.random.default_rng(0), [], cal.Bootstrap(99, kind="bias-corrected")
+    for _ in range(40):
+        p = rng.random(300)
+        noise = rng.normal(0, 0.5, (2, 300))
+        a, b = (1 / (1 + (1 / p - 1) * np.exp(-shift)) for shift in noise)
+        y = rng.random(300) < p
+        alarms.append(cal.compare(cal.ece, cal.Binary(y, a), cal.Binary(y, b), method=few).p_value <= 0.05)
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+
+
+def test_many_models_share_the_risk():
+    bad, good = models()
+    worse = cal.Binary(bad.y_true, bad.y_prob**0.5)
+    found = cal.compare_many(cal.brier, {"good": good, "bad": bad, "worse": worse}, method=FEW)
+    assert [(one.a, one.b) for one in found] == [("bad", "good"), ("worse", "good")]
+    assert all(one.adjusted >= one.p_value for one in found)
+    assert found[0].interval.level == pytest.approx(0.975)
+    assert holm([0.01, 0.02, 0.9]) == pytest.approx([0.03, 0.04, 0.9])
+
+
+def test_estimators_of_rows_are_compared_too():
+    bad, good = models(300)
+    found = cal.compare(lambda d: float(np.mean(d.y_prob)), bad, good, method=cal.Bootstrap(49))
+    assert found.difference == pytest.approx(bad.y_prob.mean() - good.y_prob.mean(), abs=0.01)
+
+
+def test_comparisons_are_exact_by_seed_and_print_themselves():
+    bad, good = models(400)
+    one, other = (cal.compare(cal.ece, bad, good, method=FEW) for _ in range(2))
+    assert one == other
+    assert "a - b" in repr(one)
+    assert one.to_dict()["interval"]["level"] == 0.95
+
+
+def test_other_rows_are_refused():
+    bad, good = models(100)
+    with pytest.raises(cal.InvalidPredictions, match="same rows"):
+        cal.compare(cal.ece, bad, cal.Binary(1 - good.y_true, good.y_prob))
+    with pytest.raises(ValueError, match="two models"):
+        cal.compare_many(cal.ece, {"a": bad})
+    with pytest.raises(ValueError, match="reference"):
+        cal.compare_many(cal.ece, {"a": bad, "b": good}, reference="c")
+
+
+def grouped(n=600):
+    rng = np.random.default_rng(0)
+    p, place = rng.random(3 * n), np.repeat(["a", "b", "c"], n)
+    return cal.Binary(rng.random(3 * n) < np.where(place == "b", p**1.6, p), p), place
+
+
+def test_each_group_has_its_estimate_interval_and_test():
+    data, place = grouped()
+    found = cal.by_group(cal.ece, data, by=place)
+    assert list(found.estimates) == ["a", "b", "c"]
+    rows = place == "b"
+    alone = cal.Binary(data.y_true[rows], data.y_prob[rows])
+    assert found["b"] == cal.ece(alone)
+    assert found["b"].interval == cal.interval(cal.ece, alone).interval
+    assert found.worst.method.startswith("worst of 3 groups: b")
+    assert found.worst.p_value == pytest.approx(3 * cal.calibration_test(alone).p_value)
+
+
+def test_the_worst_of_many_calibrated_groups_is_no_alarm():
+    rng, alarms = np.random.default_rng(1), []
+    for _ in range(25):
+        p = rng.random(1000)
+        data = cal.Binary(rng.random(1000) < p, p, group=np.arange(1000) % 10)
+        found = cal.by_group(cal.brier, data, method=cal.Bootstrap(9), test=cal.HosmerLemeshow())
+        alarms.append(found.worst.p_value <= 0.05)
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)
+
+
+def test_shrinkage_draws_groups_together_and_small_ones_most():
+    data, place = grouped(400)
+    small = np.concatenate([np.flatnonzero(place == "a")[:40], np.flatnonzero(place != "a")])
+    data = cal.Binary(data.y_true[small], data.y_prob[small])
+    found = cal.by_group(partial(cal.debiased_ece, norm=1), data, by=place[small], shrink=True)
+    values = np.array([float(e) for e in found.estimates.values()])
+    shrunk = np.array([e.details["shrunk"] for e in found.estimates.values()])
+    assert np.ptp(shrunk) < np.ptp(values)
+    kept = np.abs(shrunk - shrunk.mean()) / np.abs(values - values.mean())
+    assert kept[0] < kept[1]
+
+
+def test_groups_must_be_given():
+    data, _ = grouped(20)
+    with pytest.raises(cal.InvalidPredictions, match="by"):
+        cal.by_group(cal.ece, data)
+    assert "2 groups" in repr(cal.by_group(cal.brier, data, by=np.arange(60) % 2, method=cal.Bootstrap(9)))
