@@ -48,6 +48,7 @@ class Store:
             with path.open(encoding="utf8", newline="") as file:
                 self.rows = [{**row, **_numbers(row)} for row in csv.DictReader(file)]
         self.known = {self._key(row) for row in self.rows}
+        self._by_cell: dict[int, dict[tuple[str, str], list[dict]]] = {}
 
     @staticmethod
     def _key(row: dict) -> tuple:
@@ -73,7 +74,12 @@ class Store:
 
     def values(self, what: str = "value", **wanted: object) -> np.ndarray:
         """The column `what` of the rows that agree with `wanted`."""
-        keep = (row for row in self.rows if all(str(row[name]) == str(value) for name, value in wanted.items()))
+        by_cell = self._by_cell.setdefault(len(self.rows), {})
+        if not by_cell:
+            for row in self.rows:
+                by_cell.setdefault((row["part"], row["world"]), []).append(row)
+        near = by_cell.get((wanted["part"], wanted["world"]), [])
+        keep = (row for row in near if all(str(row[name]) == str(value) for name, value in wanted.items()))
         return np.array([row[what] for row in keep], dtype=float)
 
 

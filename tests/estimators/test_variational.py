@@ -302,7 +302,7 @@ def test_bad_options_say_what_is_right():
     with pytest.raises(ValueError, match="top_label must be"):
         cal.calibration_error(data, top_label=True)
     with pytest.raises(TypeError, match="needs Binary or Multiclass"):
-        cal.calibration_error(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5))
+        cal.calibration_error(cal.Gaussian([1.0], [1.0], [1.0]))
     with pytest.raises(ValueError, match="score must be"):
         cal.refinement(data, score="squared")
 
