@@ -108,6 +108,8 @@ if TYPE_CHECKING:
     from calibrant.predictions import Multiclass as Multiclass
     from calibrant.predictions import Predictions as Predictions
     from calibrant.predictions_pu import PositiveUnlabeled as PositiveUnlabeled
+    from calibrant.reporting import Report as Report
+    from calibrant.reporting import report as report
     from calibrant.validation import InvalidPredictions as InvalidPredictions
 
 #: Where each public name lives.
@@ -158,6 +160,7 @@ _HOME = {
         "Predictions",
     ),
     "predictions_pu": ("PositiveUnlabeled",),
+    "reporting": ("Report", "report"),
     "validation": ("InvalidPredictions",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

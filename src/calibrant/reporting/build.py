@@ -1,0 +1,70 @@
+"""One function from predictions to a report, whatever the task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from calibrant.bintable import BinTable
+from calibrant.predictions import Multiclass, Predictions, binary
+from calibrant.reporting.model import Report
+
+
+def report(
+    data: Predictions | BinTable | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    by: ArrayLike | None = None,
+    title: str | None = None,
+    seed: int = 0,
+) -> Report:
+    """Measure everything worth knowing about `data` and say it in one sentence, tables and figures.
+
+    Parameters
+    ----------
+    data : Predictions, fine BinTable, or y_true
+        Several classes are measured by their top label. A table gives the same report from any number of rows.
+    by : array-like, optional
+        Group of each row; the report then has a line and a curve per group.
+    title : str, optional
+    seed : int
+        Of the folds and the resampling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.report(cal.Binary(rng.random(2000) < 0.5 + 0.6 * (p - 0.5), p), title="Demo")
+    >>> found.verdict
+    'Over-confident by ...'
+    """
+    task: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
+    named = "Calibration report" if title is None else title
+    if isinstance(task, Multiclass):
+        from calibrant.reporting.probabilities import top_label_report
+
+        return top_label_report(task, by=by, title=named, seed=seed)
+    if task.prior is not None:
+        from calibrant.reporting.unlabeled import unlabeled_report
+
+        return unlabeled_report(task, title=named)
+    if _is_forecast(task):
+        from calibrant.reporting.forecasts import forecast_report
+
+        return forecast_report(task, by=by, title=named, seed=seed)
+    from calibrant.reporting.probabilities import probability_report
+
+    return probability_report(task, by=by, title=named, seed=seed)
+
+
+def _is_forecast(task: Predictions | BinTable) -> bool:
+    from calibrant.binning import LogGrid
+    from calibrant.predictions import Binary
+
+    if isinstance(task, BinTable):
+        return isinstance(task.cut, LogGrid)
+    return not isinstance(task, Binary)

@@ -1,0 +1,119 @@
+"""The rules behind the numbered findings. Each looks at results and says something or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from calibrant.bintable import BinTable
+from calibrant.estimate import Estimate, Significance
+from calibrant.reporting.model import Finding, Group, Measure, Repair, Severity
+from calibrant.reporting.text import p_value, points
+
+#: Fewer rows than this tell little about any calibration error.
+FEW_ROWS = 200
+#: Share of rows at exactly 0 or 1 that is worth a word.
+MANY_CERTAIN = 0.05
+
+
+def of_probabilities(
+    cells: BinTable,
+    measures: Sequence[Measure],
+    test: Significance,
+    repairs: Sequence[Repair],
+    groups: Sequence[Group],
+) -> tuple[Finding, ...]:
+    """All findings for stated probabilities, most serious first."""
+    found = [
+        *_certainty(cells),
+        *_miscalibration(measures, test),
+        *_groups(groups),
+        *_binned_bias(measures),
+        *_size(cells.n),
+        *_ties(cells),
+        *_repair(repairs, test),
+    ]
+    order = {"problem": 0, "caution": 1, "note": 2}
+    return tuple(sorted(found, key=lambda finding: order[finding.severity]))
+
+
+def _certainty(cells: BinTable) -> Iterator[Finding]:
+    wrong = float(cells.observed[cells.high == 0].sum() + (cells.weight - cells.observed)[cells.low == 1].sum())
+    if wrong > 0:
+        text = f"{wrong:,.0f} rows stated as certain (exactly 0 or 1) came out the other way: log loss is infinite."
+        yield Finding("CAL101", "problem", text)
+    certain = float(cells.weight[(cells.high == 0) | (cells.low == 1)].sum()) / cells.total
+    if certain > MANY_CERTAIN:
+        yield Finding("CAL102", "caution", f"{certain:.0%} of all rows are stated as exactly 0 or 1.")
+
+
+def _miscalibration(measures: Sequence[Measure], test: Significance) -> Iterator[Finding]:
+    headline = next(measure.estimate for measure in measures if measure.headline)
+    if test.p_value < 0.05:
+        severity: Severity = "problem" if headline > 0.01 else "caution"
+        yield Finding("CAL201", severity, f"The predictions are not calibrated ({test.method}, p {_p(test)}).")
+    else:
+        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size ({test.method}, p {_p(test)}).")
+
+
+def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
+    if not groups:
+        return
+    worst = min(groups, key=lambda group: group.p_value)
+    if worst.p_value * len(groups) < 0.05:
+        text = (
+            f"Group {worst.name!r} is off by {points(worst.estimate)} points (p {p_value(worst.p_value * len(groups))}"
+        )
+        yield Finding("CAL301", "problem", f"{text} after correction for {len(groups)} groups).")
+    small = [group.name for group in groups if group.n < FEW_ROWS]
+    if small:
+        yield Finding("CAL302", "caution", f"{len(small)} of {len(groups)} groups have fewer than {FEW_ROWS} rows.")
+
+
+def _binned_bias(measures: Sequence[Measure]) -> Iterator[Finding]:
+    plain = [m for m in measures if m.estimate.name == "ECE" and m.bias is not None and m.bias > 0.25 * m.estimate]
+    if plain:
+        worst = max(plain, key=lambda measure: measure.bias or 0.0)
+        text = (
+            f"The plain binned ECE of {points(worst.estimate)} points is about {points(worst.bias or 0.0)} points too "
+            "high at this size; do not compare it with values from other sizes."
+        )
+        yield Finding("CAL401", "caution", text)
+
+
+def _size(n: int) -> Iterator[Finding]:
+    if n < FEW_ROWS:
+        yield Finding("CAL402", "caution", f"{n} rows are few: errors of several points cannot be told from none.")
+
+
+def _ties(cells: BinTable) -> Iterator[Finding]:
+    if len(cells) < 0.05 * cells.n and len(cells) <= 100:
+        yield Finding("CAL403", "note", f"There are only {len(cells)} different scores; bins follow them.")
+
+
+def _repair(repairs: Sequence[Repair], test: Significance) -> Iterator[Finding]:
+    if not repairs:
+        return
+    best = repairs[0]
+    if best.gain > 0 and test.p_value < 0.05:
+        text = f"{best.name} would lower the loss by {best.gain:.4f} and leave an error of {points(best.error)} points."
+        yield Finding("CAL501", "note", text)
+    elif best.gain <= 0:
+        yield Finding("CAL502", "note", "No recalibration tried would lower the loss.")
+
+
+def _p(test: Significance) -> str:
+    text = p_value(test.p_value)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def direction(over: Estimate, under: Estimate) -> str:
+    """The side on which most of the error lies, in one word."""
+    if not np.isfinite(over) or max(over, under) <= 0:
+        return "miscalibrated"
+    if over > 2 * max(under, 0):
+        return "over-confident"
+    if under > 2 * max(over, 0):
+        return "under-confident"
+    return "miscalibrated in both directions"

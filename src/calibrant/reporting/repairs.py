@@ -1,0 +1,81 @@
+"""What recalibration would leave, measured on folds the map was not fitted on. Works on tables, whatever their size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant.binning import Distinct, HybridGrid
+from calibrant.bintable import BinTable, merge
+from calibrant.estimators.averaged import averaged_error
+from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS
+from calibrant.estimators.scores import brier, log_loss
+from calibrant.kernels import Floats
+from calibrant.predictions import Binary
+from calibrant.reporting.model import Repair
+
+FOLDS = 5
+
+
+def repairs(data: Binary | BinTable, *, seed: int = 0) -> tuple[tuple[Repair, ...], BinTable]:
+    """Every map worth trying, best loss first, and the table of predictions after the best one."""
+    from calibrant.recalibrate import Beta, Isotonic, Platt, Quadratic, Spline, Temperature
+
+    folds = fold_tables(data, seed)
+    whole = merge(folds)
+    score = log_loss if np.isfinite(log_loss(whole)) else brier
+    before = float(score(whole))
+    found = []
+    for recalibrator in (Temperature(), Platt(), Beta(), Quadratic(), Spline(), Isotonic()):
+        after = []
+        for k, held in enumerate(folds):
+            fitted = recalibrator.fit_table(merge(folds[:k] + folds[k + 1 :]))
+            after.append(remapped(held, fitted.predict_proba(held.predicted_mean)[:, 1]))
+        table = merge(after)
+        repair = Repair(type(recalibrator).__name__, float(averaged_error(table, norm=1)), float(score(table)), before)
+        found.append((repair, table))
+    found.sort(key=lambda pair: pair[0].loss)
+    return tuple(repair for repair, _ in found), found[0][1]
+
+
+def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
+    """The rows dealt at random into folds, one fine table each; groups stay whole."""
+    rng = np.random.default_rng(seed)
+    if isinstance(data, Binary) and (len(data) <= GRID_ROWS or data.weight is not None or data.group is not None):
+        unit = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
+        fold = rng.permutation(int(unit.max()) + 1)[unit] % FOLDS
+        cells = Distinct() if len(data) <= GRID_ROWS else HybridGrid(GRID_CELLS)
+        weight = data.weight
+        parts = [
+            Binary(data.y_true[fold == k], data.y_prob[fold == k], weight=None if weight is None else weight[fold == k])
+            for k in range(FOLDS)
+            if (fold == k).any() and (weight is None or weight[fold == k].any())
+        ]
+        return [BinTable.of(part, cells) for part in parts]
+    table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
+    return _dealt(table, rng)
+
+
+def _dealt(table: BinTable, rng: np.random.Generator) -> list[BinTable]:
+    """A table of unweighted rows, each cell's outcomes dealt like its rows."""
+    left = np.stack([table.count - table.observed, table.observed]).round().astype(np.int64)
+    parts = []
+    for k in range(FOLDS):
+        drawn = rng.binomial(left, 1 / (FOLDS - k))
+        left = left - drawn
+        parts.append(drawn.astype(np.float64))
+    mean = table.predicted_mean
+    return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in parts]
+
+
+def remapped(table: BinTable, q: Floats) -> BinTable:
+    """The same rows with other predictions: an exact table of the new scores."""
+    scale = table.weight_squares / table.weight
+    sums = _sums(q, table.weight, table.observed)
+    sums[0], sums[2] = table.count, table.weight * scale
+    return merge([BinTable(Distinct(), q, q, q, sums)])
+
+
+def _sums(p: Floats, weight: Floats, ones: Floats) -> Floats:
+    return np.stack([weight, weight, weight, weight * p, ones, weight * p * p, ones * p, ones])

@@ -1,0 +1,96 @@
+"""The report on positive-unlabeled data: what the positives and the prior say about the stated probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant.binning import EqualMass
+from calibrant.bintable import BinTable
+from calibrant.estimate import Significance
+from calibrant.estimators.binned import ece
+from calibrant.estimators.cumulative import ks_error
+from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.ranking import auc
+from calibrant.estimators.scores import brier, log_loss
+from calibrant.estimators.sweep import sweep_ece
+from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.pu import largest_prior, prior_band, pu_calibration_test, pu_interval, reliability
+from calibrant.reporting.model import Finding, Measure, Report
+from calibrant.reporting.text import p_value, points
+
+#: How far the prior is varied in the band.
+PRIOR_RANGE = 0.2
+
+
+def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Report:
+    """Measure PU-ECE with its interval, a score test, and how much hangs on the prior."""
+    prior = data.prior
+    if prior is None:
+        message = "Positive-unlabeled data need a prior."
+        raise ValueError(message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rates above 1 become a finding below
+        measures = _measures(data)
+        test = pu_calibration_test(data)
+        curve = reliability(data, bins=EqualMass(15))
+    headline = measures[0].estimate
+    band = prior_band(data, prior * (1 - PRIOR_RANGE), min(1.0, prior * (1 + PRIOR_RANGE)))
+    most = float(largest_prior(data if isinstance(data, BinTable) else BinTable.of(data, EqualMass(15))))
+    interval = headline.interval
+    found = "" if interval is None else f" (95 % interval {points(max(interval.low, 0))} to {points(interval.high)})"
+    state = "Miscalibrated by" if test.p_value < 0.05 else "No miscalibration can be shown: the estimate is"
+    return Report(
+        title=title,
+        task=f"Positive and unlabeled rows, prior {prior:g}",
+        n=data.n if isinstance(data, BinTable) else len(data),
+        verdict=(
+            f"{state} {points(headline)} points{found} if the share of positives is {prior:g}; "
+            f"between {points(band.exact.low)} and {points(band.exact.high)} for priors within a fifth of it."
+        ),
+        measures=measures,
+        tests=(test,),
+        findings=tuple(_findings(test, curve, prior, most)),
+        charts={"kind": "unlabeled", "curves": [_curve(curve)]},
+    )
+
+
+def _measures(data: PositiveUnlabeled | BinTable) -> tuple[Measure, ...]:
+    found = [Measure(pu_interval(data), headline=True)]
+    found += [Measure(estimator(data)) for estimator in (ece, debiased_ece, sweep_ece, ks_error)]
+    if not isinstance(data, BinTable):
+        found += [Measure(estimator(data)) for estimator in (brier, log_loss, auc)]
+    return tuple(found)
+
+
+def _curve(curve: Any) -> dict[str, Any]:
+    return {
+        "title": "Share of positives implied by the labelled ones, with 95 % intervals; dashed: what was stated",
+        "across": "stated probability",
+        "up": "share of positives",
+        "bars": True,
+        "x": curve.predicted,
+        "observed": curve.rate,
+        "expected": curve.predicted,
+        "low": curve.low,
+        "high": np.minimum(curve.high, 1.5),
+    }
+
+
+def _findings(test: Significance, curve: Any, prior: float, most: float) -> Iterator[Finding]:
+    if test.p_value < 0.05:
+        yield Finding(
+            "CAL201", "problem", f"The predictions are not calibrated ({test.method}, p {p_value(test.p_value)})."
+        )
+    else:
+        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size (p {p_value(test.p_value)}).")
+    if np.any(curve.low > 1):
+        text = "Some bins imply a share of positives above 1: the prior is too large, or positives are no fair sample."
+        yield Finding("CAL701", "problem", text)
+    if prior > most:
+        yield Finding(
+            "CAL702", "caution", f"The largest prior these data allow is about {most:.3f}; {prior:g} was given."
+        )

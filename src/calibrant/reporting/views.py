@@ -1,0 +1,71 @@
+"""The data behind the page's figures, computed once so that the page only looks them up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.binning import EqualMass, EqualWidth
+from calibrant.bintable import BinTable
+from calibrant.estimators.binned import ece
+from calibrant.estimators.common import gap_norm
+from calibrant.kernels import Floats, pool_adjacent_violators
+
+#: The numbers of bins the slider stops at.
+STOPS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
+METHODS = {"mass": EqualMass, "width": EqualWidth}
+HISTOGRAM_BINS = 40
+
+
+def probability_view(cells: BinTable, lines: dict[str, float]) -> dict[str, Any]:
+    """Bins for every stop of the slider, the isotonic curve, the histogram, and horizontal lines for comparison."""
+    binned = {
+        name: {
+            str(n): {"ece": _digits(float(gap_norm(table, 1))), "points": _points(table)}
+            for n, table in ((n, cells.coarsen(method(n))) for n in STOPS)
+        }
+        for name, method in METHODS.items()
+    }
+    histogram = ece(cells, bins=EqualWidth(HISTOGRAM_BINS)).bins
+    return {
+        "n": cells.n,
+        "mean_predicted": _digits(float(cells.predicted.sum() / cells.total)),
+        "mean_observed": _digits(float(cells.observed.sum() / cells.total)),
+        "bins": binned,
+        "corp": _blocks(cells),
+        "histogram": [] if histogram is None else [_digits(float(share)) for share in histogram.share],
+        "lines": {name: _digits(value) for name, value in lines.items()},
+    }
+
+
+def _points(table: BinTable) -> list[list[float]]:
+    """Mean prediction, mean outcome, rows, and the range a calibrated model would show in 95 of 100 cases."""
+    some = table.filled()
+    low, high = consistency(some.predicted_mean, some.effective_count)
+    columns = (some.predicted_mean, some.observed_mean, some.count, low, high)
+    return [[_digits(float(value)) for value in row] for row in zip(*columns, strict=True)]
+
+
+def consistency(p: Floats, count: Floats, *, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Quantiles of the share of positives among `count` rows of probability `p`."""
+    from scipy.stats import binom
+
+    rows = np.maximum(np.round(count), 1)
+    tail = (1 - level) / 2
+    inside = np.clip(p, 0.0, 1.0)
+    return binom.ppf(tail, rows, inside) / rows, binom.ppf(1 - tail, rows, inside) / rows
+
+
+def _blocks(cells: BinTable) -> list[list[float]]:
+    """The isotonic curve: two corners per block, lowest and highest score at its mean outcome."""
+    starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
+    ends = np.append(starts[1:], len(cells)) - 1
+    rate = observed / weight
+    rows = zip(cells.low[starts], cells.high[ends], rate, weight, strict=True)
+    return [[_digits(float(value)) for value in row] for row in rows]
+
+
+def _digits(value: float) -> float:
+    """Six significant digits: enough for a screen, and a third of the bytes."""
+    return float(f"{value:.6g}")
