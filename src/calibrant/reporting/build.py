@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ def report(
     y_prob: ArrayLike | None = None,
     /,
     *,
-    by: ArrayLike | None = None,
+    by: ArrayLike | Mapping[Any, BinTable] | None = None,
     title: str | None = None,
     seed: int = 0,
 ) -> Report:
@@ -27,7 +28,8 @@ def report(
     data : Predictions, fine BinTable, or y_true
         Several classes are measured by their top label. A table gives the same report from any number of rows.
     by : array-like, optional
-        Group of each row; the report then has a line and a curve per group.
+        Group of each row, or a table per group where `data` is a table; the report then has a line and a curve per
+        group.
     title : str, optional
     seed : int
         Of the folds and the resampling.
@@ -44,10 +46,14 @@ def report(
     """
     task: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
     named = "Calibration report" if title is None else title
+    if isinstance(by, Mapping) and not isinstance(task, BinTable):
+        message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
+        raise TypeError(message)
+    groups: Any = by
     if isinstance(task, Multiclass):
         from calibrant.reporting.probabilities import top_label_report
 
-        return top_label_report(task, by=by, title=named, seed=seed)
+        return top_label_report(task, by=groups, title=named, seed=seed)
     if task.prior is not None:
         from calibrant.reporting.unlabeled import unlabeled_report
 
@@ -55,10 +61,10 @@ def report(
     if _is_forecast(task):
         from calibrant.reporting.forecasts import forecast_report
 
-        return forecast_report(task, by=by, title=named, seed=seed)
+        return forecast_report(task, by=groups, title=named, seed=seed)
     from calibrant.reporting.probabilities import probability_report
 
-    return probability_report(task, by=by, title=named, seed=seed)
+    return probability_report(task, by=groups, title=named, seed=seed)
 
 
 def _is_forecast(task: Predictions | BinTable) -> bool:

@@ -39,7 +39,13 @@ def tables(report: Report) -> list[Table]:
             (g.name, f"{g.n:,}", number(g.estimate), interval(g.estimate), p_value(g.p_value)) for g in report.groups
         ]
         found.append(("Groups, worst first", ("group", "rows", "error", report.beside, "p-value"), rows))
-    return found
+    return [_without_empty_columns(table) for table in found]
+
+
+def _without_empty_columns(table: Table) -> Table:
+    heading, columns, rows = table
+    some = [k for k in range(len(columns)) if any(row[k] for row in rows)]
+    return heading, tuple(columns[k] for k in some), [tuple(row[k] for k in some) for row in rows]
 
 
 def plain(report: Report) -> str:

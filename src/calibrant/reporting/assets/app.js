@@ -66,7 +66,7 @@
 
   function forest(rows) {
     const y = { field: "name", type: "nominal", sort: null, title: null };
-    return { height: { step: 22 }, data: { values: rows }, layer: [
+    return { height: 22 * rows.length + 10, data: { values: rows }, layer: [
       { mark: { type: "rule", strokeWidth: 2, color: grey() }, encoding: { y, x: x("low", "calibration error"), x2: { field: "high" } } },
       { mark: { type: "point", filled: true, size: 70, color: blue() }, encoding: { y, x: x("value", "calibration error"), tooltip: [{ field: "name", title: "group" }, { field: "n", title: "rows", format: "," }, { field: "value", title: "error", format: ".4f" }, { field: "low", format: ".4f" }, { field: "high", format: ".4f" }, { field: "p", title: "p-value", format: ".3g" }] } },
     ] };

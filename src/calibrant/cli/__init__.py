@@ -1,0 +1,17 @@
+"""The command `calibrant`: from a file of predictions to an answer."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; say what to install where its libraries are missing."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError:
+        sys.exit("The command line needs typer and rich: pip install 'calibrant[cli]'.")
+    from calibrant.cli.commands import run
+
+    run()

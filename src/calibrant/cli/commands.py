@@ -1,0 +1,338 @@
+"""The commands. Each reads a file, calls the library, prints, and says by its exit code how it went.
+
+0: done. 1: the error is above --fail-above, or the test rejects with --fail. 2: usage or bad data.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from calibrant._version import __version__
+from calibrant.bintable import BinTable
+from calibrant.cli.files import Columns, Loaded, UsageError, load, read_columns, write_table
+
+app = typer.Typer(
+    name="calibrant",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Can a model's stated uncertainty be believed? Measure it, say how sure you are, and repair it.",
+)
+
+Files = Annotated[list[str], typer.Argument(help="CSV, Parquet, JSON lines or Arrow files; - for standard input.")]
+File = Annotated[str, typer.Argument(help="CSV, Parquet, JSON lines or Arrow file; - for standard input.")]
+Truth = Annotated[str | None, typer.Option("--truth", help="Column of outcomes: 0/1, class, or value.")]
+Prob = Annotated[list[str] | None, typer.Option("--prob", help="Column of probabilities; once per class for several.")]
+Mean = Annotated[str | None, typer.Option("--mean", help="Column of predicted means (regression).")]
+Std = Annotated[str | None, typer.Option("--std", help="Column of predicted standard deviations.")]
+Quantile = Annotated[list[str] | None, typer.Option("--quantiles", help="LEVEL=COLUMN, once per predicted quantile.")]
+Positive = Annotated[str | None, typer.Option("--positive", help="Value of --truth that marks a labelled positive.")]
+Prior = Annotated[float | None, typer.Option("--prior", help="Share of positives among all (with --positive).")]
+By = Annotated[str | None, typer.Option("--by", help="Column of groups.")]
+Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.")]
+Where = Annotated[str | None, typer.Option("--where", help='SQL condition on the rows, e.g. "year = 2026".')]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.")]
+
+
+def run() -> None:
+    """Run the command; errors are one sentence with the remedy, a traceback only with --debug."""
+    from calibrant.validation import InvalidPredictions
+
+    debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(arguments, standalone_mode=True)
+    except (UsageError, InvalidPredictions, ValueError, TypeError, OSError, ImportError) as error:
+        if debug:
+            raise
+        Console(stderr=True, highlight=False).print(f"[red]Error:[/red] {_escaped(str(error))}", soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def report(
+    files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
+    quantiles: Quantile = None, positive: Positive = None, prior: Prior = None, by: By = None, weight: Weight = None,
+    where: Where = None, title: Annotated[str | None, typer.Option("--title")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="report.html, .json or .md")] = None,
+    force: Force = False, as_json: Json = False, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """A full report: verdict, estimates with intervals, tests, groups, repairs; as text, HTML, JSON or Markdown."""
+    from calibrant.reporting import report as build
+
+    _writable(output, force=force)
+    loaded = _load(files, truth, prob, mean, std, quantiles, positive, prior, by, weight, where)
+    with _busy("Measuring"):
+        found = build(loaded.data, by=loaded.by, title=title or _title(files), seed=seed)
+    if output is not None:
+        found.save(output)
+        _say(f"Wrote {output}")
+    print(found.to_json() if as_json else found.verdict if output is not None else str(found))
+
+
+@app.command()
+def measure(
+    files: Files, truth: Truth = None, prob: Prob = None, by: By = None, weight: Weight = None, where: Where = None,
+    norm: Annotated[float, typer.Option("--norm", help="Exponent of the error, at least 1.")] = 1.0,
+    fail_above: Annotated[float | None, typer.Option("--fail-above", help="Exit with 1 above this error.")] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """The calibration error by several estimators, with an interval; a gate for CI with --fail-above."""
+    import calibrant as cal
+
+    loaded = _load(files, truth, prob, None, None, None, None, None, by, weight, where)
+    data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
+    with _busy("Measuring"):
+        headline = cal.interval(_configured(cal.averaged_error, norm), data)
+        others = [_configured(f, norm)(data) for f in (cal.ece, cal.debiased_ece, cal.sweep_ece)]
+    estimates = [headline, *others]
+    if as_json:
+        print(json.dumps([estimate.to_dict() for estimate in estimates], indent=2))
+    else:
+        for estimate in estimates:
+            print(f"{estimate.name:<22} {estimate:>9.5f}  {estimate.interval or '':<20} {estimate.method}")
+    if fail_above is not None and headline > fail_above:
+        _say(f"{headline.name} {headline:.5f} is above {fail_above:g}.")
+        raise typer.Exit(1)
+
+
+@app.command(name="test")
+def check(
+    files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
+    quantiles: Quantile = None, positive: Positive = None, prior: Prior = None, weight: Weight = None,
+    where: Where = None, level: Annotated[float, typer.Option("--level", help="Reject below this p-value.")] = 0.05,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Test whether the predictions are calibrated."""
+    import calibrant as cal
+
+    loaded = _load(files, truth, prob, mean, std, quantiles, positive, prior, None, weight, where)
+    data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
+    with _busy("Testing"):
+        found = cal.calibration_test(data)
+    rejected = found.p_value < level
+    if as_json:
+        print(json.dumps({**found.to_dict(), "rejected": rejected}, indent=2))
+    else:
+        word = "rejected" if rejected else "not rejected"
+        print(f"{found.method}: statistic {found.statistic:.4g}, p = {found.p_value:.4g}; calibration is {word}.")
+    if fail and rejected:
+        raise typer.Exit(1)
+
+
+@app.command()
+def recalibrate(
+    files: Files, truth: Truth = None, prob: Prob = None, weight: Weight = None, where: Where = None,
+    method: Annotated[str, typer.Option("--method", help="auto, or a map: Temperature, Beta, ...")] = "auto",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The map, as JSON.")] = Path("map.json"),
+    force: Force = False,
+) -> None:  # fmt: skip
+    """Fit a recalibration map and save it as JSON."""
+    import calibrant as cal
+
+    _writable(output, force=force)
+    recalibrator = _map_named(method)
+    loaded = _load(files, truth, prob, None, None, None, None, None, None, weight, where)
+    with _busy("Fitting"):
+        recalibrator.fit(loaded.data)
+    recalibrator.save(output)
+    if isinstance(recalibrator, cal.recalibrate.Auto):
+        for row in recalibrator.results_:
+            print(f"{row['name']:<28} loss {row['loss']:.5f}  gain {row['gain']:+.5f} ± {row['gain_se']:.5f}")
+    print(f"Wrote {output}")
+
+
+@app.command(name="apply")
+def apply_map(
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
+    file: File, prob: Prob = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help=".parquet, .csv or .jsonl")] = Path("fixed.parquet"),
+    force: Force = False,
+) -> None:  # fmt: skip
+    """Recalibrate the probabilities of a file; all its columns are kept, new ones end in `_recalibrated`."""
+    import numpy as np
+
+    import calibrant as cal
+
+    _writable(output, force=force)
+    recalibrator = cal.recalibrate.load(map_file)
+    columns = read_columns(file)
+    names = tuple(prob or ()) or _guess_prob(columns)
+    missing = [name for name in names if name not in columns]
+    if missing:
+        message = f"There is no column {missing[0]!r}; the file has {', '.join(map(repr, columns))}."
+        raise UsageError(message)
+    scores = columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
+    fixed = recalibrator.predict_proba(scores)
+    kept = fixed[:, 1:] if len(names) == 1 else fixed
+    columns.update({f"{name}_recalibrated": kept[:, k] for k, name in enumerate(names)})
+    write_table(output, columns)
+    print(f"Wrote {output}")
+
+
+@app.command()
+def simulate(
+    files: Annotated[list[str] | None, typer.Argument(help="Files of predictions.")] = None,
+    scores: Annotated[str | None, typer.Option("--scores", help="The same, as an option.")] = None,
+    truth: Truth = None, prob: Prob = None, where: Where = None, seed: Seed = 0, as_json: Json = False,
+) -> None:  # fmt: skip
+    """How biased is each estimator at my sample size, and how small an error can I see?"""
+    from calibrant.simulate import advise
+
+    named = [*(files or []), *([scores] if scores else [])]
+    if not named:
+        message = "Name a file of predictions: calibrant simulate scores.parquet."
+        raise UsageError(message)
+    loaded = _load(named, truth, prob, None, None, None, None, None, None, None, where)
+    if isinstance(loaded.data, BinTable):
+        message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+        raise UsageError(message)
+    with _busy("Simulating"):
+        advice = advise(loaded.data, seed=seed)
+    print(json.dumps(advice.to_dict(), indent=2) if as_json else str(advice))
+
+
+@app.command()
+def compare(
+    files: Files, truth: Truth = None,
+    prob: Annotated[list[str] | None, typer.Option("--prob", help="Twice: the columns of the two models.")] = None,
+    where: Where = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Which of two models is better calibrated on the same rows?"""
+    import calibrant as cal
+
+    if prob is None or len(prob) != 2:
+        message = "Name the two models' columns: --prob a --prob b."
+        raise UsageError(message)
+    first, second = (_load(files, truth, [name], None, None, None, None, None, None, None, where).data for name in prob)
+    with _busy("Comparing"):
+        found = cal.compare(cal.averaged_error, first, second)
+    print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+
+
+@app.command()
+def serve(
+    files: Files, truth: Truth = None, prob: Prob = None, by: By = None, weight: Weight = None, where: Where = None,
+    port: Annotated[int, typer.Option("--port")] = 8765, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Open the report in the browser, served on this machine only."""
+    from calibrant.cli.serve import serve_page
+    from calibrant.reporting import report as build
+
+    loaded = _load(files, truth, prob, None, None, None, None, None, by, weight, where)
+    with _busy("Measuring"):
+        found = build(loaded.data, by=loaded.by, title=_title(files), seed=seed)
+    serve_page(found.to_html(), port)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where predictions and reports go.")] = Path(
+        "calibrant-demo"
+    ),
+) -> None:
+    """Train real models, write their predictions, and report on them: what you would do with your own file."""
+    from calibrant.cli.demo import run_demo
+
+    run_demo(folder, say=print)
+
+
+def _load(
+    files: list[str], truth: str | None, prob: list[str] | None, mean: str | None, std: str | None,
+    quantiles: list[str] | None, positive: str | None, prior: float | None, by: str | None, weight: str | None,
+    where: str | None,
+) -> Loaded:  # fmt: skip
+    columns = Columns(
+        truth, tuple(prob or ()), mean, std, tuple(quantiles or ()), positive, prior, by, weight, where
+    )  # fmt: skip
+    with _busy("Reading"):
+        loaded = load(files, columns)
+    for note in loaded.notes:
+        _say(note)
+    return loaded
+
+
+def _configured(estimator: Callable[..., Any], norm: float) -> Callable[..., Any]:
+    from functools import partial
+
+    return partial(estimator, norm=norm)
+
+
+def _map_named(method: str) -> Any:
+    from calibrant import recalibrate as maps
+
+    known = {name.lower(): name for name in maps.__all__ if name[0].isupper()}
+    name = known.get(method.lower())
+    if name is None:
+        message = f"--method must be auto or one of {', '.join(sorted(known.values()))}; got {method!r}."
+        raise UsageError(message)
+    return getattr(maps, name)()
+
+
+def _guess_prob(columns: dict[str, Any]) -> tuple[str, ...]:
+    from calibrant.cli.files import GUESSES
+
+    lower = {name.lower(): name for name in columns}
+    found = next((lower[name] for name in GUESSES["prob"] if name in lower), None)
+    if found is None:
+        message = f"Which column is recalibrated? Say --prob NAME; the file has {', '.join(map(repr, columns))}."
+        raise UsageError(message)
+    _say(f"Taking column {found!r} as --prob.")
+    return (found,)
+
+
+def _writable(output: Path | None, *, force: bool) -> None:
+    """Refuse to overwrite before any work is done."""
+    if output is None:
+        return
+    if output.exists() and not force:
+        message = f"{output} exists already; give another name or --force."
+        raise UsageError(message)
+    if not output.resolve().parent.is_dir():
+        message = f"There is no folder {output.resolve().parent} to write {output.name} to."
+        raise UsageError(message)
+
+
+def _title(files: list[str]) -> str:
+    return "Standard input" if files == ["-"] else ", ".join(Path(name).name for name in files)
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what} ..."):
+        yield
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
