@@ -1,0 +1,140 @@
+"""The command line as a user meets it: answers, guesses said aloud, exit codes, and errors of one sentence."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cal
+
+rng = np.random.default_rng(0)
+P = rng.random(1200)
+FRAME = pd.DataFrame(
+    {
+        "y": (rng.random(1200) < 0.5 + 0.6 * (P - 0.5)).astype(int),
+        "p": P,
+        "better": 0.5 + 0.6 * (P - 0.5),
+        "country": np.where(rng.random(1200) < 0.5, "at", "de"),
+        'odd"; drop table x --': P,
+        "mean": np.zeros(1200),
+        "std": np.full(1200, 0.5) + P,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("cli")
+    FRAME.to_parquet(place / "scores.parquet")
+    FRAME.to_csv(place / "scores.csv", index=False)
+    FRAME.to_json(place / "scores.jsonl", orient="records", lines=True)
+    FRAME.to_feather(place / "scores.arrow")
+    return place
+
+
+def run(*arguments, folder, stdin=None):
+    command = [sys.executable, "-m", "calibrant.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, cwd=folder, input=stdin, timeout=300, check=False)
+
+
+def test_help_names_every_command(folder):
+    text = run("--help", folder=folder).stdout.decode()
+    for command in ("report", "measure", "test", "recalibrate", "apply", "simulate", "compare", "serve", "demo"):
+        assert command in text
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "scores.csv", "scores.jsonl", "scores.arrow"])
+def test_every_format_gives_the_same_numbers(folder, name):
+    done = run("measure", name, "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    values = {row["name"]: row["value"] for row in json.loads(done.stdout)}
+    assert values["ECE"] == pytest.approx(cal.ece(FRAME["y"], FRAME["p"]), abs=1e-9)
+    assert b"Taking column 'y' as --truth." in done.stderr
+    assert b"Taking column 'p' as --prob." in done.stderr
+
+
+def test_standard_input_and_a_condition(folder):
+    done = run(
+        "measure", "-", "--json", "--where", "country = 'at'", folder=folder, stdin=(folder / "scores.csv").read_bytes()
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[1]["n"] == (FRAME["country"] == "at").sum()
+
+
+def test_a_column_name_cannot_escape_its_quotes(folder):
+    done = run("measure", "scores.parquet", "--prob", 'odd"; drop table x --', "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_gate_fails_a_build_only_above_the_limit(folder):
+    assert run("measure", "scores.parquet", "--fail-above", "0.02", folder=folder).returncode == 1
+    assert run("measure", "scores.parquet", "--fail-above", "0.5", folder=folder).returncode == 0
+
+
+def test_the_test_command_rejects_and_says_so(folder):
+    done = run("test", "scores.parquet", "--fail", folder=folder)
+    assert done.returncode == 1
+    assert b"calibration is rejected" in done.stdout
+
+
+def test_a_report_is_written_once_and_never_over_another(folder, tmp_path):
+    target = tmp_path / "report.html"
+    done = run("report", folder / "scores.parquet", "--by", "country", "-o", target, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"Over-confident by" in done.stdout
+    assert target.read_text(encoding="utf8").startswith("<!doctype html>")
+    again = run("report", folder / "scores.parquet", "-o", target, folder=tmp_path)
+    assert again.returncode == 2
+    assert b"exists already" in again.stderr
+
+
+def test_maps_are_fitted_saved_and_applied(folder, tmp_path):
+    fitted = run("recalibrate", folder / "scores.parquet", "--method", "platt", "-o", "map.json", folder=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    applied = run("apply", "map.json", folder / "scores.csv", "-o", "fixed.parquet", folder=tmp_path)
+    assert applied.returncode == 0, applied.stderr
+    fixed = pd.read_parquet(tmp_path / "fixed.parquet")
+    assert list(fixed.columns) == [*FRAME.columns, "p_recalibrated"]
+    assert cal.averaged_error(fixed["y"], fixed["p_recalibrated"]) < 0.03
+    np.testing.assert_allclose(fixed["p"], FRAME["p"])
+
+
+def test_two_models_are_compared_on_the_same_rows(folder):
+    done = run("compare", "scores.parquet", "--prob", "p", "--prob", "better", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+BAD = {
+    "missing file": (("measure", "nothing.parquet"), "No file matches 'nothing.parquet'"),
+    "wrong column": (("measure", "scores.parquet", "--prob", "q"), "There is no column 'q'; the file has 'y', 'p'"),
+    "truncated": (("measure", "broken.parquet"), "Cannot read"),
+    "header only": (("measure", "header.csv"), "has no rows"),
+    "out of range": (("measure", "range.csv"), "y_prob must lie in [0, 1], but 1 of 2 rows does not"),
+    "missing value": (("measure", "holes.csv"), "y_prob must be finite"),
+    "unknown map": (("recalibrate", "scores.parquet", "--method", "magic"), "--method must be auto or one of"),
+    "no spread": (("report", "scores.parquet", "--mean", "mean"), "--mean needs --std"),
+    "no prior": (("report", "scores.parquet", "--positive", "1"), "--positive needs --prior"),
+    "bad quantile": (("report", "scores.parquet", "--quantiles", "low=std"), "--quantiles takes LEVEL=COLUMN"),
+    "one model": (("compare", "scores.parquet", "--prob", "p"), "Name the two models' columns"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_errors_are_one_sentence_with_the_remedy(folder, arguments, message):
+    (folder / "broken.parquet").write_bytes((folder / "scores.parquet").read_bytes()[:2000])
+    (folder / "header.csv").write_text("y,p\n")
+    (folder / "range.csv").write_text("y,p\n0,0.5\n1,1.5\n")
+    (folder / "holes.csv").write_text("y,p\n0,0.5\n1,\n")
+    done = run(*arguments, folder=folder)
+    text = done.stderr.decode()
+    assert done.returncode == 2
+    assert message in " ".join(text.split())
+    assert "Traceback" not in text
+
+
+def test_debug_shows_the_traceback(folder):
+    assert b"Traceback" in run("measure", "nothing.parquet", "--debug", folder=folder).stderr
