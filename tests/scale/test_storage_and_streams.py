@@ -14,6 +14,7 @@ import pytest
 from scale_logs import assert_same_table, make_log
 
 import calibrant as cal
+from calibrant.atomic import replacing
 from calibrant.scale import Normal, StreamingTable, bin_table, storage
 
 
@@ -77,13 +78,13 @@ def test_a_write_that_is_interrupted_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "table.parquet"
     path.write_text("old")
 
-    def interrupted(place):
-        with open(place, "w") as half:
-            half.write("half")
-        raise KeyboardInterrupt
+    def interrupted():
+        with replacing(path) as place:
+            place.write_text("half")
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        storage.write_atomically(path, interrupted)
+        interrupted()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["table.parquet"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.atomic import replacing
 from calibrant.bintable import BinTable
 from calibrant.distributions import Gaussian, Quantiles
 from calibrant.predictions import Binary, Multiclass, Predictions
@@ -265,28 +266,19 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     import pyarrow as pa
 
     suffix = path.suffix.lower()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    try:
+    with replacing(path) as place:
         if suffix in (".parquet", ".pq"):
             from pyarrow import parquet
 
-            parquet.write_table(table, temporary)
+            parquet.write_table(table, place)
         elif suffix == ".csv":
             from pyarrow import csv
 
-            csv.write_csv(table, temporary)
+            csv.write_csv(table, place)
         elif suffix in (".jsonl", ".ndjson"):
-            import json
-
-            with open(temporary, "w", encoding="utf8") as file:
+            with open(place, "w", encoding="utf8") as file:
                 file.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
         else:
             message = f"Tables are written as .parquet, .csv or .jsonl, not as {path.name!r}."
             raise UsageError(message)
-        Path(temporary).chmod(0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -13,13 +13,13 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from calibrant._version import __version__
+from calibrant.atomic import replacing
 from calibrant.binning import Edges, EqualMass, EqualWidth
 
 #: What the files call themselves, and the newest version of their layout this release can read.
@@ -67,7 +67,8 @@ class Stored:
             "beside": beside,
             "map": body,
         }
-        write_whole(target, json.dumps(document, indent=1, allow_nan=False).encode())
+        with replacing(target) as place:
+            place.write_bytes(json.dumps(document, indent=1, allow_nan=False).encode())
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
@@ -133,21 +134,6 @@ def _require_undamaged(source: Path, document: dict[str, Any]) -> None:
         if _sha256(file.read_bytes()) != checksum:
             message = f"{file} is damaged: its contents do not match the checksum in {source.name}."
             raise ValueError(message)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that readers see the old one or the new one, never a part."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's own mode would shut other readers out
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def encode(value: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.atomic import replacing
 from calibrant.kernels import Floats
 from calibrant.recalibrate.base import Codes, Recalibrator
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, normalised_logs
-from calibrant.recalibrate.persistence import write_whole
 from calibrant.recalibrate.scaling import Quadratic
 from calibrant.recalibrate.scores import LOG_FLOOR, Input, Scores, expit, softmax
 from calibrant.recalibrate.wrappers import fitted, predicted
@@ -178,7 +178,8 @@ class _Boosted(Recalibrator):
         for number, model in enumerate(self.models_):
             if model is not None:
                 files.append(self._file(path, number))
-                write_whole(files[-1], self._to_bytes(model))
+                with replacing(files[-1]) as place:
+                    place.write_bytes(self._to_bytes(model))
         return files
 
     def _read_beside(self, path: Path) -> None:

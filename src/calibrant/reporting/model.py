@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from calibrant.atomic import replacing
 from calibrant.estimate import Estimate, Significance
 
 Severity = Literal["problem", "caution", "note"]
@@ -146,15 +145,8 @@ class Report:
             message = f"A report is saved as .html, .json or .md, not as {path.suffix or path.name!r}."
             raise ValueError(message)
         text = makers[path.suffix]()
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf8") as file:
-                file.write(text)
-            Path(temporary).chmod(0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replacing(path) as place:
+            place.write_text(text, encoding="utf8")
         return path
 
     def __str__(self) -> str:

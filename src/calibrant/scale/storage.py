@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.atomic import replacing
 from calibrant.binning import Distinct, Edges, HybridGrid, LogGrid
 from calibrant.bintable import BinTable
 from calibrant.kernels import SUMS
@@ -39,7 +39,8 @@ def save(table: BinTable, path: Path_) -> None:
     }
     data = arrow.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
     data = data.replace_schema_metadata({_FIELD: json.dumps(about).encode()})
-    write_atomically(path, lambda place: parquet.write_table(data, place, compression="zstd"))
+    with replacing(path) as place:
+        parquet.write_table(data, place, compression="zstd")
 
 
 def load(path: Path_) -> BinTable:
@@ -70,24 +71,6 @@ def load(path: Path_) -> BinTable:
         nested=about["nested"],
         invalid=about["invalid"],
     )
-
-
-def write_atomically(path: Path_, write: Callable[[str], None]) -> None:
-    """Let `write` fill a file beside `path`, then put it in its place: readers see the old or the new, never half.
-
-    The content reaches the disk before the name does, so that a crash of the machine leaves no empty file either.
-    """
-    target = Path(path)
-    handle, place = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
-        write(place)
-        with open(place, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(place, target)
-    except BaseException:
-        Path(place).unlink(missing_ok=True)
-        raise
 
 
 def _about(path: Path_, text: bytes | None) -> dict[str, Any]:

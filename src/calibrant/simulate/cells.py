@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
+
+from calibrant.atomic import replacing
 
 Task = TypeVar("Task")
 Rows = list[dict[str, Any]]
@@ -40,7 +41,9 @@ def finished_cells(
         for at, rows in _completed(run, tasks, waiting, processes):
             results[at] = rows
             if (path := paths[at]) is not None:
-                write_whole(path, json.dumps({"key": keys[at], "rows": rows}))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(path) as place:
+                    place.write_text(json.dumps({"key": keys[at], "rows": rows}), encoding="utf8")
             advance()
     return [results[at] for at in range(len(tasks))]
 
@@ -85,17 +88,6 @@ def _read(path: Path, key: dict[str, Any]) -> Rows | None:
         return None
     rows: Rows = stored["rows"]
     return rows if stored["key"] == key else None
-
-
-def write_whole(path: Path, content: str) -> None:
-    """Whole or not at all, so that an interrupted run leaves no half file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(content, encoding="utf8", newline="")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from calibrant._version import __version__
+from calibrant.atomic import replacing
 from calibrant.simulate.bias import AnyWorld, Bias, estimates
-from calibrant.simulate.cells import finished_cells, write_whole
+from calibrant.simulate.cells import finished_cells
 from calibrant.simulate.registry import Estimator, name_of, norm_of
 
 
@@ -52,7 +53,8 @@ class BiasTable:
         writer = csv.DictWriter(file, fieldnames=list(Bias.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
         writer.writerows(row.to_dict() for row in self.rows)
-        write_whole(Path(path), file.getvalue())
+        with replacing(path) as place:
+            place.write_text(file.getvalue(), encoding="utf8", newline="")
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Bias against size, one line per estimator, averaged over worlds (needs matplotlib)."""
