@@ -9,7 +9,7 @@ EXTRAS := cli,boost,spark,warehouse,dask,mlflow
 .PHONY: demo test check format bench reproduce docs chromium clean
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/python examples/demo.py
+	$(BIN)/calibrant demo
 
 test: $(VENV)/test.stamp chromium check
 	$(BIN)/python -m pytest -n 2 --dist loadscope
