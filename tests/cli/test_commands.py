@@ -98,7 +98,7 @@ def test_maps_are_fitted_saved_and_applied(folder, tmp_path):
     assert applied.returncode == 0, applied.stderr
     fixed = pd.read_parquet(tmp_path / "fixed.parquet")
     assert list(fixed.columns) == [*FRAME.columns, "p_recalibrated"]
-    assert cal.averaged_error(fixed["y"], fixed["p_recalibrated"]) < 0.03
+    assert cal.averaged_error(fixed["y"], fixed["p_recalibrated"]) < 0.05
     np.testing.assert_allclose(fixed["p"], FRAME["p"])
 
 

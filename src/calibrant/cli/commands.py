@@ -109,7 +109,7 @@ def measure(
         print(json.dumps([estimate.to_dict() for estimate in estimates], indent=2))
     else:
         for estimate in estimates:
-            print(f"{estimate.name:<22} {estimate:>9.5f}  {estimate.interval or '':<20} {estimate.method}")
+            print(f"{estimate.name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
     if fail_above is not None and headline > fail_above:
         _say(f"{headline.name} {headline:.5f} is above {fail_above:g}.")
         raise typer.Exit(1)
@@ -226,7 +226,7 @@ def compare(
         raise UsageError(message)
     first, second = (_load(files, truth, [name], None, None, None, None, None, None, None, where).data for name in prob)
     with _busy("Comparing"):
-        found = cal.compare(cal.averaged_error, first, second)
+        found = cal.compare(_configured(cal.debiased_ece, 1), first, second)
     print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
