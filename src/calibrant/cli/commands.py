@@ -18,6 +18,7 @@ from rich.console import Console
 from calibrant._version import __version__
 from calibrant.bintable import BinTable
 from calibrant.cli.files import Columns, Loaded, UsageError, load, read_columns, write_table
+from calibrant.predictions import Predictions
 
 app = typer.Typer(
     name="calibrant",
@@ -224,9 +225,12 @@ def compare(
     if prob is None or len(prob) != 2:
         message = "Name the two models' columns: --prob a --prob b."
         raise UsageError(message)
-    first, second = (_load(files, truth, [name], None, None, None, None, None, None, None, where).data for name in prob)
+    pair = [_load(files, truth, [name], None, None, None, None, None, None, None, where).data for name in prob]
+    if not all(isinstance(data, Predictions) for data in pair):
+        message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+        raise UsageError(message)
     with _busy("Comparing"):
-        found = cal.compare(_configured(cal.debiased_ece, 1), first, second)
+        found: Any = cal.compare(_configured(cal.debiased_ece, 1), *pair)  # type: ignore[arg-type]
     print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
