@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.binning import EqualMass
+from calibrant.binning import EqualMass, PaperBins
 from calibrant.bintable import BinTable
 from calibrant.estimate import Significance
 from calibrant.estimators.binned import ece
@@ -18,7 +19,7 @@ from calibrant.estimators.ranking import auc
 from calibrant.estimators.scores import brier, log_loss
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.predictions_pu import PositiveUnlabeled
-from calibrant.pu import largest_prior, prior_band, pu_calibration_test, pu_interval, reliability
+from calibrant.pu import largest_prior, pu_calibration_test, pu_interval, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_value, points
 
@@ -38,7 +39,7 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Repor
         test = pu_calibration_test(data)
         curve = reliability(data, bins=EqualMass(15))
     headline = measures[0].estimate
-    band = prior_band(data, prior * (1 - PRIOR_RANGE), min(1.0, prior * (1 + PRIOR_RANGE)))
+    band = _over_priors(data, prior)
     most = float(largest_prior(data if isinstance(data, BinTable) else BinTable.of(data, EqualMass(15))))
     interval = headline.interval
     found = "" if interval is None else f" (95 % interval {points(max(interval.low, 0))} to {points(interval.high)})"
@@ -49,13 +50,22 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Repor
         n=data.n if isinstance(data, BinTable) else len(data),
         verdict=(
             f"{state} {points(headline)} points{found} if the share of positives is {prior:g}; "
-            f"between {points(band.exact.low)} and {points(band.exact.high)} for priors within a fifth of it."
+            f"{points(min(band))} to {points(max(band))} for priors within a fifth of that."
         ),
         measures=measures,
         tests=(test,),
         findings=tuple(_findings(test, curve, prior, most)),
         charts={"kind": "unlabeled", "curves": [_curve(curve)]},
     )
+
+
+def _over_priors(data: PositiveUnlabeled | BinTable, prior: float) -> list[float]:
+    """The headline for priors around the given one, in the same bins."""
+    table = data if isinstance(data, BinTable) else BinTable.of(data, PaperBins())
+    priors = np.clip(prior * np.linspace(1 - PRIOR_RANGE, 1 + PRIOR_RANGE, 9), 1e-6, 1 - 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rates above 1 are told of the given prior
+        return [pu_interval(replace(table, prior=float(other))).clipped for other in priors]
 
 
 def _measures(data: PositiveUnlabeled | BinTable) -> tuple[Measure, ...]:
