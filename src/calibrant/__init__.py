@@ -16,6 +16,7 @@ from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from calibrant import inference as inference
+    from calibrant import plot as plot
     from calibrant import pu as pu
     from calibrant import recalibrate as recalibrate
     from calibrant import scale as scale
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from calibrant.predictions_pu import PositiveUnlabeled as PositiveUnlabeled
     from calibrant.reporting import Report as Report
     from calibrant.reporting import report as report
+    from calibrant.testing import assert_calibrated as assert_calibrated
     from calibrant.validation import InvalidPredictions as InvalidPredictions
 
 #: Where each public name lives.
@@ -161,12 +163,13 @@ _HOME = {
     ),
     "predictions_pu": ("PositiveUnlabeled",),
     "reporting": ("Report", "report"),
+    "testing": ("assert_calibrated",),
     "validation": ("InvalidPredictions",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 #: Subpackages that are reached as attributes.
-_SUBPACKAGES: tuple[str, ...] = ("inference", "pu", "recalibrate", "scale", "simulate")
+_SUBPACKAGES: tuple[str, ...] = ("inference", "plot", "pu", "recalibrate", "scale", "simulate")
 
 __all__ = sorted(["__version__", *_MODULE_OF, *_SUBPACKAGES])
 

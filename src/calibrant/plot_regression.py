@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calibrant.estimators.forecast_curves import ForecastCurve
-from calibrant.plot import _axes
+from calibrant.plot.canvas import axes
 
 _BLUE, _GREY = "#0072B2", "0.6"
 _LABELS = {
@@ -22,7 +22,7 @@ def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> A
     `style` goes to the artist of the observed values (`Axes.plot`, or `Axes.bar` for the histogram). The figure's
     data are the curve's own columns.
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     across, up = _LABELS[curve.diagram]
     if curve.diagram == "pit":
         return _histogram(curve, ax, across, up, style)

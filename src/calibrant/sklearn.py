@@ -124,6 +124,41 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return labels
 
+    def report(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        by: Any = None,
+        title: str | None = None,
+        folds: Any = 5,
+    ) -> Any:
+        """The `calibrant.report` of this classifier on rows it did not see.
+
+        Classifier and maps are fitted anew on all folds but one, as often as there are folds; with ``cv="prefit"`` the
+        fitted classifier states its probabilities of all rows, which should then be new to it.
+        """
+        import calibrant
+
+        X, y = indexable(X, y)
+        labels = np.asarray(y)
+        weight = validation.weights("sample_weight", sample_weight, length=len(labels))
+        if self.cv == "prefit" or _frozen(self.estimator):
+            classes, p = self.classes_, self.predict_proba(X)
+        else:
+            classes = np.unique(labels)
+            p = np.zeros((len(labels), len(classes)))
+            for train, held_out in check_cv(folds, labels, classifier=True).split(X, labels):
+                part = None if weight is None else weight[train]
+                fitted = clone(self).fit(_safe_indexing(X, train), labels[train], part)
+                p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
+        if len(classes) == 2:
+            data: Any = Binary(labels == classes[1], p[:, 1], weight=weight)
+        else:
+            data = Multiclass(labels, p, classes=classes.tolist(), weight=weight)
+        return calibrant.report(data, by=by, title=title)
+
     def _pairs(self, rows: _Rows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
         """One classifier and map per split."""
         pairs = []

@@ -69,9 +69,9 @@ class ReliabilityCurve:
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the curve and both bands (needs matplotlib)."""
-        from calibrant.plot_inference import reliability_curve_diagram
+        from calibrant.plot import reliability_diagram
 
-        return reliability_curve_diagram(self, ax=ax, **style)
+        return reliability_diagram(self, ax=ax, **style)
 
 
 def reliability_curve(

@@ -11,15 +11,19 @@ if TYPE_CHECKING:
     from calibrant.simulate.fit import Goodness
     from calibrant.simulate.table import BiasTable
 
+#: One per line, before they repeat.
+MARKERS = "os^vDPX*<>"
+
 
 def bias_lines(table: BiasTable, *, ax: Any = None, **style: Any) -> Any:
     """Bias in percent against sample size, one line per estimator, averaged over the worlds of the table."""
     ax = _axes(ax)
     sizes = sorted({row.n for row in table})
     ax.axhline(0.0, color="0.6", linestyle="--", linewidth=1)
-    for name in dict.fromkeys(row.estimator for row in table):
+    for drawn, name in enumerate(dict.fromkeys(row.estimator for row in table)):
         means = [100 * np.mean([row.bias for row in table.select(estimator=name, n=n)]) for n in sizes]
-        ax.plot(sizes, means, **{"marker": "o", "markersize": 3, "label": name, **style})
+        marker = MARKERS[drawn % len(MARKERS)]  # so that lines can be told apart without colour
+        ax.plot(sizes, means, **{"marker": marker, "markersize": 4, "label": name, **style})
     ax.set_xscale("log")
     ax.set(xlabel="sample size", ylabel="bias, percent")
     ax.legend(fontsize="small")
@@ -39,6 +43,6 @@ def goodness_points(fits: Sequence[Goodness], *, ax: Any = None, **style: Any) -
 
 
 def _axes(ax: Any) -> Any:
-    from calibrant.plot import _axes as axes  # drawing is a layer above simulation, so it is only reached when drawing
+    from calibrant.plot.canvas import axes  # drawing is a layer above simulation, so it is only reached when drawing
 
     return axes(ax)

@@ -1,0 +1,1 @@
+"""Calibrant inside other tools. Each module imports its tool only when it is used."""

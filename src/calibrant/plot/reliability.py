@@ -1,0 +1,136 @@
+"""Reliability diagrams: what was observed against what was predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.binning import EqualWidth
+from calibrant.bintable import BinTable
+from calibrant.estimate import Estimate
+from calibrant.inference.bands import ReliabilityCurve
+from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
+
+Drawable = Estimate | BinTable | ReliabilityCurve
+
+
+def reliability_diagram(result: Drawable, *, ax: Any = None, histogram: BinTable | None = None, **style: Any) -> Any:
+    """Outcome against prediction, beside the diagonal of a calibrated model.
+
+    A table of bins (or an estimate that keeps one) is a point per bin. A fine table is the CORP curve: the best rising
+    fit, without a choice of bins. A curve of `calibrant.inference.reliability_curve` also has its bands: the
+    grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve.
+
+    Parameters
+    ----------
+    result : Estimate, BinTable or ReliabilityCurve
+    ax : matplotlib axes, optional
+    histogram : BinTable, optional
+        Draws where the scores lie, along the bottom; see `score_histogram`.
+    style
+        Goes to `Axes.plot`.
+
+    Notes
+    -----
+    The figure's data are ``table.predicted_mean`` and ``table.observed_mean`` of bins, `corp_curve` of a fine table,
+    or the curve's own columns.
+    """
+    ax = axes(ax)
+    if isinstance(result, ReliabilityCurve):
+        _bands(result, ax)
+    else:
+        diagonal(ax)
+    x, y, marker = points(result)
+    ax.plot(x, y, **{"marker": marker, "color": BLUE, "label": "observed", **style})
+    ax.set(xlabel="predicted", ylabel="observed")
+    if not (isinstance(result, ReliabilityCurve) and result.kind == "spread"):
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+    if isinstance(result, Estimate):
+        ax.set_title(f"{result.name} {result:.4f}")
+    if histogram is not None:
+        score_histogram(histogram, ax=ax)
+    ax.legend()
+    return ax
+
+
+def points(result: Drawable) -> tuple[Floats, Floats, str]:
+    """The points of a reliability diagram, and their marker (none for curves of many points)."""
+    if isinstance(result, ReliabilityCurve):
+        return result.predicted, result.observed, "" if result.kind == "isotonic" else "o"
+    table = result.bins if isinstance(result, Estimate) else result
+    if table is None:
+        message = f"{result!r} keeps no bins to draw."
+        raise ValueError(message)
+    if table.fine:
+        return *corp_curve(table), ""
+    some = table.filled()
+    return some.predicted_mean, some.observed_mean, "o"
+
+
+def corp_curve(table: BinTable) -> tuple[Floats, Floats]:
+    """The isotonic regression of outcome on score: scores, and the rising curve at each.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> table = cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]), cal.Distinct())
+    >>> corp_curve(table)
+    (array([0.1, 0.4, 0.6, 0.9]), array([0. , 0.5, 0.5, 1. ]))
+    """
+    if not table.fine:
+        message = "The CORP curve needs a fine table, e.g. BinTable.of(data, Distinct()); this one has bins."
+        raise ValueError(message)
+    some = table.filled()
+    starts, weight, observed = pool_adjacent_violators(some.weight, some.observed * some.observed_scale)
+    size = np.diff(np.append(starts, len(some)))
+    return some.predicted_mean, np.repeat(observed / weight, size)
+
+
+def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **style: Any) -> Any:
+    """Where the scores lie, as bars along the bottom of a reliability diagram.
+
+    A fine table is drawn in 20 bins of equal width. The figure's data are the bins' ``share`` of all rows; the tallest
+    bar has the given height.
+    """
+    ax = axes(ax)
+    bins = table.coarsen(EqualWidth(20)) if table.fine else table
+    bars = {"color": "0.85", "edgecolor": GREY, "linewidth": 0.5, "zorder": 0, "label": "share of rows", **style}
+    ax.bar(bins.low, bins.share * height / bins.share.max(), bins.high - bins.low, align="edge", **bars)
+    return ax
+
+
+def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
+    """Two reliability diagrams on one pair of axes: as stated, and recalibrated.
+
+    They differ in colour, marker and line. The figure's data are those of the two results.
+    """
+    ax = axes(ax)
+    diagonal(ax)
+    styles = ("before", ORANGE, "s", ":"), ("after", BLUE, "o", "-")
+    for result, (label, color, marker, line) in zip((before, after), styles, strict=True):
+        x, y, marked = points(result)
+        named = f"{label}, {result.name} {result:.4f}" if isinstance(result, Estimate) else label
+        ax.plot(x, y, color=color, marker=marker if marked else "", linestyle=line, label=named)
+    ax.set(xlabel="predicted", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
+    ax.legend()
+    return ax
+
+
+def _bands(curve: ReliabilityCurve, ax: Any) -> None:
+    x, level = curve.predicted, f"{curve.level:.0%}"
+    diagonal(ax, end=float(x.max()) if curve.kind == "spread" else 1.0)
+    shade = {"linewidth": 0, "zorder": 1}
+    grey = {"color": GREY, "alpha": 0.4, "label": f"calibrated, {level}"}
+    ax.fill_between(x, curve.consistency_low, curve.consistency_high, **grey, **shade)
+    blue = {
+        "color": BLUE,
+        "alpha": 0.15,
+        "label": f"true curve, {level}" + (" simultaneous" if curve.simultaneous else ""),
+    }
+    ax.fill_between(x, curve.confidence_low, curve.confidence_high, **blue, **shade)
