@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from calibrant.kernels import Floats
 from calibrant.predictions import Binary, Multiclass
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.selection import Auto
+
+if TYPE_CHECKING:
+    from calibrant.reporting import Report
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,13 +136,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         by: Any = None,
         title: str | None = None,
         folds: Any = 5,
-    ) -> Any:
+    ) -> Report:
         """The `calibrant.report` of this classifier on rows it did not see.
 
         Classifier and maps are fitted anew on all folds but one, as often as there are folds; with ``cv="prefit"`` the
         fitted classifier states its probabilities of all rows, which should then be new to it.
         """
-        import calibrant
+        from calibrant.reporting import report
 
         X, y = indexable(X, y)
         labels = np.asarray(y)
@@ -157,7 +160,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             data: Any = Binary(labels == classes[1], p[:, 1], weight=weight)
         else:
             data = Multiclass(labels, p, classes=classes.tolist(), weight=weight)
-        return calibrant.report(data, by=by, title=title)
+        return report(data, by=by, title=title)
 
     def _pairs(self, rows: _Rows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
         """One classifier and map per split."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from calibrant.estimate import Estimate
+from calibrant.estimate import Estimate
+from calibrant.reporting import Report
 
 
-def log_report(report: Any, *, prefix: str = "calibration", page: bool = True) -> dict[str, float]:
+def log_report(report: Report, *, prefix: str = "calibration", page: bool = True) -> dict[str, float]:
     """Log a `Report` to the active MLflow run (needs mlflow; started if there is none).
 
     Every measure becomes a metric, e.g. ``calibration.ece``, with ``.low`` and ``.high`` where it has an interval, and
@@ -46,7 +45,7 @@ def log_report(report: Any, *, prefix: str = "calibration", page: bool = True) -
     return metrics
 
 
-def report_metrics(report: Any, *, prefix: str = "calibration") -> dict[str, float]:
+def report_metrics(report: Report, *, prefix: str = "calibration") -> dict[str, float]:
     """The metrics of a report by name; values that are not finite are left out, since stores refuse them."""
     found: dict[str, float] = {"rows": float(report.n)}
     for measure in report.measures:
