@@ -20,11 +20,13 @@ import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Clipped, Power, Uniform, World, estimates
 
 RESULTS = Path(__file__).with_name("results")
+PAGE = Path(__file__).parents[1] / "docs/inference.md"
+START, END = "<!-- coverage: written by reproduce/coverage.py -->", "<!-- end of coverage -->"
 SIZES = (200, 1000, 5000)
 NORMS = (1.0, 2.0)
 DRAWS = 299
 #: Repeats per block, and how many of them (one in so many) try the dearer methods too.
-BLOCK, PART = 100, 5
+BLOCK, PART = 100, 3
 
 TESTS = {
     "MultiScale": cal.MultiScale(n=DRAWS),
@@ -154,10 +156,17 @@ def main() -> None:
             cells.append(line)
             write_csv(cells_path, cells)
             print(line["world"], line["n"], line["block"], line["cover L1"], line["cover L2"], flush=True)
-    from reproduce.coverage_report import report
+    publish(read_csv(cells_path), read_csv(power_path))
+
+
+def publish(cells: list[dict[str, object]], powers: list[dict[str, object]]) -> None:
+    """Write the report, and its summary into the page of the documentation."""
+    from reproduce.coverage_report import report, short
 
     head = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}."
-    write(RESULTS / "coverage.md", report(read_csv(cells_path), read_csv(power_path), head))
+    write(RESULTS / "coverage.md", report(cells, powers, head))
+    before, rest = PAGE.read_text(encoding="utf8").split(START)
+    write(PAGE, "\n".join([before + START, *short(cells), END + rest.split(END)[1]]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 from calibrant import validation
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate, Interval
+from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece, label_binned_ece, mce
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.kde import kde_ece
@@ -56,7 +57,7 @@ OfPositives = pu.DebiasedDelta | pu.BasicBootstrap | pu.Conservative
 Method = OfError | OfEstimator | OfPositives
 
 #: Estimators of the true calibration error. Their default interval is one for that error, whichever of them is asked.
-OF_TRUE_ERROR = (ece, label_binned_ece, debiased_ece, sweep_ece, kde_ece, calibration_error, mce)
+OF_TRUE_ERROR = (averaged_error, calibration_error, debiased_ece, ece, kde_ece, label_binned_ece, mce, sweep_ece)
 
 
 def interval(
@@ -64,7 +65,7 @@ def interval(
 ) -> Estimate:
     """The estimate with a confidence interval that says its method, its side and what it assumes.
 
-    Estimators of the calibration error (`ece`, `debiased_ece`, `sweep_ece`, `calibration_error`, ...) get an interval
+    Estimators of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) get an interval
     for the *true* error in their norm, not for what the estimator tends to: their bias is no part of it, and the
     interval need not hold the estimate. Other estimators get a bootstrap interval.
 
@@ -126,7 +127,7 @@ def error_norm(estimator: Estimator) -> Any:
     function: Any = estimator
     while isinstance(function, partial):
         function = function.func
-    if function not in OF_TRUE_ERROR and getattr(function, "__name__", "") != "averaged_error":
+    if function not in OF_TRUE_ERROR:
         return None
     norm = norm_of(estimator)
     return float(norm) if isinstance(norm, int | float) else norm
