@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # `make bench TOPICS=binned` runs one of them.
-TOPICS ?= $(filter-out __init__ peers,$(basename $(notdir $(wildcard benchmarks/*.py))))
+TOPICS ?= $(filter-out collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
 EXTRAS := cli,boost,spark,warehouse,dask,mlflow
 
 .PHONY: demo test check format bench reproduce docs chromium clean
@@ -45,6 +45,7 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 
 bench: $(VENV)/test.stamp .venv-peers/bench.stamp
 	for topic in $(TOPICS); do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.$$topic || exit 1; done
+	$(BIN)/python -m benchmarks.collect
 
 # The browser tests need Chromium; root may install Debian's, anybody else is told.
 chromium:
