@@ -35,6 +35,14 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[$(EXTRAS)]' --group test
 	touch $@
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "Open site/index.html."
+
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e . --group docs
+	touch $@
+
 # Other packages live in an environment of their own. Their order matters: the CPU build of torch comes first.
 .venv-peers/bench.stamp:
 	$(PYTHON) -m venv .venv-peers
