@@ -37,7 +37,7 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/mkdocs build --quiet --strict
-	@echo "Open site/index.html."
+	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e . --group docs

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import calibrant
 from mkdocs.structure.files import File
+
+import calibrant
 
 ROOT = Path(__file__).parents[1]
 #: Measured results, which pages link to where they lie in the repository.

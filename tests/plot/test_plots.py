@@ -1,5 +1,8 @@
 """Figures draw the numbers they were given, on the axes they were given, and leave matplotlib as it was."""
 
+import subprocess
+import sys
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -140,3 +143,8 @@ def test_what_cannot_be_drawn_says_why(data):
         cal.plot.corp_curve(cal.BinTable.of(data, cal.EqualWidth(5)))
     with pytest.raises(ValueError, match="no bins to draw"):
         cal.plot.confidence_gaps(cal.BinTable.of(data, cal.Distinct()))
+
+
+@pytest.mark.parametrize("module", ["canvas", "forecasts", "groups", "panels", "reliability"])
+def test_every_module_can_be_the_first_to_be_imported(module):
+    subprocess.run([sys.executable, "-c", f"import calibrant.plot.{module}"], check=True)

@@ -67,7 +67,7 @@ class ForecastCurve:
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the diagram (needs matplotlib)."""
-        from calibrant.plot_regression import forecast_diagram
+        from calibrant.plot.forecasts import forecast_diagram
 
         return forecast_diagram(self, ax=ax, **style)
 

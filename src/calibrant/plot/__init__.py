@@ -5,6 +5,7 @@ No setting of matplotlib is changed. The figures of simulations are methods of t
 """
 
 from calibrant.plot.canvas import axes as axes
+from calibrant.plot.forecasts import forecast_diagram as forecast_diagram
 from calibrant.plot.groups import ForestRow as ForestRow
 from calibrant.plot.groups import forest as forest
 from calibrant.plot.groups import forest_rows as forest_rows
@@ -17,4 +18,3 @@ from calibrant.plot.reliability import before_after as before_after
 from calibrant.plot.reliability import corp_curve as corp_curve
 from calibrant.plot.reliability import reliability_diagram as reliability_diagram
 from calibrant.plot.reliability import score_histogram as score_histogram
-from calibrant.plot_regression import forecast_diagram as forecast_diagram
