@@ -97,7 +97,10 @@ def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
     ax = axes(ax)
     bars = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
     over, width = gaps.gap > 0, gaps.high - gaps.low
-    sides = (over, ORANGE, "//", f"over-confident, {gaps.over:.4f}"), (~over, BLUE, "", f"under, {gaps.under:.4f}")
+    sides = (
+        (over, ORANGE, "//", f"over-confident, {gaps.over:.4f}"),
+        (~over, BLUE, "", f"under-confident, {gaps.under:.4f}"),
+    )
     for which, color, hatch, label in sides:
         ax.bar(gaps.low[which], gaps.gap[which], width[which], color=color, hatch=hatch, label=label, **bars)
     ax.axhline(0.0, color="black", linewidth=1)
