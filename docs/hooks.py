@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
-
 import calibrant
 
 ROOT = Path(__file__).parents[1]
 #: Measured results, which pages link to where they lie in the repository.
-RESULTS = ("benchmarks/results", "reproduce/results")
+RESULTS = ("benchmarks", "reproduce")
 FENCE = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.M | re.S)
 
 
@@ -32,6 +30,8 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the page of each estimator, the list of them, and the results."""
+    from mkdocs.structure.files import File
+
     for name in estimators():
         files.append(File.generated(config, f"estimators/{name}.md", content=page(name)))
     lines = [f"| [`{name}`]({name}.md) | {_summary(getattr(calibrant, name))} |" for name in estimators()]

@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import importlib.util
 import re
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def test_links_between_pages_lead_somewhere():
         if not (page.parent / link).exists() and not link.startswith(("estimators/", "../estimators/"))
     ]
     assert broken == []
+
+
+def test_every_function_gets_a_page_with_its_formula_and_example():
+    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    assert {"ece", "calibration_error", "report"} <= set(hooks.estimators())
+    for name in hooks.estimators():
+        page = hooks.page(name)
+        assert page.startswith(f"# {name}\n\n```python\ncalibrant.{name}(")
+        assert "```pycon\n>>> " in page
+        assert "math::" not in page
+        assert ":math:" not in page
+    assert "<math" in hooks.page("ece") or "```tex" in hooks.page("ece")
 
 
 def test_blocks_are_found_where_pages_have_them():

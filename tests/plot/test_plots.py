@@ -112,6 +112,12 @@ def test_over_and_underconfidence_of_the_strip_add_up_to_the_ece(data, ax):
     assert {bar.get_hatch() for bar in ax.patches if bar.get_height() > 0} == {"//"}
 
 
+def test_a_low_confidence_claims_too_much_where_less_is_right():
+    estimate = cal.ece([0, 0, 0, 1], [0.4, 0.4, 0.4, 0.4], bins=cal.EqualWidth(2))
+    assert cal.plot.confidence_gaps(estimate).gap == pytest.approx([-0.15])
+    assert cal.plot.confidence_gaps(estimate, top_label=True).gap == pytest.approx([0.15])
+
+
 def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(ax):
     made = {
         name: cal.Estimate(e, name="ECE", method="", n=9, interval=Interval(e - 0.1, e + 0.1, 0.95, ""))

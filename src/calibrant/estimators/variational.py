@@ -181,7 +181,19 @@ def underconfidence(
     top_label: Literal["reduced", "full"] = "reduced",
     bound: Bound | None = None,
 ) -> Estimate:
-    """The part of the calibration error that comes from claiming too little; see `overconfidence`."""
+    r"""The part of the calibration error that comes from claiming too little; see `overconfidence`.
+
+    .. math:: E\bigl[1\{E[Y|f] \text{ is not nearer to } \tfrac12 \text{ than } f\}\; d(f, E[Y|f])\bigr]
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> bold = 1 / (1 + ((1 - p) / p) ** 2)  # what the probability should be: farther from 1/2
+    >>> y = rng.random(5000) < bold
+    >>> bool(underconfidence(y, p) > 0.1), bool(overconfidence(y, p) < 0.01)
+    (True, True)
+    """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
     return Variational.of(data, y_prob, settings).part(norms_.checked(norm), "under")
 

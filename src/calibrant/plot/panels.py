@@ -54,7 +54,7 @@ def class_panels(tables: Mapping[str, Drawable], *, ax: Any = None, **style: Any
 class ConfidenceGaps:
     """Per bin: its bounds, its share of the rows, and by how much it claims too much (too little where negative).
 
-    A statement claims too much where it is farther from 1/2 than what happens.
+    A statement above 1/2 claims too much where less happens, one below 1/2 where more does.
     """
 
     low: Floats
@@ -73,8 +73,10 @@ class ConfidenceGaps:
         return float(self.share @ np.maximum(-self.gap, 0.0))
 
 
-def confidence_gaps(result: Estimate | BinTable) -> ConfidenceGaps:
+def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> ConfidenceGaps:
     """The data of `confidence_strip`, from a table of bins or an estimate that keeps one.
+
+    With `top_label` the scores are confidences of the predicted class, which claim too much wherever less happens.
 
     Examples
     --------
@@ -88,8 +90,11 @@ def confidence_gaps(result: Estimate | BinTable) -> ConfidenceGaps:
         raise ValueError(message)
     some = table.filled()
     gap = some.observed_mean - some.predicted_mean
+    if top_label:
+        return ConfidenceGaps(some.low, some.high, some.share, -gap)
     gap = np.where(some.predicted_mean > 0.5, -gap, gap)
-    return ConfidenceGaps(some.low, some.high, some.share, np.where(some.predicted_mean == 0.5, -np.abs(gap), gap))
+    gap = np.where(some.predicted_mean == 0.5, -np.abs(gap), gap)  # a half cannot claim too much
+    return ConfidenceGaps(some.low, some.high, some.share, gap)
 
 
 def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
