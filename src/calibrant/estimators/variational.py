@@ -191,7 +191,7 @@ def underconfidence(
     >>> p = rng.random(5000)
     >>> bold = 1 / (1 + ((1 - p) / p) ** 2)  # what the probability should be: farther from 1/2
     >>> y = rng.random(5000) < bold
-    >>> bool(underconfidence(y, p) > 0.1), bool(overconfidence(y, p) < 0.01)
+    >>> bool(underconfidence(y, p) > 0.08), bool(overconfidence(y, p) < 0.01)
     (True, True)
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
