@@ -15,6 +15,9 @@ from calibrant.inference.cells import ScoreCells, fine_table
 from calibrant.kernels import Floats
 from calibrant.predictions import Predictions
 
+#: Most steps of Newton's method for Cox's line: separable outcomes have no maximum to arrive at.
+_NEWTON_STEPS = 60
+
 
 @dataclass(frozen=True)
 class Spiegelhalter:
@@ -152,9 +155,8 @@ class Cox:
         if np.any((p <= 0) & (table.observed > 0)) or np.any((p >= 1) & (table.observed < table.weight)):
             return Significance(np.inf, 0.0, method="Cox slope and intercept", n=table.n)
         a, b, gain = self._fitted(table)
-        return Significance(
-            max(2 * gain, 0.0), float(chdtrc(2, max(2 * gain, 0.0))), method=self._words(a, b), n=table.n
-        )
+        words = f"Cox intercept {a:.3g} and slope {b:.3g}"
+        return Significance(2 * gain, float(chdtrc(2, 2 * gain)), method=words, n=table.n)
 
     def fit(self, data: Predictions | BinTable) -> tuple[float, float]:
         """Intercept and slope."""
@@ -167,27 +169,31 @@ class Cox:
         p, unit = p[inside], table.total / float(table.weight_squares.sum())
         weight, hits = table.weight[inside] * unit, table.observed[inside] * unit
         odds = np.log(p) - np.log1p(-p)
-        a, b, level = 0.0, 1.0, _likelihood(odds, hits, weight)
+        line, level = np.array([0.0, 1.0]), _likelihood(odds, hits, weight)
         first = level
-        for _ in range(60):
-            step = _newton(a + b * odds, odds, hits, weight)
-            size, found = 1.0, -np.inf
-            while size > 1e-8 and not found >= level:  # halve steps that overshoot
-                found = _likelihood(a + size * step[0] + (b + size * step[1]) * odds, hits, weight)
-                size /= 2
-            a, b = a + 2 * size * step[0], b + 2 * size * step[1]
-            if abs(found - level) < 1e-10 * (1 + abs(level)):
+        for _ in range(_NEWTON_STEPS):
+            step = _newton(line[0] + line[1] * odds, odds, hits, weight)
+            line, found = _uphill(line, step, level, odds, hits, weight)
+            gained, level = found - level, found
+            if gained <= 1e-10 * (1 + abs(level)):
                 break
-            level = found
-        return float(a), float(b), float(max(found, level) - first)
-
-    @staticmethod
-    def _words(a: float, b: float) -> str:
-        return f"Cox intercept {a:.3g} and slope {b:.3g}"
+        return float(line[0]), float(line[1]), level - first
 
 
 def _likelihood(eta: Floats, hits: Floats, weight: Floats) -> float:
     return float(hits @ eta - weight @ np.logaddexp(0.0, eta))
+
+
+def _uphill(
+    line: Floats, step: Floats, level: float, odds: Floats, hits: Floats, weight: Floats
+) -> tuple[Floats, float]:
+    """The step, halved until the likelihood does not fall; no step where none helps."""
+    for size in 0.5 ** np.arange(30):
+        moved = line + size * step
+        found = _likelihood(moved[0] + moved[1] * odds, hits, weight)
+        if found >= level:
+            return moved, found
+    return line, level
 
 
 def _newton(eta: Floats, odds: Floats, hits: Floats, weight: Floats) -> Floats:
