@@ -40,7 +40,7 @@ class Inversion:
 
     .. math:: \{\,\theta(t) = \lVert t\hat g\rVert_q : \; Q_{\alpha/2}(T_t) \le T \le Q_{1-\alpha/2}(T_t)\,\}
 
-    is the interval. At t = 0 this is the exact test of calibration, so 0 is in the interval of a calibrated model
+    is the interval; where noise matters, the upper end must hold along a straight gap as well. At t = 0 this is the exact test of calibration, so 0 is in the interval of a calibrated model
     with probability 1 - α/2. Scores count as sampled: the target is the error of the population. The upper end is
     never less than it would be if T were at the median of a calibrated model: a lucky sample proves nothing.
 
@@ -167,7 +167,7 @@ class _Path:
 
     def joined(self, others: list[_Path]) -> _Path:
         """Upper ends may also lie on the other paths."""
-        return replace(self, others=tuple(others))
+        return replace(self, others=(*self.others, *others))
 
 
 def _hats(cells: ScoreCells, knots: int) -> Floats:
@@ -191,7 +191,16 @@ def _along_fit(cells: ScoreCells, fit: _Fit, norms: Floats, risk: float, method:
         if np.all(path.high[:, 0] < path.observed) and np.all(path.low[:, -1] > path.observed):
             return path
     multiples = np.linspace(0, max(middle + reach, 1.5), STEPS)
-    return _path(cells, fit, norms, risk, method, fit.shape * multiples[:, None])
+    path = _path(cells, fit, norms, risk, method, fit.shape * multiples[:, None])
+    if method.side == "lower":
+        return path
+    # A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance: where
+    # noise matters, the upper end must hold for it too.
+    plain = _hats(cells, 2)
+    line = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
+    straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
+    line = line * (size / straight)
+    return path.joined([_path(cells, fit, norms, risk, method, line * multiples[:, None])])
 
 
 def _sideways(cells: ScoreCells, fit: _Fit, norms: Floats, risk: float, method: Inversion, sign: int) -> _Path:
