@@ -40,9 +40,10 @@ class Inversion:
 
     .. math:: \{\,\theta(t) = \lVert t\hat g\rVert_q : \; Q_{\alpha/2}(T_t) \le T \le Q_{1-\alpha/2}(T_t)\,\}
 
-    is the interval; where noise matters, the upper end must hold along a straight gap as well. At t = 0 this is the exact test of calibration, so 0 is in the interval of a calibrated model
-    with probability 1 - α/2. Scores count as sampled: the target is the error of the population. The upper end is
-    never less than it would be if T were at the median of a calibrated model: a lucky sample proves nothing.
+    is the interval; where noise matters, the upper end must hold along a straight gap as well. At t = 0 this is the
+    exact test of calibration, so 0 is in the interval of a calibrated model with probability 1 - α/2. Scores count as
+    sampled: the target is the error of the population. The upper end is never less than it would be if T were at the
+    median of a calibrated model: a lucky sample proves nothing.
 
     Parameters
     ----------
