@@ -36,7 +36,7 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	touch $@
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python

@@ -9,23 +9,27 @@ import numpy as np
 from calibrant.binning import EqualWidth
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
-from calibrant.inference.bands import ReliabilityCurve
+from calibrant.inference.bands import ReliabilityCurve, reliability_curve
 from calibrant.kernels import Floats, pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
+from calibrant.predictions import Predictions
 
 Drawable = Estimate | BinTable | ReliabilityCurve
 
 
-def reliability_diagram(result: Drawable, *, ax: Any = None, histogram: BinTable | None = None, **style: Any) -> Any:
+def reliability_diagram(
+    result: Drawable | Predictions, *, ax: Any = None, histogram: BinTable | None = None, **style: Any
+) -> Any:
     """Outcome against prediction, beside the diagonal of a calibrated model.
 
     A table of bins (or an estimate that keeps one) is a point per bin. A fine table is the CORP curve: the best rising
     fit, without a choice of bins. A curve of `calibrant.inference.reliability_curve` also has its bands: the
-    grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve.
+    grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve. Predictions
+    are turned into that curve first.
 
     Parameters
     ----------
-    result : Estimate, BinTable or ReliabilityCurve
+    result : Estimate, BinTable, ReliabilityCurve or Predictions
     ax : matplotlib axes, optional
     histogram : BinTable, optional
         Draws where the scores lie, along the bottom; see `score_histogram`.
@@ -38,6 +42,8 @@ def reliability_diagram(result: Drawable, *, ax: Any = None, histogram: BinTable
     or the curve's own columns.
     """
     ax = axes(ax)
+    if isinstance(result, Predictions):
+        result = reliability_curve(result)
     if isinstance(result, ReliabilityCurve):
         _bands(result, ax)
     else:
@@ -134,3 +140,5 @@ def _bands(curve: ReliabilityCurve, ax: Any) -> None:
         "label": f"true curve, {level}" + (" simultaneous" if curve.simultaneous else ""),
     }
     ax.fill_between(x, curve.confidence_low, curve.confidence_high, **blue, **shade)
+    for edge in (curve.confidence_low, curve.confidence_high):  # so that the bands differ without colour too
+        ax.plot(x, edge, color=BLUE, linestyle=":", linewidth=0.8, zorder=1)
