@@ -31,6 +31,11 @@ def test_the_verdict_names_direction_size_interval_and_remedy(over):
     assert repr(over).startswith("<Report 'Over <b>confident</b>': Over-confident")
 
 
+def test_probabilities_that_are_all_too_high_are_called_so():
+    y = rng.random(3000) < P**1.5
+    assert cal.report(cal.Binary(y, P)).verdict.startswith("Stated probabilities are too high by")
+
+
 def test_a_calibrated_model_is_not_accused():
     found = cal.report(CALIBRATED)
     assert found.verdict.startswith("No miscalibration can be shown")

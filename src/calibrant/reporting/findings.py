@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate, Significance
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Severity
@@ -108,9 +106,15 @@ def _p(test: Significance) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def direction(over: Estimate, under: Estimate) -> str:
-    """The side on which most of the error lies, in one word."""
-    if not np.isfinite(over) or max(over, under) <= 0:
+def direction(over: Estimate, under: Estimate, *, headline: float, gap: float) -> str:
+    """The kind of error in words that go before "by 3.1 points".
+
+    `gap` is the mean of all stated probabilities less the share of events; where it makes up most of the error, the
+    probabilities are simply too high or too low.
+    """
+    if abs(gap) > 0.8 * headline:
+        return "stated probabilities are too high" if gap > 0 else "stated probabilities are too low"
+    if max(over, under) <= 0:
         return "miscalibrated"
     if over > 2 * max(under, 0):
         return "over-confident"

@@ -49,6 +49,9 @@ def probability_report(
     headline = interval(headline_error, data)
     measures = _measures(data, cells, headline, over, under, seed)
     test = calibration_test(data)
+    # A confidence that is too high is over-confident by definition; an event's probability may be too high or too low.
+    gap = 0.0 if task else float((cells.predicted - cells.observed).sum() / cells.total)
+    side = direction(over, under, headline=float(headline), gap=gap)
     groups, views = _groups(data, by)
     tried, after = repairs(data, seed=seed)
     lines = {measure.estimate.name: float(measure.estimate) for measure in measures[:4]}
@@ -64,7 +67,7 @@ def probability_report(
         title=title,
         task=task or "Stated probabilities of an event",
         n=cells.n,
-        verdict=verdict(headline, test.p_value, direction(over, under), tried),
+        verdict=verdict(headline, test.p_value, side, tried),
         measures=measures,
         tests=(test,),
         repairs=tried,
@@ -94,7 +97,7 @@ def verdict(headline: Estimate, p_value: float, side: str, tried: tuple[Repair, 
     if p_value >= 0.05:
         most = "" if interval is None else f"; the error is at most {points(interval.high)} points"
         return f"No miscalibration can be shown: the estimate is {points(headline)} points{found}{most}."
-    sentence = f"{side.capitalize()} by {points(headline)} points{found}"
+    sentence = f"{side[0].upper()}{side[1:]} by {points(headline)} points{found}"
     best = tried[0] if tried else None
     if best is None or best.gain <= 0:
         return f"{sentence}."
