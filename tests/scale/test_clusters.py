@@ -14,6 +14,7 @@ from calibrant.scale import Normal, TopLabel, bin_table
 # What the engines warn of themselves.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 ANIMALS = ("cat", "cow", "dog")
