@@ -14,7 +14,6 @@ from calibrant.scale import Normal, TopLabel, bin_table
 # What the engines warn of themselves.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 ANIMALS = ("cat", "cow", "dog")
@@ -63,6 +62,7 @@ def test_spark_counts_invalid_rows_by_reason(spark_frame):
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis and PySpark use pandas as it was
 def test_ibis_on_spark_gives_the_same_table(spark, spark_frame):
     spark_frame.createOrReplaceTempView("log")
     source = ibis.pyspark.connect(spark).table("log")
