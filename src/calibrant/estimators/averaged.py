@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,17 +15,23 @@ from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS
 from calibrant.kernels import Floats
 from calibrant.predictions import binary
 
+if TYPE_CHECKING:
+    from calibrant.recalibrate.penalised import LogisticFits
+
+#: How suddenly the result goes to zero as noise comes to explain it.
+SHARPNESS = 5
+
 
 def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: float = 2) -> Estimate:
     r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
 
     Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
-    rows and weighted by their marginal and leave-one-out likelihoods w_m. With the plug-in square A of the average
-    and the part V of it that noise alone would make,
+    rows and weighted by w_m: by their leave-one-out likelihood, and the more by their marginal likelihood the more that
+    speaks for the identity. With the plug-in square A of the average and the part V of it that noise alone would make,
 
     .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
               \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
-              \sqrt{\max\bigl(0, 1 - (V/A)^3\bigr)}
+              \sqrt{\max\bigl(0, 1 - (V/A)^5\bigr)}
 
     where bars are means over the rows. Where the curve stands clear of its noise, shrinkage of the curves (downward)
     and noise (upward) balance, and nothing is subtracted; as noise comes to explain the whole of A, the result goes
@@ -62,7 +70,7 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
     share, gap, noise, weight = _curves(cells)
     plug_in = float(weight @ (gap**2 @ share))
     noisy = float(weight @ (noise @ share))
-    kept = np.sqrt(max(0.0, 1 - min(noisy / plug_in, 1.0) ** 3)) if plug_in > 0 else 0.0
+    kept = np.sqrt(max(0.0, 1 - min(noisy / plug_in, 1.0) ** SHARPNESS)) if plug_in > 0 else 0.0
     value = float(weight @ (np.abs(gap) ** norm @ share)) ** (1 / norm) * kept
     name = "Averaged error" if norm == 2 else with_norm("Averaged error", norm)
     details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(weight[0])}
@@ -81,7 +89,7 @@ def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
 def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
     """Share of each bin of the score; gap and sampling variance of each curve there; weight of each curve."""
     from calibrant.recalibrate.penalised import logistic_fits, sigmoid, unfitted
-    from calibrant.recalibrate.smoothers import ScoreBins, families, member_weights, raw_logit
+    from calibrant.recalibrate.smoothers import ScoreBins, families, raw_logit
 
     # Weights count as far as they inform: scaled so that they add up to the effective number of rows.
     scale = cells.total / float(cells.weight_squares.sum())
@@ -101,8 +109,16 @@ def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
         slope = fitted * (1 - fitted)
         noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
         fits.append(fit)
-    weight, _ = member_weights(fits)
-    return bins.mass / bins.mass.sum(), np.concatenate(gaps), np.concatenate(noises), weight[0]
+    return bins.mass / bins.mass.sum(), np.concatenate(gaps), np.concatenate(noises), _weights(fits)
+
+
+def _weights(fits: list[LogisticFits]) -> Floats:
+    """Held-out likelihood, which keeps rough curves, unless the evidence is for the identity, which it finds better."""
+    from calibrant.recalibrate.smoothers import member_weights
+
+    by_evidence, by_held_out = (member_weights(fits, by)[0][0] for by in ("evidence", "held_out"))
+    calibrated = np.sqrt(by_evidence[0])
+    return calibrated * by_evidence + (1 - calibrated) * by_held_out
 
 
 def _sampling_variance(basis: Floats, information: Floats, precision: Floats) -> Floats:

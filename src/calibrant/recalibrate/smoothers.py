@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from calibrant.recalibrate.penalised import LogisticFits, logistic_fits, sigmoid
 #: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.
 QUANTILE_BINS, LOGIT_BINS = 100, 60
 _Kernel = Callable[[Floats, float], Floats]
+Criterion = Literal["evidence", "held_out"]
 
 #: Members with less weight than this are left out of predictions.
 LEAST_WEIGHT = 1e-3
@@ -149,7 +151,9 @@ class SmootherAverage:
         for family in families(bins):
             fits.append(logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start))
             start = fits[1].coefficients[:, -1]  # all bases begin with those of the affine family, the first
-        weight, smooth = member_weights(fits)
+        by_evidence, _ = member_weights(fits, "evidence")
+        by_held_out, smooth = member_weights(fits, "held_out")
+        weight = (by_evidence + by_held_out) / 2
         eta = np.concatenate([fit.eta for fit in fits], axis=1)
         variance = np.concatenate([fit.variance for fit in fits], axis=1)
         steps, likelihood = _isotonic(bins, ones, zeros, targets)
@@ -211,21 +215,17 @@ def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
     return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
-def member_weights(fits: list[LogisticFits]) -> tuple[Floats, Floats]:
-    """Mean of the softmax of the evidence and that of the held-out likelihood; and the latter's log-mean.
+def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Floats]:
+    """How much each member counts by its evidence, or by its held-out likelihood; and the log of the mean of that.
 
     Families count alike beforehand, however many penalties they hold.
     """
     prior = np.concatenate([np.full(fit.evidence.shape[1], -np.log(fit.evidence.shape[1])) for fit in fits])
-    total = np.zeros((len(fits[0].evidence), len(prior)))
-    best = np.zeros(len(total))
-    for name in ("evidence", "held_out"):
-        score = np.concatenate([getattr(fit, name) for fit in fits], axis=1) + prior
-        top = score.max(axis=1, keepdims=True)
-        share = np.exp(score - top)
-        best = top[:, 0] + np.log(share.sum(axis=1))
-        total += share / share.sum(axis=1, keepdims=True) / 2
-    return total, best
+    score = np.concatenate([getattr(fit, by) for fit in fits], axis=1) + prior
+    top = score.max(axis=1, keepdims=True)
+    share = np.exp(score - top)
+    total = share.sum(axis=1)
+    return share / total[:, None], top[:, 0] + np.log(total)
 
 
 def _isotonic(bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
