@@ -1,0 +1,53 @@
+"""The help texts, word for word: a change of the command line shows here first."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from calibrant.cli.commands import app
+
+FIRST_LINES = {
+    "report": "A full report: verdict, estimates with intervals, tests, groups, repairs; as text, HTML, JSON or "
+    "Markdown.",
+    "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above.",
+    "test": "Test whether the predictions are calibrated.",
+    "recalibrate": "Fit a recalibration map and save it as JSON.",
+    "apply": "Recalibrate the probabilities of a file; all its columns are kept, new ones end in `_recalibrated`.",
+    "simulate": "How biased is each estimator at my sample size, and how small an error can I see?",
+    "compare": "Which of two models is better calibrated on the same rows?",
+    "serve": "Open the report in the browser, served on this machine only.",
+    "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
+}
+OPTIONS = {
+    "report": "--truth --prob --mean --std --quantiles --positive --prior --by --weight --where --title --output "
+    "--force --json",
+    "measure": "--truth --prob --by --weight --where --norm --fail-above --json",
+    "test": "--truth --prob --mean --std --quantiles --positive --prior --weight --where --level --fail --json",
+    "recalibrate": "--truth --prob --weight --where --method --output --force",
+    "apply": "--prob --output --force",
+    "simulate": "--scores --truth --prob --where --seed --json",
+    "compare": "--truth --prob --where --json",
+    "serve": "--truth --prob --by --weight --where --port --seed",
+    "demo": "--folder",
+}
+
+
+def words(text):
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", re.sub(r"\x1b\[[0-9;]*m", "", text)).split())
+
+
+@pytest.mark.parametrize("command", FIRST_LINES)
+def test_each_command_says_what_it_does_and_what_it_takes(command):
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert shown.exit_code == 0
+    assert FIRST_LINES[command] in words(shown.output)
+    for option in OPTIONS[command].split():
+        assert option in shown.output
+
+
+def test_the_version_is_printed():
+    from calibrant import __version__
+
+    shown = CliRunner().invoke(app, ["--version"])
+    assert shown.output.strip() == __version__
