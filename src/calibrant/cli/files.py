@@ -19,7 +19,7 @@ from calibrant.bintable import BinTable
 from calibrant.distributions import Gaussian, Quantiles
 from calibrant.predictions import Binary, Multiclass, Predictions
 from calibrant.predictions_pu import PositiveUnlabeled
-from calibrant.scale.paths import connection, files, relation
+from calibrant.scale.paths import connection, files, quoted, relation
 from calibrant.validation import InvalidPredictions
 
 #: Beyond this many rows a binary file is grouped by DuckDB and only the table comes to Python.
@@ -179,7 +179,7 @@ def _read(opened: Any, names: Sequence[str], wanted: Sequence[str], where: str |
     for source in files(names):
         with relation(opened, source) as read:
             chosen = read.filter(where) if where else read
-            parts.append(chosen.project(", ".join(_quoted(name) for name in wanted)).fetchnumpy())
+            parts.append(chosen.project(", ".join(quoted(name) for name in wanted)).fetchnumpy())
     return {name: np.concatenate([_plain(part[name]) for part in parts]) for name in wanted}
 
 
@@ -255,10 +255,6 @@ def _tables(names: Sequence[str], columns: Columns, notes: list[str]) -> Loaded:
     if columns.by is None:
         return Loaded(found, None, tuple(notes))
     return Loaded(merge(list(found.values())), found, tuple(notes))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import validation
 from calibrant.binning import Distinct, EqualWidth, HybridGrid
-from calibrant.bintable import BinTable, merge
+from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
@@ -189,11 +189,6 @@ def group_tables(
     names, index, count = np.unique(labels, return_inverse=True, return_counts=True)
     chosen = np.argsort(-count, kind="stable")[:MOST_GROUPS]
     return {str(names[k]): _rows(data, index.reshape(-1) == k) for k in chosen}
-
-
-def whole_table(tables: Mapping[Any, BinTable]) -> BinTable:
-    """All groups together."""
-    return merge(list(tables.values()))
 
 
 def _rows(data: Binary, which: Any) -> Binary:

@@ -130,7 +130,7 @@ def _culprit(opened: Any, source: Files) -> str:
     for name in source.names:
         try:
             read = getattr(opened, source.reader)([name])
-            read.aggregate(", ".join(f"count({_quoted(column)})" for column in read.columns)).fetchall()
+            read.aggregate(", ".join(f"count({quoted(column)})" for column in read.columns)).fetchall()
         except duckdb.Error:
             return name
         found = dict(zip(read.columns, map(str, read.types), strict=True))
@@ -139,5 +139,6 @@ def _culprit(opened: Any, source: Files) -> str:
     return source.names[0]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column name that SQL takes for nothing else."""
     return '"' + name.replace('"', '""') + '"'
