@@ -158,4 +158,6 @@ def test_what_cannot_be_drawn_says_why(data):
 
 @pytest.mark.parametrize("module", ["forecasts", "reliability"])
 def test_every_module_can_be_the_first_to_be_imported(module):
-    subprocess.run([sys.executable, "-c", f"import calibrant.plot.{module}"], check=True)
+    code = f"import calibrant.plot.{module} as first; print(first.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == (f"calibrant.plot.{module}", "")

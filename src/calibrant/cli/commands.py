@@ -17,7 +17,16 @@ from rich.console import Console
 
 from calibrant._version import __version__
 from calibrant.bintable import BinTable
-from calibrant.cli.files import Columns, Loaded, UsageError, load, read_columns, write_table
+from calibrant.cli.files import (
+    Columns,
+    Loaded,
+    UsageError,
+    guessed_column,
+    load,
+    read_columns,
+    require_columns,
+    write_table,
+)
 from calibrant.predictions import Predictions
 
 app = typer.Typer(
@@ -178,11 +187,10 @@ def apply_map(
     _writable(output, force=force)
     recalibrator = cal.recalibrate.load(map_file)
     columns = read_columns(file)
-    names = tuple(prob or ()) or _guess_prob(columns)
-    missing = [name for name in names if name not in columns]
-    if missing:
-        message = f"There is no column {missing[0]!r}; the file has {', '.join(map(repr, columns))}."
-        raise UsageError(message)
+    notes: list[str] = []
+    names = prob or [guessed_column("prob", columns, notes)]
+    require_columns(names, columns)
+    _say(*notes)
     scores = columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
     fixed = recalibrator.predict_proba(scores)
     kept = fixed[:, 1:] if len(names) == 1 else fixed
@@ -271,8 +279,7 @@ def _load(
     )  # fmt: skip
     with _busy("Reading"):
         loaded = load(files, columns)
-    for note in loaded.notes:
-        _say(note)
+    _say(*loaded.notes)
     return loaded
 
 
@@ -291,18 +298,6 @@ def _map_named(method: str) -> Any:
         message = f"--method must be auto or one of {', '.join(sorted(known.values()))}; got {method!r}."
         raise UsageError(message)
     return getattr(maps, name)()
-
-
-def _guess_prob(columns: dict[str, Any]) -> tuple[str, ...]:
-    from calibrant.cli.files import GUESSES
-
-    lower = {name.lower(): name for name in columns}
-    found = next((lower[name] for name in GUESSES["prob"] if name in lower), None)
-    if found is None:
-        message = f"Which column is recalibrated? Say --prob NAME; the file has {', '.join(map(repr, columns))}."
-        raise UsageError(message)
-    _say(f"Taking column {found!r} as --prob.")
-    return (found,)
 
 
 def _writable(output: Path | None, *, force: bool) -> None:
@@ -332,8 +327,9 @@ def _busy(what: str) -> Iterator[None]:
         yield
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def _escaped(text: str) -> str:

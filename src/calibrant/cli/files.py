@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def load(paths: Sequence[str], columns: Columns) -> Loaded:
         notes: list[str] = []
         header, rows = _header(opened, names)
         columns = _guessed(columns, header, notes)
-        _require_columns(columns, header)
+        require_columns(_wanted(columns), header)
         one_event = len(columns.prob) == 1 and columns.positive is None and columns.mean is None
         if one_event and rows > TABLE_ROWS:
             notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
@@ -79,16 +79,12 @@ def load(paths: Sequence[str], columns: Columns) -> Loaded:
         return Loaded(_task(table, columns), table.get(columns.by or ""), tuple(notes))
 
 
-def read_columns(path: str, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """All or some columns of one file, in the order of its rows."""
+def read_columns(path: str) -> dict[str, NDArray[Any]]:
+    """All columns of one file, in the order of its rows."""
     with _named_files([path]) as found, connection() as opened:
         opened.execute("SET preserve_insertion_order = true")
         header, _ = _header(opened, found)
-        wanted = list(header if names is None else names)
-        missing = [name for name in wanted if name not in header]
-        if missing:
-            raise UsageError(_no_column(missing[0], header))
-        return _read(opened, found, wanted, None)
+        return _read(opened, found, header, None)
 
 
 @contextmanager
@@ -139,23 +135,22 @@ def _header(opened: Any, names: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _guessed(columns: Columns, header: Sequence[str], notes: list[str]) -> Columns:
-    from dataclasses import replace
-
-    def guess(what: str) -> str:
-        lower = {name.lower(): name for name in header}
-        found = next((lower[name] for name in GUESSES[what] if name in lower), None)
-        if found is None:
-            flag = f"--{what}"
-            message = f"Which column is the {what}? Say {flag} NAME; the file has {', '.join(map(repr, header))}."
-            raise UsageError(message)
-        notes.append(f"Taking column {found!r} as --{what}.")
-        return found
-
     if columns.truth is None:
-        columns = replace(columns, truth=guess("truth"))
+        columns = replace(columns, truth=guessed_column("truth", header, notes))
     if not columns.prob and columns.mean is None and not columns.quantiles:
-        columns = replace(columns, prob=(guess("prob"),))
+        columns = replace(columns, prob=(guessed_column("prob", header, notes),))
     return columns
+
+
+def guessed_column(what: str, header: Collection[str], notes: list[str]) -> str:
+    """The column that by its name is the truth or the probability; the guess is noted."""
+    lower = {name.lower(): name for name in header}
+    found = next((lower[name] for name in GUESSES[what] if name in lower), None)
+    if found is None:
+        message = f"Which column is --{what}? Say --{what} NAME; the file has {_listed(header)}."
+        raise UsageError(message)
+    notes.append(f"Taking column {found!r} as --{what}.")
+    return found
 
 
 def _wanted(columns: Columns) -> list[str]:
@@ -164,14 +159,16 @@ def _wanted(columns: Columns) -> list[str]:
     return list(dict.fromkeys([name for name in single if name] + named))
 
 
-def _require_columns(columns: Columns, header: Sequence[str]) -> None:
-    for name in _wanted(columns):
+def require_columns(names: Sequence[str], header: Collection[str]) -> None:
+    """Raise unless every name is that of a column."""
+    for name in names:
         if name not in header:
-            raise UsageError(_no_column(name, header))
+            message = f"There is no column {name!r}; the file has {_listed(header)}."
+            raise UsageError(message)
 
 
-def _no_column(name: str, header: Sequence[str]) -> str:
-    return f"There is no column {name!r}; the file has {', '.join(map(repr, header))}."
+def _listed(header: Collection[str]) -> str:
+    return ", ".join(map(repr, header))
 
 
 def _read(opened: Any, names: Sequence[str], wanted: Sequence[str], where: str | None) -> dict[str, NDArray[Any]]:

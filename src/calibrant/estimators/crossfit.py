@@ -121,16 +121,19 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
     if cells.n < len(sizes):
         message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
         raise InvalidPredictions(message)
-    rng = np.random.default_rng(seed)
-    left = np.stack([cells.weight - cells.observed, cells.observed]).round().astype(np.int64)
-    share = np.asarray(sizes, dtype=np.float64) / np.sum(sizes)
+    parts = dealt_counts(cells, sizes, np.random.default_rng(seed))
+    return _held_cells(cells.predicted_mean, parts, None)
+
+
+def dealt_counts(table: BinTable, sizes: Sequence[float], rng: np.random.Generator) -> list[Floats]:
+    """Per fold, the rows of each cell with outcome 0 and with outcome 1, shape (2, cells); for unweighted rows."""
+    left = np.stack([table.count - table.observed, table.observed]).round().astype(np.int64)
     parts = []
-    for k in range(len(share)):
-        chance = min(1.0, share[k] / share[k:].sum()) if k < len(share) - 1 else 1.0
-        drawn = rng.binomial(left, chance)
+    for k, size in enumerate(sizes):
+        drawn = rng.binomial(left, size / np.sum(sizes[k:]))
         left = left - drawn
-        parts.append(drawn)
-    return _held_cells(cells.predicted_mean, [part.astype(np.float64) for part in parts], None)
+        parts.append(drawn.astype(np.float64))
+    return parts
 
 
 def held_tables(tables: Sequence[BinTable]) -> Held:

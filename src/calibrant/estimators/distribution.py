@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import validation
 from calibrant.binning import EqualWidth
-from calibrant.distributions import Samples
+from calibrant.distributions import Forecast, Samples
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import check_norm, with_norm
 from calibrant.estimators.forecast import (
@@ -62,9 +62,7 @@ def interval_error(
     >>> interval_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
     <Interval error 0.1491, n=4, exact>
     """
-    task = forecast(data, mean, std)
-    details = by_output(data, lambda output: interval_error(output, norm=norm, levels=levels))
-    return _curve_error(central_curve(task), "Interval error", norm, levels, task.y_true.size, details)
+    return _curve_error(forecast(data, mean, std), central_curve, "Interval error", norm, levels)
 
 
 def quantile_error(
@@ -92,9 +90,7 @@ def quantile_error(
     >>> quantile_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
     <Quantile error 0.1282, n=4, exact>
     """
-    task = forecast(data, mean, std)
-    details = by_output(data, lambda output: quantile_error(output, norm=norm, levels=levels))
-    return _curve_error(pit_curve(task), "Quantile error", norm, levels, task.y_true.size, details)
+    return _curve_error(forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
 
 
 def pit_error(
@@ -134,7 +130,7 @@ def pit_error(
         "histogram": shares.tolist(),
         "edges": bins.edges.tolist(),
         "null": curve.null(np.inf),
-        **by_output(data, lambda output: pit_error(output, bins=bins)),
+        **by_output(task, lambda output: pit_error(output, bins=bins)),
     }
     return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
 
@@ -171,7 +167,7 @@ def coverage(
         "below": below,
         "above": above,
         "null": null_reference(nominal, np.sqrt(nominal * (1 - nominal) / size), "binomial"),
-        **by_output(data, lambda output: coverage(output, level=level)),
+        **by_output(task, lambda output: coverage(output, level=level)),
     }
     method = f"central {level:.6g} interval" if level * 100 % 1 else f"central {level:.0%} interval"
     return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
@@ -231,16 +227,18 @@ def group_coverage(
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
         ),
-        **by_output(data, lambda output: group_coverage(output, level=level, by=group)),
+        **by_output(task, lambda output: group_coverage(output, level=level, by=group)),
     }
     value = float(share @ np.abs(covered - level))
     return Estimate(value, name="Group coverage gap", method=f"level {level:.6g}", n=len(y), details=details)
 
 
 def _curve_error(
-    curve: PitCurve, name: str, norm: float, levels: ArrayLike | None, size: int, details: dict[str, Any]
+    task: Forecast, curve_of: Callable[[Forecast], PitCurve], name: str, norm: float, levels: ArrayLike | None
 ) -> Estimate:
+    """Distance of the curve of a forecast from the diagonal, over all levels or the mean over some."""
     norm = check_norm(norm)
+    curve = curve_of(task)
     at: Floats | None = None
     if levels is None:
         value, method = curve.distance(norm), "exact"
@@ -249,5 +247,6 @@ def _curve_error(
         gaps = np.abs(curve(at) - at)
         value = float(gaps.max() if np.isinf(norm) else np.mean(gaps**norm) ** (1 / norm))
         method = f"mean over {len(at)} levels"
-    details = {"null": curve.null(norm, at), **details}
-    return Estimate(value, name=with_norm(name, norm), method=method, n=size, details=details)
+    each = by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
+    details = {"null": curve.null(norm, at), **each}
+    return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)

@@ -52,7 +52,7 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
         size = effective_size(task.flat_weight, len(z))
         own = mean_of(np.log(sigma), task.flat_weight) + (np.log(2 * np.pi) + 1) / 2
         null = null_reference(own, np.sqrt((kurtosis - 1) / 4 / size), "entropy of the forecast", kurtosis=kurtosis)
-        return _score(losses, "NLL", "mean", task, null, by_output(data, nll))
+        return _score(losses, "NLL", "mean", task, null, by_output(task, nll))
     if isinstance(task, Distribution):
         density = next((getattr(task.dist, name) for name in ("logpdf", "logpmf") if hasattr(task.dist, name)), None)
         if density is not None:
@@ -60,7 +60,7 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
             def loss(y: Floats) -> Floats:
                 return -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
 
-            return _score(loss(task.y_true), "NLL", "mean", task, own_score.simulated(task, loss), by_output(data, nll))
+            return _score(loss(task.y_true), "NLL", "mean", task, own_score.simulated(task, loss), by_output(task, nll))
     message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
     raise TypeError(message)
 
@@ -84,7 +84,7 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
     <CRPS 0.2337, n=1, mean>
     """
     task = forecast(data, mean, std)
-    details = by_output(data, crps)
+    details = by_output(task, crps)
     if isinstance(task, Gaussian):
         return _score(
             gaussian_crps(task.z()) * task.std.ravel(),
@@ -148,7 +148,7 @@ def pinball(
     single = [mean_of(_pinballs(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)]
     details = {
         "by_level": dict(zip(at.tolist(), single, strict=True)),
-        **by_output(data, lambda output: pinball(output, levels=at)),
+        **by_output(task, lambda output: pinball(output, levels=at)),
     }
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
@@ -189,7 +189,7 @@ def interval_score(
     level = validation.fraction("level", level)
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     low, high = (task.quantile(end) for end in ends)
-    details = by_output(data, lambda output: interval_score(output, level=level))
+    details = by_output(task, lambda output: interval_score(output, level=level))
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
 
@@ -220,7 +220,7 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     sd = error * np.sqrt((kurtosis - 1) / 4 / effective_size(pairs.weight, len(pairs.key)))
     null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
     value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))
-    return _finished(value, "Sharpness", "root mean variance", task, null, by_output(data, sharpness))
+    return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
 
 
 def gaussian_crps(z: Floats) -> Floats:

@@ -164,8 +164,7 @@ def overconfidence(
     >>> print(f"{overconfidence(y, p):.3f} {underconfidence(y, p):.3f}")
     0.121 -0.001
     """
-    settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
-    return Variational.of(data, y_prob, settings).part(norms_.checked(norm), "over")
+    return _side("over", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound))
 
 
 def underconfidence(
@@ -194,8 +193,7 @@ def underconfidence(
     >>> bool(underconfidence(y, p) > 0.08), bool(overconfidence(y, p) < 0.01)
     (True, True)
     """
-    settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
-    return Variational.of(data, y_prob, settings).part(norms_.checked(norm), "under")
+    return _side("under", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound))
 
 
 def refinement(
@@ -240,6 +238,13 @@ def decomposition(data: Source, y_prob: ArrayLike | None, score: Score) -> Decom
         discrimination=part(base - float(left), "Discrimination"),
         uncertainty=part(base, "Uncertainty"),
     )
+
+
+def _side(
+    which: Literal["over", "under"], data: Source, y_prob: ArrayLike | None, norm: Norm, settings: Settings
+) -> Estimate:
+    """The part of the error that lies on one side."""
+    return Variational.of(data, y_prob, settings).part(norms_.checked(norm), which)
 
 
 def _constant_score(held: Held, score: Score) -> float:

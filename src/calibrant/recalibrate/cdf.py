@@ -10,12 +10,12 @@ import numpy as np
 from calibrant import validation
 from calibrant.distributions import Distribution, Forecast, Gaussian, Quantiles
 from calibrant.kernels import Floats
-from calibrant.recalibrate.forecasts import ForecastRecalibrator, spread_of
+from calibrant.recalibrate.forecasts import OutputRecalibrator, spread_of
 from calibrant.recalibrate.mapped import Remapped, as_distribution
 from calibrant.validation import InvalidPredictions
 
 
-class CdfIsotonic(ForecastRecalibrator):
+class CdfIsotonic(OutputRecalibrator):
     r"""Kuleshov's recalibration: the new distribution function is R(F(y)), with R isotonic.
 
     The points to fit are :math:`(F_t(y_t), \hat P(F_t(y_t)))`, and P̂, the share of recalibration rows with a smaller
@@ -75,7 +75,7 @@ class CdfIsotonic(ForecastRecalibrator):
         return Distribution(task.y_true, dist, weight=task.weight, group=task.group)
 
 
-class Conformal(ForecastRecalibrator):
+class Conformal(OutputRecalibrator):
     r"""Split conformal quantiles: intervals that cover in finite samples, whatever the forecast.
 
     The quantile of level τ becomes :math:`\mu + \sigma q_\tau`, with q_τ the

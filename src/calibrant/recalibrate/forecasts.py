@@ -24,13 +24,11 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     """Base of the maps from stated to recalibrated distributions: a scikit-learn transformer.
 
     It is fitted to a forecast with its outcomes (`Gaussian`, `Distribution`, `Samples`), or to an array with the
-    columns mean and std and to `y`. Forecasts come back as forecasts, arrays as arrays. Several outputs, a forecast
-    of shape (n, d) or an array with d columns of means and d of standard deviations, get a map each.
+    columns mean and std and to `y`. Forecasts come back as forecasts, arrays as arrays. Several outputs are a forecast
+    of shape (n, d) or an array with d columns of means and d of standard deviations.
 
     Attributes
     ----------
-    outputs_ : list of dict
-        What was learnt, per output.
     n_features_in_ : int
         Number of columns of the array form.
     """
@@ -55,7 +53,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
             raise TypeError(message)
         self._require_kind(task)
         self.n_features_in_ = 2 * len(task.outputs)
-        self.outputs_ = [self._fit_output(output) for output in task.outputs]
+        self._fit(task)
         return self
 
     def transform(self, forecast: Any) -> Any:
@@ -78,8 +76,8 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         return self.transform(forecast)
 
     @abstractmethod
-    def _fit_output(self, task: Forecast) -> dict[str, Any]:
-        """What is learnt from the rows of one output."""
+    def _fit(self, task: Forecast) -> None:
+        """Set the fitted attributes."""
 
     @abstractmethod
     def _transform(self, task: Forecast) -> Forecast:
@@ -111,7 +109,24 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
             raise InvalidPredictions(message)
 
 
-class SpreadRecalibrator(ForecastRecalibrator):
+class OutputRecalibrator(ForecastRecalibrator):
+    """Base of the maps that learn from each output by itself.
+
+    Attributes
+    ----------
+    outputs_ : list of dict
+        What was learnt, per output.
+    """
+
+    def _fit(self, task: Forecast) -> None:
+        self.outputs_ = [self._fit_output(output) for output in task.outputs]
+
+    @abstractmethod
+    def _fit_output(self, task: Forecast) -> dict[str, Any]:
+        """What is learnt from the rows of one output."""
+
+
+class SpreadRecalibrator(OutputRecalibrator):
     """Base of the maps that multiply the spread of each row by a factor that depends on the spread alone."""
 
     def _require_kind(self, task: Forecast) -> None:
@@ -150,30 +165,18 @@ class PerGroup(ForecastRecalibrator):
         self.map = map
         self.least = least
 
-    def fit(
-        self, forecast: Forecast | ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit a map to each group of a forecast that was made with ``group=``."""
-        if not isinstance(forecast, Gaussian | Samples) or forecast.group is None:
-            message = "PerGroup is fitted to a Gaussian or Samples forecast made with group=...."
-            raise TypeError(message)
-        self.n_features_in_ = 2 * len(forecast.outputs)
-        self.common_ = clone(self.map).fit(forecast)
-        names, member, count = np.unique(forecast.group, return_inverse=True, return_counts=True)
+    def _fit(self, task: Forecast) -> None:
+        task, group = _grouped(task)
+        self.common_ = clone(self.map).fit(task)
+        names, member, count = np.unique(group, return_inverse=True, return_counts=True)
         large = np.flatnonzero(count >= self.least)
         self.groups_ = names[large]
-        self.maps_ = [clone(self.map).fit(rows_of(forecast, np.flatnonzero(member == k))) for k in large]
-        return self
-
-    def _fit_output(self, task: Forecast) -> dict[str, Any]:  # pragma: no cover - fit does not come here
-        raise NotImplementedError
+        self.maps_ = [clone(self.map).fit(rows_of(task, np.flatnonzero(member == k))) for k in large]
 
     def _transform(self, task: Forecast) -> Forecast:
-        if not isinstance(task, Gaussian | Samples) or task.group is None:
-            message = "PerGroup transforms a Gaussian or Samples forecast made with group=...."
-            raise TypeError(message)
+        task, group = _grouped(task)
         parts = [(np.arange(len(task)), self.common_)]
-        parts += [(np.flatnonzero(task.group == name), map) for name, map in zip(self.groups_, self.maps_, strict=True)]
+        parts += [(np.flatnonzero(group == name), map) for name, map in zip(self.groups_, self.maps_, strict=True)]
         factor = np.ones(task.y_true.shape)
         for rows, map in parts:
             if len(rows):
@@ -184,6 +187,14 @@ class PerGroup(ForecastRecalibrator):
                     raise TypeError(message)
                 factor[rows] = fixed.std / part.std
         return stretched(task, factor)
+
+
+def _grouped(task: Forecast) -> tuple[Gaussian | Samples, NDArray[Any]]:
+    """The forecast and the groups of its rows, if it has groups and its rows can be taken apart."""
+    if isinstance(task, Gaussian | Samples) and task.group is not None:
+        return task, task.group
+    message = "PerGroup needs a Gaussian or Samples forecast made with group=...."
+    raise TypeError(message)
 
 
 def rows_of(task: AnyForecast, rows: NDArray[np.intp]) -> AnyForecast:

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.binning import Distinct, HybridGrid
 from calibrant.bintable import BinTable, merge
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS
+from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS, dealt_counts
 from calibrant.estimators.scores import brier, log_loss
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary
@@ -54,19 +54,9 @@ def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
         ]
         return [BinTable.of(part, cells) for part in parts]
     table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
-    return _dealt(table, rng)
-
-
-def _dealt(table: BinTable, rng: np.random.Generator) -> list[BinTable]:
-    """A table of unweighted rows, each cell's outcomes dealt like its rows."""
-    left = np.stack([table.count - table.observed, table.observed]).round().astype(np.int64)
-    parts = []
-    for k in range(FOLDS):
-        drawn = rng.binomial(left, 1 / (FOLDS - k))
-        left = left - drawn
-        parts.append(drawn.astype(np.float64))
     mean = table.predicted_mean
-    return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in parts]
+    dealt = dealt_counts(table, [1] * FOLDS, rng)
+    return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in dealt]
 
 
 def remapped(table: BinTable, q: Floats) -> BinTable:
