@@ -17,6 +17,13 @@ from calibrant.kernels import CHUNK, Floats
 ROUNDING = 1e-6
 
 
+#: By size in bytes: the whole number that has the bits of a float, and those of 1.0.
+_BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
+    4: (np.uint32, 0x3F80_0000),
+    8: (np.uint64, 0x3FF0_0000_0000_0000),
+}
+
+
 class InvalidPredictions(ValueError):
     """The input cannot be a set of predictions; the message says why and where."""
 
@@ -50,9 +57,7 @@ def _floats(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         message = f"{name} must hold numbers, got {array.dtype} values (first: {name}[0] = {array[0]!r})."
         raise InvalidPredictions(message)
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
-    return array
+    return array if array.dtype.char in "fd" and array.dtype.isnative else array.astype(np.float64)
 
 
 def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -230,9 +235,8 @@ def _in_unit_interval_by_bits(array: NDArray[Any]) -> bool:
 
     Negative numbers, NaN and infinity have larger bits. So has -0.0, which the slower check then lets pass.
     """
-    whole = np.uint32 if array.dtype == np.float32 else np.uint64
-    largest = np.ones(1, array.dtype).view(whole)[0]
     if not array.flags.c_contiguous:
         return False
-    chunks = (array[start : start + CHUNK].view(whole) for start in range(0, len(array), CHUNK))
-    return all(chunk.max() <= largest for chunk in chunks)
+    whole, largest = _BITS_OF_ONE[array.dtype.itemsize]
+    bits = array.view(whole)
+    return all(np.maximum.reduce(bits[start : start + CHUNK]) <= largest for start in range(0, len(bits), CHUNK))
