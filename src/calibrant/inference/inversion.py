@@ -13,7 +13,8 @@ from calibrant import validation
 from calibrant.bintable import BinTable
 from calibrant.estimate import Interval, Side
 from calibrant.estimators.common import check_norm
-from calibrant.inference.cells import NORMAL_ROWS, ScoreCells
+from calibrant.inference.cells import ScoreCells
+from calibrant.inference.gap_fit import GapFit, Luck, hats
 from calibrant.kernels import Floats
 from calibrant.predictions import Predictions
 
@@ -24,9 +25,6 @@ STEPS, NEAR_STEPS = 9, 5
 #: Part of the risk that the quantiles may spend; the rest covers what is approximate: the shape of the fitted gap
 #: stands for the true one. Spending all of it, single cells of the published worlds covered 0.88 at a level of 0.95.
 SPENT = 0.7
-
-#: Knots of the shape along which errors are tried, as a part of those of the statistic.
-SHAPE = 0.6
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,13 @@ class Inversion:
             message = "Inversion has no version for the infinite norm; use IsotonicBand()."
             raise ValueError(message)
         cells = ScoreCells.of(data, needed_by="Inversion")
-        fit = _Fit.of(cells)
+        fit = GapFit.of(cells)
         risk = SPENT * (1 - level) / (2 if self.side == "two-sided" else 1)
-        powers = np.array(norms, dtype=np.float64)
-        path = _along_fit(cells, fit, powers, risk, self)
+        luck = Luck.of(fit, self.n, np.random.default_rng(self.seed))
+        trials = _Trials(fit, luck, np.array(norms, dtype=np.float64), risk)
+        path = trials.along_fit(self.side)
         if self.side != "lower" and path.open_above():
-            path = path.joined([_sideways(cells, fit, powers, risk, self, sign) for sign in (-1, 1)])
+            path = path.joined([trials.sideways(-1), trials.sideways(1)])
         return [self._between(*path.ends(k), level) for k in range(len(norms))]
 
     def _between(self, low: float, high: float, level: float) -> Interval:
@@ -99,47 +98,6 @@ class Inversion:
             side=self.side,
             assumption="independent rows; a gap that is smooth in the score; approximate",
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """Least squares on hat functions of place: gap = (residual means x weights) @ half @ half.T."""
-
-    cells: ScoreCells
-    half: Floats
-    gap: Floats
-    shape: Floats
-    noise: float
-
-    @classmethod
-    def of(cls, cells: ScoreCells) -> _Fit:
-        knots = 2.5 + 1.1 * np.log(cells.n)
-        half = _hats(cells, max(2, round(knots)))
-        residual = cells.share * (cells.predicted - cells.observed)
-        gap = half @ (half.T @ residual)
-        rough = _hats(cells, max(2, round(SHAPE * knots)))
-        shape = rough @ (rough.T @ residual)
-        chance = np.clip(cells.predicted - shape, 0.0, 1.0)
-        spread = np.maximum(chance * (1 - chance), cells.predicted * (1 - cells.predicted))
-        leverage = cells.share * (half**2).sum(axis=1)
-        noise = float(leverage @ (cells.share * spread / cells.count))
-        power, kept = float(cells.share @ gap**2), float(cells.share @ shape**2)
-        if kept < 0.7 * (power - noise):
-            shape = gap
-        return cls(cells, half, gap, shape, float(np.sqrt(noise)))
-
-    def gaps(self, chance: Floats, noisy: Floats, size: int, rng: np.random.Generator) -> Floats:
-        """Fitted gaps of samples in which each cell has this chance, and the noise of the other."""
-        cells = self.cells
-        if cells.n < NORMAL_ROWS:
-            residual = cells.predicted - chance + noisy - cells.outcomes(noisy, size, rng)
-            return ((residual * cells.share) @ self.half) @ self.half.T
-        weighted = self.half * cells.share[:, None]
-        mean = weighted.T @ (cells.predicted - chance)
-        covariance = weighted.T @ (weighted * (noisy * (1 - noisy) / cells.count)[:, None])
-        values, vectors = np.linalg.eigh(covariance)
-        noise = rng.standard_normal((size, len(mean))) * np.sqrt(np.maximum(values, 0.0))
-        return (mean + noise @ vectors.T) @ self.half.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,66 +129,66 @@ class _Path:
         return replace(self, others=(*self.others, *others))
 
 
-def _hats(cells: ScoreCells, knots: int) -> Floats:
-    """Orthonormal combinations of hat functions of place: fitted values are half @ half.T @ (share x values)."""
-    hats = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
-    root = np.sqrt(cells.share)
-    left, sizes, _ = np.linalg.svd(root[:, None] * hats, full_matrices=False)
-    return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root[:, None])
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """What the statistic does under one hypothesis after the other; all of them meet the same luck."""
 
+    fit: GapFit
+    luck: Luck
+    norms: Floats
+    risk: float
 
-def _along_fit(cells: ScoreCells, fit: _Fit, norms: Floats, risk: float, method: Inversion) -> _Path:
-    """Multiples of the fitted shape: those near 1 where the gap is many times its noise, else from 0."""
-    size = float(np.sqrt(cells.share @ fit.shape**2))
-    if size == 0:
-        return _path(cells, fit, norms, risk, method, np.zeros((2, len(fit.shape))))
-    sampling = float(np.sqrt(cells.share @ (np.abs(fit.gap) - cells.share @ np.abs(fit.gap)) ** 2 / cells.n))
-    middle, reach = float(np.sqrt(cells.share @ fit.gap**2)) / size, 4 * (fit.noise + sampling) / size
-    if reach < 0.5:
-        near = np.linspace(1 - reach, middle + reach, NEAR_STEPS)
-        path = _path(cells, fit, norms, risk, method, fit.shape * near[:, None])
-        if np.all(path.high[:, 0] < path.observed) and np.all(path.low[:, -1] > path.observed):
+    def path(self, gaps: Floats) -> _Path:
+        """The path on which these are the true gaps, one line each; chances stay within 0 and 1."""
+        fit, cells, norms = self.fit, self.fit.cells, self.norms
+        fitted = np.clip(cells.predicted - fit.shape, 0.0, 1.0)
+        statistics, truth = [], []
+        for line in gaps:
+            chance = np.clip(cells.predicted - line, 0.0, 1.0)
+            gap = np.abs(cells.predicted - chance)
+            noisy = np.where(fitted * (1 - fitted) > chance * (1 - chance), fitted, chance) if line.any() else chance
+            drawn = np.abs(fit.gaps(chance, self.luck.noise(noisy)))
+            statistics.append([_power_means(drawn, cells.share, norm) + self.luck.shares @ gap**norm for norm in norms])
+            truth.append([float(cells.share @ gap**norm) for norm in norms])
+        levels = [self.risk, 1 - self.risk, 0.5]
+        quantiles = np.quantile(np.maximum(statistics, 0.0), levels, axis=2, method="weibull")
+        roots = 1 / norms[:, None]
+        low, high, middle = quantiles.transpose(0, 2, 1) ** roots
+        observed = np.array([float(cells.share @ np.abs(fit.gap) ** norm) for norm in norms]) ** roots[:, 0]
+        typical = middle[:, 0] if not gaps[0].any() else np.zeros(len(norms))
+        return _Path(norms, observed, np.array(truth).T ** roots, low, high, typical)
+
+    def along_fit(self, side: Side) -> _Path:
+        """Multiples of the fitted shape: those near 1 where the gap is many times its noise, else from 0."""
+        fit, cells = self.fit, self.fit.cells
+        size = float(np.sqrt(cells.share @ fit.shape**2))
+        if size == 0:
+            return self.path(np.zeros((2, len(fit.shape))))
+        sampling = float(np.sqrt(cells.share @ (np.abs(fit.gap) - cells.share @ np.abs(fit.gap)) ** 2 / cells.n))
+        middle, reach = float(np.sqrt(cells.share @ fit.gap**2)) / size, 4 * (fit.noise + sampling) / size
+        if reach < 0.5:
+            near = np.linspace(1 - reach, middle + reach, NEAR_STEPS)
+            path = self.path(fit.shape * near[:, None])
+            if np.all(path.high[:, 0] < path.observed) and np.all(path.low[:, -1] > path.observed):
+                return path
+        multiples = np.linspace(0, max(middle + reach, 1.5), STEPS)
+        path = self.path(fit.shape * multiples[:, None])
+        if side == "lower":
             return path
-    multiples = np.linspace(0, max(middle + reach, 1.5), STEPS)
-    path = _path(cells, fit, norms, risk, method, fit.shape * multiples[:, None])
-    if method.side == "lower":
-        return path
-    # A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance: where
-    # noise matters, the upper end must hold for it too.
-    plain = _hats(cells, 2)
-    line = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
-    straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
-    line = line * (size / straight)
-    return path.joined([_path(cells, fit, norms, risk, method, line * multiples[:, None])])
+        # A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance:
+        # where noise matters, the upper end must hold for it too.
+        plain = hats(cells, 2)
+        line = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
+        straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
+        return path.joined([self.path(line * (size / straight) * multiples[:, None])])
 
-
-def _sideways(cells: ScoreCells, fit: _Fit, norms: Floats, risk: float, method: Inversion, sign: int) -> _Path:
-    """Noise deviations in one direction, for where chances of 0 and 1 leave the fitted gap no room to grow."""
-    spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.n))
-    shape = sign * spread / np.sqrt(cells.share @ spread**2)
-    top = float(np.sqrt(cells.share @ fit.gap**2)) + 10 * max(fit.noise, 1 / np.sqrt(cells.n))
-    return _path(cells, fit, norms, risk, method, shape * (top * np.linspace(0, 1, 2 * STEPS) ** 2)[:, None])
-
-
-def _path(cells: ScoreCells, fit: _Fit, norms: Floats, risk: float, method: Inversion, gaps: Floats) -> _Path:
-    """What the statistic does where these are the true gaps, one line each; chances stay within 0 and 1."""
-    rng = np.random.default_rng(method.seed)
-    shares = cells.shares(method.n, rng)
-    fitted = np.clip(cells.predicted - fit.shape, 0.0, 1.0)
-    quantiles, truth = [], []
-    for line in gaps:
-        chance = np.clip(cells.predicted - line, 0.0, 1.0)
-        gap = np.abs(cells.predicted - chance)
-        noisy = np.where(fitted * (1 - fitted) > chance * (1 - chance), fitted, chance) if line.any() else chance
-        drawn = np.abs(fit.gaps(chance, noisy, method.n, rng))
-        statistics = [_power_means(drawn, cells.share, norm) + shares @ gap**norm for norm in norms]
-        truth.append([float(cells.share @ gap**norm) for norm in norms])
-        quantiles.append(np.quantile(np.maximum(statistics, 0.0), [risk, 1 - risk, 0.5], axis=1, method="weibull"))
-    roots = 1 / norms[:, None]
-    low, high, middle = np.array(quantiles).transpose(1, 2, 0) ** roots
-    observed = np.array([float(cells.share @ np.abs(fit.gap) ** norm) for norm in norms]) ** roots[:, 0]
-    typical = middle[:, 0] if not gaps[0].any() else np.zeros(len(norms))
-    return _Path(norms, observed, np.array(truth).T ** roots, low, high, typical)
+    def sideways(self, sign: int) -> _Path:
+        """Noise deviations in one direction, for where chances of 0 and 1 leave the fitted gap no room to grow."""
+        fit, cells = self.fit, self.fit.cells
+        spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.n))
+        shape = sign * spread / np.sqrt(cells.share @ spread**2)
+        top = float(np.sqrt(cells.share @ fit.gap**2)) + 10 * max(fit.noise, 1 / np.sqrt(cells.n))
+        return self.path(shape * (top * np.linspace(0, 1, 2 * STEPS) ** 2)[:, None])
 
 
 def _power_means(values: Floats, share: Floats, norm: float) -> Floats:

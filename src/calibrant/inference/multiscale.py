@@ -27,9 +27,10 @@ class MultiScale:
     .. math:: S_B = \sum_b s_b \bigl[(\bar p_b - \bar y_b)^2 - v_b\bigr], \qquad v_b = \frac{\overline{p(1-p)}_b}{n_b}.
 
     Outcomes are drawn again as Y ~ Bernoulli(p), cell by cell, and all looks are taken at each draw. The p-values of
-    the looks are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy's law), weights ω being 1 for broad looks,
-    1/2 for the slope and 1/4 for each number of bins, and the p-value is the rank of that sum among the draws'.
-    It is exact at every n (a little too large where scores were pooled into cells), and at least 1 / (n + 1).
+    the looks are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy's law), weights ω being 1 for the running
+    gap and for mean and slope together, 1/2 for each of these two alone and 1/10 for each number of bins, and the
+    p-value is the rank of that sum among the draws'. It is exact at every n (a little too large where scores were
+    pooled into cells), and at least 1 / (n + 1).
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class MultiScale:
         drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.n, rng)
         looks = _looks(cells, np.concatenate([cells.observed[None], drawn]))
         single = _p_values(looks)
-        weight = np.concatenate([[1.0, 0.5, 1.0, 1.0], np.full(looks.shape[1] - 4, 0.25)])
+        weight = np.concatenate([[0.5, 0.5, 1.0, 1.0], np.full(looks.shape[1] - 4, 0.1)])
         combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weight
         p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
         return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.rows)

@@ -1,0 +1,92 @@
+"""Coverage beyond the published worlds: rows in clusters, weighted rows, and worlds of other shapes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.simulate import PAPER_WORLDS, Beta, Glm, LogitMixture, Power, Shift, Temperature, Uniform, Wavy, World
+from calibrant.simulate.curves import Blend, WithEnds
+from calibrant.simulate.scores import WithAtoms
+
+SAMPLES, DRAWS = 300, 299
+CLUSTERS, PER_CLUSTER, WEIGHTED_ROWS = 400, 5, 2000
+WORLDS = ("resnet110_c10", "resnet110_SD_c100", "resnet152_imgnet")
+
+
+def designs() -> list[tuple[str, str]]:
+    names = [name for world in WORLDS for name in (world, f"{world}, calibrated")]
+    return [(design, name) for design in ("clusters", "weights") for name in names]
+
+
+def design_task(task: tuple[str, str]) -> dict[str, object]:
+    """Coverage of the default and, for clusters, of what takes rows for independent."""
+    design, name = task
+    base = PAPER_WORLDS[name.removesuffix(", calibrated")]
+    world = base.calibrated() if name.endswith("calibrated") else base
+    truth, hits = world.true_error(2), {"default": [], "independent rows": [], "width": []}
+    for k in range(SAMPLES):
+        rng = np.random.default_rng([9, k])
+        data = clustered(world, rng) if design == "clusters" else weighted(world, rng)
+        default = cal.Clustered(DRAWS, k, kind="bias-corrected") if design == "clusters" else cal.Inversion(DRAWS, k)
+        found = cal.interval(partial(cal.debiased_ece, norm=2), data, method=default).interval
+        plain = cal.Inversion(DRAWS, k).interval(cal.Binary(data.y_true, data.y_prob), norm=2)
+        hits["default"].append(truth in found)
+        hits["independent rows"].append(truth in plain)
+        hits["width"].append(found.high - found.low)
+    return {"design": design, "world": name, **{key: float(np.mean(values)) for key, values in hits.items()}}
+
+
+def clustered(world: World, rng: np.random.Generator) -> cal.Binary:
+    """Rows of a cluster share their score, and half of the clusters share the outcome too."""
+    score, outcome = world.draw(rng, CLUSTERS)
+    score, once = np.repeat(score, PER_CLUSTER), np.repeat(outcome, PER_CLUSTER)
+    together = np.repeat(rng.random(CLUSTERS) < 0.5, PER_CLUSTER)
+    chance = np.asarray(world.curve(score))
+    each = (rng.random(len(score)) < chance).astype(np.int8)
+    return cal.Binary(np.where(together, once, each), score, group=np.repeat(np.arange(CLUSTERS), PER_CLUSTER))
+
+
+def weighted(world: World, rng: np.random.Generator) -> cal.Binary:
+    """Low scores are sampled three times as often as high ones, and weighted back."""
+    score, outcome = world.draw(rng, 4 * WEIGHTED_ROWS)
+    share = np.where(score < np.median(score), 0.75, 0.25)
+    kept = np.flatnonzero(rng.random(len(score)) < share)[:WEIGHTED_ROWS]
+    return cal.Binary(outcome[kept], score[kept], weight=1 / share[kept])
+
+
+def other_worlds() -> dict[str, World]:
+    """Worlds that no choice was made by."""
+    mixture = LogitMixture((-2.0, 2.5), (1.0, 1.5), (0.6, 0.4))
+    atoms = WithAtoms(Beta(2.0, 0.2), at_one=0.3)
+    return {
+        "uniform, temperature 1.5": World(Uniform(), Temperature(1.5)),
+        "uniform, timid (temperature 0.7)": World(Uniform(), Temperature(0.7)),
+        "uniform, c^1.2": World(Uniform(), Power(1.2)),
+        "two groups of scores, shifted by 0.05": World(mixture, Shift(0.05)),
+        "two groups of scores, temperature 2": World(mixture, Temperature(2.0)),
+        "rare events, twice the stated risk": World(Beta(0.8, 12.0), lambda score: 2 * score),
+        "rare events, calibrated": World(Beta(0.8, 12.0)),
+        "30 % of scores are 1, of which 5 % are wrong": World(
+            atoms, WithEnds(Glm("logit_logit", 0.0, 0.8), at_one=0.95)
+        ),
+        "uniform, wavy (half size)": World(Uniform(), Blend(Wavy(), 0.5)),
+    }
+
+
+def elsewhere_task(task: tuple[str, int]) -> dict[str, object]:
+    """Coverage of the default intervals and lower bounds."""
+    name, n = task
+    world = other_worlds()[name]
+    truth = [world.true_error(norm) for norm in (1.0, 2.0)]
+    hits: dict[str, list[bool]] = {}
+    for k, seed in enumerate(np.random.SeedSequence(10, spawn_key=(n,)).spawn(SAMPLES)):
+        data = world.sample(n, seed=seed)
+        default = cal.Inversion(DRAWS, k).intervals(data, norms=(1.0, 2.0))
+        lower = cal.Inversion(DRAWS, k, side="lower").intervals(data, norms=(1.0, 2.0))
+        for norm, true, both, one in zip(("L1", "L2"), truth, default, lower, strict=True):
+            hits.setdefault(f"cover {norm}", []).append(true in both)
+            hits.setdefault(f"lower {norm}", []).append(true in one)
+    return {"world": name, "n": n, "L2": truth[1], **{key: float(np.mean(values)) for key, values in hits.items()}}

@@ -1,0 +1,104 @@
+"""The fitted gap between score and outcome, and how much of it chance alone would make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inference.cells import NORMAL_ROWS, ScoreCells
+from calibrant.kernels import Floats
+
+#: Knots of the shape along which errors are tried, as a part of those of the statistic.
+SHAPE = 0.6
+
+#: Up to this effective number of rows outcomes are drawn by comparing uniform numbers, which are drawn only once.
+UNIFORM_ROWS = 1 << 11
+
+
+@dataclass(frozen=True, eq=False)
+class GapFit:
+    """Least squares on hat functions of place: gap = (residual means x weights) @ half @ half.T."""
+
+    cells: ScoreCells
+    half: Floats
+    gap: Floats
+    shape: Floats
+    noise: float
+
+    @classmethod
+    def of(cls, cells: ScoreCells) -> GapFit:
+        """The fit with about 2.5 + 1.1 log n knots, and its smoother shape."""
+        knots = 2.5 + 1.1 * np.log(cells.n)
+        half = hats(cells, max(2, round(knots)))
+        residual = cells.share * (cells.predicted - cells.observed)
+        gap = half @ (half.T @ residual)
+        rough = hats(cells, max(2, round(SHAPE * knots)))
+        shape = rough @ (rough.T @ residual)
+        chance = np.clip(cells.predicted - shape, 0.0, 1.0)
+        spread = np.maximum(chance * (1 - chance), cells.predicted * (1 - cells.predicted))
+        leverage = cells.share * (half**2).sum(axis=1)
+        noise = float(leverage @ (cells.share * spread / cells.count))
+        power, kept = float(cells.share @ gap**2), float(cells.share @ shape**2)
+        if kept < 0.7 * (power - noise):
+            shape = gap
+        return cls(cells, half, gap, shape, float(np.sqrt(noise)))
+
+    def gaps(self, chance: Floats, noise: Floats) -> Floats:
+        """Fitted gaps of samples in which each cell has this chance, given their noise in the fit's coordinates."""
+        mean = (self.cells.share * (self.cells.predicted - chance)) @ self.half
+        return (mean + noise) @ self.half.T
+
+
+@dataclass(frozen=True, eq=False)
+class Luck:
+    """The luck of other samples of scores and outcomes, drawn once: every hypothesis meets the same.
+
+    Attributes
+    ----------
+    shares : array of (samples, cells)
+        How far the shares of the cells are off.
+    uniform : array of (samples, rows), optional
+        Where rows are few enough: an event happens where this is less than its chance.
+    per_row : array of (rows, coordinates), optional
+        What an event adds to each coordinate of the fit.
+    """
+
+    fit: GapFit
+    rng: np.random.Generator
+    shares: Floats
+    uniform: Floats | None = None
+    per_row: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, fit: GapFit, size: int, rng: np.random.Generator) -> Luck:
+        """The luck of `size` samples."""
+        cells = fit.cells
+        shares, rows = cells.shares(size, rng), cells.count.round().astype(np.intp)
+        if cells.n > UNIFORM_ROWS or np.abs(rows - cells.count).max() > 1e-9:
+            return cls(fit, rng, shares)
+        per_row = np.repeat(fit.half * (cells.share / cells.count)[:, None], rows, axis=0)
+        return cls(fit, rng, shares, rng.random((size, len(per_row))), per_row.astype(np.float32))
+
+    def noise(self, chance: Floats) -> Floats:
+        """Chance less outcome in the coordinates of the fit, one sample to a line."""
+        fit, cells, size = self.fit, self.fit.cells, len(self.shares)
+        if self.uniform is not None and self.per_row is not None:
+            events = self.uniform < np.repeat(chance, cells.count.round().astype(np.intp))
+            return np.asarray((cells.share * chance) @ fit.half - events.astype(np.float32) @ self.per_row)
+        if cells.n < NORMAL_ROWS:
+            return np.asarray(((chance - cells.outcomes(chance, size, self.rng)) * cells.share) @ fit.half)
+        weighted = fit.half * cells.share[:, None]
+        covariance = weighted.T @ (weighted * (chance * (1 - chance) / cells.count)[:, None])
+        values, vectors = np.linalg.eigh(covariance)
+        drawn = self.rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(drawn @ vectors.T)
+
+
+def hats(cells: ScoreCells, knots: int) -> Floats:
+    """Orthonormal combinations of hat functions of place: fitted values are half @ half.T @ (share x values)."""
+    hats = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
+    root = np.sqrt(cells.share)
+    left, sizes, _ = np.linalg.svd(root[:, None] * hats, full_matrices=False)
+    return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root[:, None])
