@@ -56,7 +56,7 @@ def report(tables: Tables, head: str) -> str:
         "",
         "Figure 5: uniform scores, chance c^d, 1000 samples; the sweep used as a test misses 0.160 (n = 1000, 5 %) and "
         "0.425 (n = 5000, 2 %). Published worlds, n = 1000 and 5000: the gap of each shrunk until its square over "
-        "p(1 - p), summed over the rows, is 14, so that one who knows its shape would miss it in about 0.04 of samples; "
+        "p(1 - p), summed over the rows, is 14, so that one who knows its shape would miss it in 0.04 of samples; "
         "400 samples each.",
         "",
         *power_table(tables["coverage_power"]),
