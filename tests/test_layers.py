@@ -8,7 +8,7 @@ import calibrant
 SOURCE = Path(calibrant.__file__).parent
 #: Lowest first. A module may import, at its top level, only from its own layer and those below.
 LAYERS = [
-    ("_version", "atomic", "kernels"),
+    ("_version", "atomic", "kernels", "relative"),
     ("validation", "binning", "places"),
     ("bintable", "estimate"),
     ("predictions", "predictions_pu", "distributions"),

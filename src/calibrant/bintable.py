@@ -31,6 +31,7 @@ from calibrant.binning import (
 )
 from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, equal_width_indexer, sorted_rows, sums_by_index
 from calibrant.places import equal_count_edges, equal_mass_cuts, equal_mass_rows, places_of, require_inside
+from calibrant.relative import equal_mass_sums, worth_selecting
 
 if TYPE_CHECKING:
     from calibrant.predictions import Predictions
@@ -86,8 +87,8 @@ class BinTable:
     def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
         """The table of `data` cut by `binning`.
 
-        Without `squares`, the squared predictions of bins of known edges may be left NaN, which is faster; those of
-        labelled rows always are, since nothing needs them.
+        Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
+        bins of known edges always are, since nothing needs them.
         """
         parts = (data,) if isinstance(data, Pairs) else data.parts()
         if isinstance(binning, PaperBins | BoundBins):
@@ -352,6 +353,8 @@ def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
         binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
     if isinstance(binning, EqualMass):
+        if worth_selecting(first, binning.n):
+            return _of_bins(*equal_mass_sums(first, binning.n, squares=squares))
         table = equal_mass_table(sorted_rows(first), binning.n)
         if len(parts) == 1:
             return table

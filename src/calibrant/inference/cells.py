@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.binning import Distinct, HybridGrid
 from calibrant.bintable import BinTable
 from calibrant.estimators.common import require_fine
-from calibrant.kernels import CHUNK, Floats
+from calibrant.kernels import Floats
 from calibrant.predictions import Binary, Predictions
+from calibrant.relative import relative_sums
 from calibrant.validation import InvalidPredictions
 
 #: Up to this many rows the table of distinct scores is cheaper than the grid, and exact.
@@ -69,8 +68,8 @@ class ScoreCells:
     def of(cls, data: Predictions | BinTable, *, size: int = 96, needed_by: str) -> ScoreCells:
         """The cells of predictions or of a fine table."""
         if isinstance(data, Binary) and data.weight is None and len(data) > EXACT_ROWS:
-            count, predicted, observed = relative_cells(data.y_prob, data.y_true)
-            return cls._pooled(np.stack([count, count, predicted, observed]), len(data), size)
+            cells = relative_sums(data.pairs())
+            return cls._pooled(cells[1:5, cells[0] > 0], len(data), size)
         table = fine_table(data, needed_by=needed_by)
         columns = np.stack([table.weight, table.weight_squares, table.predicted, table.observed])
         return cls._pooled(columns, table.n, size)
@@ -111,29 +110,6 @@ class ScoreCells:
             noise = rng.standard_normal((size, len(self.share))) * np.sqrt(self.share / rows)
             return np.asarray(noise - noise.sum(axis=1, keepdims=True) * self.share)
         return rng.multinomial(rows, self.share / self.share.sum(), size) / rows - self.share
-
-
-def relative_cells(y_prob: NDArray[Any], y_true: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    """Count, sum of scores and of outcomes in cells three per cent wide, relative to the distance from 0 or 1.
-
-    The cell is read off the bits of min(p, 1 - p): exponent and five bits of the fraction. One pass, no sort.
-    """
-    half = 64 << 5
-    counts, scores = np.zeros(4 * half, dtype=np.int64), np.zeros(4 * half)
-    for start in range(0, len(y_prob), CHUNK):
-        p = y_prob[start : start + CHUNK].astype(np.float64, copy=False)
-        near = np.minimum(p, 1 - p)
-        cell = near.view(np.int64) >> 47
-        cell -= (1023 - 65) << 5
-        np.maximum(cell, 0, out=cell)
-        cell = np.where(p > 0.5, 2 * half - 1 - cell, cell)
-        cell += cell
-        cell += y_true[start : start + CHUNK]
-        counts += np.bincount(cell, minlength=4 * half)
-        scores += np.bincount(cell, p, 4 * half)
-    count, score = counts.reshape(-1, 2), scores.reshape(-1, 2).sum(axis=1)
-    some = count.any(axis=1)
-    return count.sum(axis=1)[some].astype(np.float64), score[some], count[some, 1].astype(np.float64)
 
 
 def _unit(values: Floats) -> Floats:
