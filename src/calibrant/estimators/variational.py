@@ -9,6 +9,7 @@ two risks on held-out rows has an expectation of at most the calibration error, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators import variational_norms as norms_
+from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.crossfit import Held
 from calibrant.estimators.heldout import Settings, TopLabel, Variational
 from calibrant.estimators.lower_bound import Bound
@@ -24,7 +26,7 @@ from calibrant.estimators.scores import Decomposition, Score
 from calibrant.estimators.variational_norms import Norm
 from calibrant.estimators.variational_pu import pu_calibration_error
 from calibrant.kernels import Floats
-from calibrant.predictions import Predictions
+from calibrant.predictions import Multiclass, Predictions
 from calibrant.predictions_pu import PositiveUnlabeled
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
@@ -37,6 +39,7 @@ def calibration_error(
     /,
     *,
     norm: Norm = 1,
+    method: Literal["cross-fitted", "averaged"] = "cross-fitted",
     recalibrator: Any = None,
     folds: int = 5,
     repeats: int = 1,
@@ -59,6 +62,9 @@ def calibration_error(
         Rows of one `group` stay in one fold. The rows of a single table are dealt into folds at random.
     norm : float >= 1, inf, "squared", "kl", or Distance
         "kl" is infinite where a probability of zero came true: nothing is clipped.
+    method : {"cross-fitted", "averaged"}
+        "averaged" is `averaged_error`: no bound but less bias, for binary predictions, their fine tables and top labels
+        in a finite norm. It takes none of the options below but ``top_label="reduced"``.
     recalibrator : object with fit and predict_proba, optional
         A map of `calibrant.recalibrate` or any scikit-learn classifier, cloned for every fold and fed with the
         stated probabilities (one column for binary). By default a fast average of smoothers of the logit (binary)
@@ -97,11 +103,28 @@ def calibration_error(
     0.008
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound)
+    if method == "averaged":
+        return _averaged(data, y_prob, norm, settings)
+    if method != "cross-fitted":
+        message = f"method must be 'cross-fitted' or 'averaged', got {method!r}."
+        raise ValueError(message)
     if isinstance(data, PositiveUnlabeled) and bound is None:
         return pu_calibration_error(
             data, norm=norms_.checked(norm), recalibrator=recalibrator, folds=folds, repeats=repeats, seed=seed
         )
     return Variational.of(data, y_prob, settings).error(norms_.checked(norm))
+
+
+def _averaged(data: Any, y_prob: ArrayLike | None, norm: Norm, settings: Settings) -> Estimate:
+    plain = replace(settings, top_label=False, seed=0) == Settings()
+    if not plain or isinstance(norm, str | norms_.Distance) or settings.top_label == "full":
+        message = (
+            "method='averaged' needs a finite norm, and takes neither recalibrator, folds, repeats, bound nor "
+            "top_label='full'; leave them out or use method='cross-fitted'."
+        )
+        raise ValueError(message)
+    one = data.top_label() if settings.top_label and isinstance(data, Multiclass) else data
+    return averaged_error(one, y_prob, norm=norm)
 
 
 def calibration_errors(
