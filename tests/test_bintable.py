@@ -38,6 +38,21 @@ def test_the_fast_index_agrees_with_a_search_in_the_edges(p, n):
         np.testing.assert_array_equal(equal_width_index(key, edges), np.searchsorted(edges[1:-1], key, side="left"))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 71_001, 200_000])
+@pytest.mark.parametrize("bins", [1, 3, 15, 100])
+def test_bins_of_equal_width_hold_the_rows_a_search_finds(rows, bins):
+    rng = np.random.default_rng(rows)
+    p, y = rng.random(rows), rng.integers(0, 2, rows)
+    found = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], p, side="left")
+    table = cal.BinTable.of(cal.Binary(y, p), cal.EqualWidth(bins), squares=False)
+    np.testing.assert_array_equal(table.count, np.bincount(found, minlength=bins))
+    np.testing.assert_array_equal(table.observed, np.bincount(found, y, bins))
+    np.testing.assert_allclose(table.product, np.bincount(found, p * y, bins), atol=1e-9)
+    unlabeled = cal.BinTable.of(cal.PositiveUnlabeled(p, p, prior=0.5), cal.EqualWidth(bins))
+    np.testing.assert_array_equal(unlabeled.weight, table.count)
+    np.testing.assert_array_equal(unlabeled.observed, table.count)
+
+
 def test_a_score_on_an_edge_belongs_to_the_bin_below_and_zero_to_the_first():
     table = cal.BinTable.of(cal.Binary([0, 0, 0, 0, 0], [0.0, 0.1, 0.2, 0.9, 1.0]), cal.EqualWidth(10))
     np.testing.assert_array_equal(table.count, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])

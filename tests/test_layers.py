@@ -8,9 +8,9 @@ import calibrant
 SOURCE = Path(calibrant.__file__).parent
 #: Lowest first. A module may import, at its top level, only from its own layer and those below.
 LAYERS = [
-    ("_version", "atomic", "kernels", "relative"),
+    ("_version", "atomic", "kernels", "relative", "sorting"),
     ("validation", "binning", "places"),
-    ("bintable", "estimate"),
+    ("bintable", "cutting", "estimate"),
     ("predictions", "predictions_pu", "distributions"),
     ("estimators",),
     ("recalibrate", "inference", "simulate", "scale", "pu"),

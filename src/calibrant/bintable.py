@@ -23,15 +23,11 @@ from calibrant.binning import (
     Distinct,
     Edges,
     EqualMass,
-    EqualWidth,
     Grid,
-    HybridGrid,
-    LogGrid,
     PaperBins,
 )
-from calibrant.kernels import SUMS, Floats, Pairs, SortedRows, equal_width_indexer, sorted_rows, sums_by_index
-from calibrant.places import equal_count_edges, equal_mass_cuts, equal_mass_rows, places_of, require_inside
-from calibrant.relative import equal_mass_sums, worth_selecting
+from calibrant.kernels import Floats, Pairs
+from calibrant.places import equal_mass_cuts, places_of, require_inside, scores_at, sums_between
 
 if TYPE_CHECKING:
     from calibrant.predictions import Predictions
@@ -90,11 +86,13 @@ class BinTable:
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
+        from calibrant.cutting import cut_rows
+
         parts = (data,) if isinstance(data, Pairs) else data.parts()
         if isinstance(binning, PaperBins | BoundBins):
             rows = len(parts[0].key)
             binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
-        table = _cut(parts, binning, squares=squares)
+        table = cut_rows(parts, binning, squares=squares)
         if isinstance(data, Pairs) or data.prior is None:
             return table
         return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
@@ -201,17 +199,11 @@ class BinTable:
         binning = self.resolved(binning)
         at = self.places(binning)
         if isinstance(binning, EqualMass):
-            edges = np.concatenate([self.low[:1], self._score_at(at[1:-1]), self.high[-1:]])
+            edges = np.concatenate([self.low[:1], scores_at(at[1:-1], self.low, self.high), self.high[-1:]])
         else:
             edges = binning.edges
-        bins = _of_bins(edges, self._sums_between(at))
-        return replace(
-            bins,
-            prior=self.prior,
-            label_frequency=self.label_frequency,
-            nested=self.nested,
-            invalid=self.invalid,
-        )
+        sums = sums_between(self.sums, at)
+        return replace(self, cut=Edges(edges), key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
 
     def resolved(self, binning: Binning) -> Cut:
         """`binning` with its number of bins, which for some depends on the sample sizes."""
@@ -255,23 +247,6 @@ class BinTable:
 
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
-
-    def _score_at(self, at: Floats) -> Floats:
-        """The highest score to the left of each place."""
-        cell = np.ceil(at).astype(np.intp) - 1
-        part = at - cell
-        return np.where(part == 1.0, self.high[cell], self.low[cell] + part * (self.high[cell] - self.low[cell]))
-
-    def _sums_between(self, at: Floats) -> Floats:
-        """Sums between neighbouring places: whole cells, less the part of a cut cell before, plus that at the end."""
-        whole = np.floor(at).astype(np.intp)
-        padded = np.concatenate([self.sums, np.zeros((len(SUMS), 1))], axis=1)
-        part = padded[:, whole] * (at - whole)
-        totals = np.diff(part, axis=1)
-        some = np.flatnonzero(whole[:-1] < whole[1:])
-        bounds = np.stack([whole[some], whole[some + 1]], axis=1).ravel()
-        totals[:, some] += np.add.reduceat(padded, bounds, axis=1)[:, ::2]
-        return totals
 
     @property
     def count(self) -> Floats:
@@ -342,68 +317,3 @@ def merge(tables: list[BinTable]) -> BinTable:
     if first.label_frequency is None:
         return merged
     return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)
-
-
-def _cut(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> BinTable:
-    """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
-    if isinstance(binning, Distinct | HybridGrid | LogGrid):
-        tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
-        return tables[0] if len(tables) == 1 else merge(tables)
-    first = parts[0]
-    if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
-        binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
-    if isinstance(binning, EqualMass):
-        if worth_selecting(first, binning.n):
-            return _of_bins(*equal_mass_sums(first, binning.n, squares=squares))
-        table = equal_mass_table(sorted_rows(first), binning.n)
-        if len(parts) == 1:
-            return table
-        edges, parts, sums = table.edges, parts[1:], table.sums
-        edges[0] = min(edges[0], *(part.key.min() for part in parts))
-        edges[-1] = max(edges[-1], *(part.key.max() for part in parts))
-        binning = Edges(edges)
-    else:
-        edges = binning.edges
-        sums = np.zeros((len(SUMS), len(edges) - 1))
-    for part in parts:
-        if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
-            require_inside(part.key, edges)
-        index = equal_width_indexer(edges) if isinstance(binning, EqualWidth) else binning.index
-        wanted = squares and part.only is not None
-        sums = sums + sums_by_index(part, index, len(edges) - 1, squares=wanted)
-    return _of_bins(edges, sums)
-
-
-def _distinct(pairs: Pairs) -> BinTable:
-    key, sums = sorted_rows(pairs).distinct()
-    return BinTable(Distinct(), key, key, key, sums)
-
-
-def _of_bins(edges: Floats, sums: Floats) -> BinTable:
-    return BinTable(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
-
-
-def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
-    """The table of `n` bins of equal mass of rows that are sorted already."""
-    pairs = rows.pairs
-    if pairs.weight is None:
-        cuts = equal_mass_rows(rows, n)
-    else:
-        ends = rows.run_ends
-        at = equal_mass_cuts(np.cumsum(pairs.weight)[ends - 1], n)[1:-1].astype(np.intp)
-        cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
-    edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
-    return _of_bins(edges, rows.between(cuts))
-
-
-def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
-    index = grid.index(pairs.key)
-    first = int(index.min())
-    size = int(index.max()) - first + 1
-    sums = sums_by_index(pairs, lambda key: grid.index(key) - first, size)
-    low, high = np.full(size, np.inf), np.full(size, -np.inf)
-    key = pairs.key.astype(np.float64)
-    np.minimum.at(low, index - first, key)
-    np.maximum.at(high, index - first, key)
-    cell = np.flatnonzero(sums[0])
-    return BinTable(grid, cell + first, low[cell], high[cell], sums[:, cell])

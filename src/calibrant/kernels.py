@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -88,36 +86,43 @@ class Pairs:
         )
 
 
-def equal_width_index(
-    key: NDArray[Any], edges: Floats, scratch: tuple[Singles, Singles, NDArray[np.intp]] | None = None
-) -> NDArray[np.intp]:
+Scratch = tuple[Singles, Singles, NDArray[np.int32], NDArray[np.intp]]
+
+
+def equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch | None = None) -> NDArray[np.intp]:
     """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
     Single precision finds the bin of all keys but the few that lie close to an edge, for half the traffic; only those
     are searched. With `scratch` the result lies in its last array: fresh memory costs as much as the arithmetic.
     """
     n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
-    tolerance = np.float32(n * 2.5e-7)  # twice what the roundings of the key and of the product can add up to
+    tolerance = np.float32(n * 3e-7)  # more than the four roundings of key, factor, product and sum can add up to
     if tolerance > 0.1 or (low and abs(low) > width):
         return np.searchsorted(edges[1:-1], key, side="left")
-    if scratch is None:
-        scratch = np.empty(len(key), np.float32), np.empty(len(key), np.float32), np.empty(len(key), np.intp)
-    place, whole, index = scratch[0][: len(key)], scratch[1][: len(key)], scratch[2][: len(key)]
+    place, whole, short, index = scratch or _scratch(len(key))
+    if len(index) > len(key):
+        place, whole, short, index = place[: len(key)], whole[: len(key)], short[: len(key)], index[: len(key)]
     np.copyto(place, key - low if low else key, casting="same_kind")
     place *= np.float32(n / width)
+    place += tolerance  # so that all that may be wrong lies just above a whole number
     np.floor(place, out=whole)
-    np.copyto(index, whole, casting="unsafe")
+    np.copyto(short, whole, casting="unsafe")  # two casts that have vector instructions, for one that has none
+    np.copyto(index, short)
     place -= whole
-    if place.min() < tolerance or place.max() > 1 - tolerance:
-        near = np.flatnonzero((place < tolerance) | (place > 1 - tolerance))
+    if place.min() < 2 * tolerance:
+        near = np.flatnonzero(place < 2 * tolerance)
         index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
     return index
 
 
 def equal_width_indexer(edges: Floats) -> Callable[[NDArray[Any]], NDArray[np.intp]]:
     """`equal_width_index` for chunk after chunk: each call overwrites the result of the one before."""
-    scratch = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.float32), np.empty(CHUNK, np.intp)
+    scratch = _scratch(CHUNK)
     return lambda key: equal_width_index(key, edges, scratch)
+
+
+def _scratch(size: int) -> Scratch:
+    return np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int32), np.empty(size, np.intp)
 
 
 def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
@@ -172,20 +177,24 @@ def sums_by_index(
     Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
     cost the fast case a fifth of its time.
     """
+    if pairs.plain_binary:
+        return _plain_binary_sums(pairs, index, size, squares=squares)
+    if pairs.plain and pairs.only is not None:
+        return _plain_half_sums(pairs, index, size, squares=squares)
     totals = np.zeros((len(SUMS), size))
-    for start in range(0, len(pairs.key), CHUNK):
-        chunk = pairs.take(slice(start, start + CHUNK))
+    for rows in _chunks(pairs):
+        chunk = pairs.take(rows)
         where = index(chunk.key)
-        if pairs.plain_binary:
-            _add_plain_binary(totals, chunk, where, squares=squares)
-        elif pairs.plain and pairs.only is not None:
-            _add_plain_half(totals, chunk, where, squares=squares)
-        elif pairs.weight is not None or pairs.only is not None:
+        if pairs.weight is not None or pairs.only is not None:
             for total, values in zip(totals, chunk.sums(), strict=True):
                 total += np.bincount(where, values, size)
         else:
             _add_unweighted(totals, chunk, where)
     return totals
+
+
+def _chunks(pairs: Pairs) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, len(pairs.key), CHUNK))
 
 
 def _add_unweighted(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> None:
@@ -197,31 +206,70 @@ def _add_unweighted(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> No
         total += np.bincount(index, values, size)
 
 
-def _add_plain_binary(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, squares: bool) -> None:
+def _plain_binary_sums(
+    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
+) -> Floats:
     """Counts and sums of p split by outcome: two passes give all sums but that of p squared."""
-    size = totals.shape[1]
-    p = chunk.key.astype(np.float64, copy=False)
-    squared = np.bincount(index, p * p, size) if squares else np.full(size, np.nan)
-    index += index
-    index += chunk.observed
-    counts = np.bincount(index, minlength=2 * size).reshape(size, 2)
-    p_sums = np.bincount(index, p, 2 * size).reshape(size, 2)
-    count, positives = counts.sum(axis=1), counts[:, 1]
-    totals += np.stack([count, count, count, p_sums.sum(axis=1), positives, squared, p_sums[:, 1], positives])
+    counter, sums, squared = _Count(2 * size), np.zeros(2 * size), np.full(size, 0.0 if squares else np.nan)
+    for rows in _chunks(pairs):
+        where, p = index(pairs.key[rows]), pairs.key[rows].astype(np.float64, copy=False)
+        if squares:
+            squared += np.bincount(where, p * p, size)
+        where += where
+        where += pairs.observed[rows]
+        sums += np.bincount(where, p, 2 * size)
+        counter.add(where)
+    counts = counter.total
+    count, positives = counts[::2] + counts[1::2], counts[1::2]
+    return np.stack([count, count, count, sums[::2] + sums[1::2], positives, squared, sums[1::2], positives])
 
 
-def _add_plain_half(totals: Floats, chunk: Pairs, index: NDArray[np.intp], *, squares: bool) -> None:
+def _plain_half_sums(
+    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
+) -> Floats:
     """Counts and sums of p of rows that are only predicted or only observed."""
-    size = totals.shape[1]
-    p = chunk.key.astype(np.float64, copy=False)
-    count, sums = np.bincount(index, minlength=size), np.bincount(index, p, size)
-    totals[0] += count
-    if chunk.only == "predicted":
-        totals[1:4] += np.stack([count, count, sums])
-        totals[5] += np.bincount(index, p * p, size) if squares else np.nan
-    else:
-        totals[4] += count
-        totals[6:8] += np.stack([sums, count])
+    counter, sums, squared = _Count(size), np.zeros(size), np.full(size, 0.0 if squares else np.nan)
+    for rows in _chunks(pairs):
+        where, p = index(pairs.key[rows]), pairs.key[rows].astype(np.float64, copy=False)
+        if squares:
+            squared += np.bincount(where, p * p, size)
+        sums += np.bincount(where, p, size)
+        counter.add(where)
+    count, none = counter.total, np.zeros(size)
+    if pairs.only == "predicted":
+        return np.stack([count, count, count, sums, none, squared, none, none])
+    return np.stack([count, none, none, none, count, none, sums, count])
+
+
+class _Count:
+    """Rows per bin, chunk after chunk. Few bins are counted two rows at a time, for half of the steps."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._single = np.zeros(size, np.intp)
+        self._double = np.zeros(size * size if size <= 64 else 0, np.intp)
+
+    def add(self, index: NDArray[np.intp]) -> None:
+        """Count the rows of a chunk; its index is overwritten."""
+        half, size = len(index) // 2, self._size
+        if size > 64 or half < len(self._double):
+            self._single += np.bincount(index, minlength=size)
+            return
+        pair = index[:half]
+        pair *= size
+        pair += index[half : 2 * half]
+        self._double += np.bincount(pair, minlength=len(self._double))
+        if len(index) % 2:
+            self._single[index[-1]] += 1
+
+    @property
+    def total(self) -> Floats:
+        """The rows counted so far."""
+        counts = self._single.astype(np.float64)
+        if len(self._double):
+            pairs = self._double.reshape(self._size, self._size)
+            counts += pairs.sum(axis=0) + pairs.sum(axis=1)
+        return counts
 
 
 def linear_binning(parts: tuple[Pairs, ...], size: int) -> tuple[Floats, Floats]:
@@ -271,128 +319,3 @@ def _between_nodes(pairs: Pairs, size: int) -> Iterator[tuple[Pairs, NDArray[np.
         node = beyond.astype(np.intp)
         beyond -= node
         yield chunk, node, beyond
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """Rows in the order of their key; `ends` is where each run of equal keys ends, None where no keys are equal."""
-
-    pairs: Pairs
-    ends: NDArray[np.intp] | None
-
-    def __len__(self) -> int:
-        return len(self.pairs.key)
-
-    @property
-    def run_ends(self) -> NDArray[np.intp]:
-        """End (exclusive) of each run of equal keys."""
-        return np.arange(1, len(self) + 1) if self.ends is None else self.ends
-
-    def after_ties(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The given numbers of leading rows, raised where needed so that no run of equal keys is parted."""
-        return rows if self.ends is None else self.ends[np.searchsorted(self.ends, rows, side="left")]
-
-    def distinct(self) -> tuple[Floats, Floats]:
-        """The distinct keys and the sums of their rows."""
-        rows, ends = self.pairs, self.run_ends
-        starts = ends - np.diff(ends, prepend=0)
-        key = rows.key[starts].astype(np.float64)
-        if not rows.plain_binary and not (rows.plain and rows.only):
-            return key, np.add.reduceat(rows.sums(), starts, axis=1)
-        sums = np.zeros((len(SUMS), len(key)))
-        count, positives = ends - starts, sums[4]
-        if rows.only == "observed":
-            sums[0], sums[4], sums[6], sums[7] = count, count, count * key, count
-            return key, sums
-        if rows.only == "predicted":
-            sums[:4], sums[3], sums[5] = count, count * key, count * key * key
-            return key, sums
-        positives[:] = rows.observed if self.ends is None else np.add.reduceat(rows.observed, starts, dtype=np.int64)
-        sums[:3], sums[7] = count, positives
-        np.multiply(count, key, out=sums[3])
-        np.multiply(sums[3], key, out=sums[5])
-        np.multiply(positives, key, out=sums[6])
-        return key, sums
-
-    def between(self, cuts: NDArray[np.intp]) -> Floats:
-        """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
-        rows, unlabeled = self.pairs, self.pairs.plain and self.pairs.only == "predicted"
-        if not rows.plain_binary and not unlabeled:
-            return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
-        sums = np.zeros((len(SUMS), len(cuts) - 1))
-        sums[:3] = np.diff(cuts)
-        if not unlabeled:
-            sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
-        sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
-        for k, (start, end) in enumerate(pairwise(cuts)):
-            for left in range(start, end, CHUNK):  # in the cache, so that the products need no memory of their own
-                p = rows.key[left : min(left + CHUNK, end)].astype(np.float64, copy=False)
-                sums[5, k] += (p * p).sum()
-                if not unlabeled:
-                    sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
-        return sums
-
-
-def sorted_rows(pairs: Pairs) -> SortedRows:
-    """Sort rows by key.
-
-    Plain binary rows are sorted as one integer each, the bits of the score followed by the outcome (the bits of
-    floats in [0, 1] are ordered as the floats are): several times faster than an argsort and a gather.
-    """
-    if pairs.plain_binary:
-        whole = np.int32 if pairs.key.dtype == np.float32 else np.int64
-        code = (pairs.key + pairs.key.dtype.type(0)).view(whole)  # adding zero turns -0.0 into 0.0
-        code <<= 1
-        code |= pairs.observed
-        code.sort()
-        low_byte = 0 if sys.byteorder == "little" else code.itemsize - 1
-        observed = code.view(np.int8)[low_byte :: code.itemsize] & np.int8(1)
-        code >>= 1
-        key = code.view(pairs.key.dtype)
-        ordered = Pairs(key, key, observed)
-    elif pairs.plain and pairs.only is not None:
-        key = np.sort(pairs.key)
-        ordered = Pairs(key, key, pairs.observed, only=pairs.only)
-    else:
-        ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
-    differs = ordered.key[1:] != ordered.key[:-1]
-    if differs.all():
-        return SortedRows(ordered, None)
-    return SortedRows(ordered, np.append(np.flatnonzero(differs) + 1, len(ordered.key)))
-
-
-def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
-    ends = rows.ends
-    if ends is None:
-        observed = rows.pairs.observed
-        rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
-        starts = np.concatenate([[0], np.flatnonzero(rises) + 1])
-        weight = np.diff(starts, append=len(rows)).astype(np.float64)
-    else:
-        starts = np.concatenate([[0], ends[:-1]])
-        weight = np.diff(ends, prepend=0).astype(np.float64)
-    positives = np.add.reduceat(rows.pairs.observed, starts, dtype=np.int64).astype(np.float64)
-    blocks, weight, positives = pool_adjacent_violators(weight, positives)
-    return starts[blocks], weight, positives
-
-
-def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
-
-    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
-    such rounds leave little for the sequential algorithm. Neighbouring blocks of equal mean come out as one.
-    """
-    starts = np.arange(len(weight))
-    for _ in range(12):
-        mean = observed / weight
-        rises = mean[1:] > mean[:-1]
-        if rises.all():
-            return starts, weight, observed
-        keep = np.concatenate([[0], np.flatnonzero(rises) + 1])
-        starts = starts[keep]
-        weight, observed = np.add.reduceat(weight, keep), np.add.reduceat(observed, keep)
-    from scipy.optimize import isotonic_regression
-
-    blocks = isotonic_regression(observed / weight, weights=weight).blocks[:-1]
-    return starts[blocks], np.add.reduceat(weight, blocks), np.add.reduceat(observed, blocks)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats, SortedRows
+from calibrant.kernels import Floats
+from calibrant.sorting import SortedRows
 
 
 def equal_mass_cuts(running: Floats, n: int, *, atom: NDArray[np.bool_] | None = None) -> Floats:
@@ -38,6 +39,25 @@ def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
     width = np.where(inside, high[cell] - low[cell], 1.0)
     part = np.where(inside, (inner - low[cell]) / width, 0.0)
     return np.concatenate([[0.0], whole + part, [float(size)]])
+
+
+def scores_at(places: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
+    """The highest score to the left of each place."""
+    cell = np.ceil(places).astype(np.intp) - 1
+    part = places - cell
+    return np.where(part == 1.0, high[cell], low[cell] + part * (high[cell] - low[cell]))
+
+
+def sums_between(sums: Floats, places: Floats) -> Floats:
+    """Sums between neighbouring places: whole cells, less the part of a cut cell before, plus that at the end."""
+    whole = np.floor(places).astype(np.intp)
+    padded = np.concatenate([sums, np.zeros((len(sums), 1))], axis=1)
+    part = padded[:, whole] * (places - whole)
+    totals = np.diff(part, axis=1)
+    some = np.flatnonzero(whole[:-1] < whole[1:])
+    bounds = np.stack([whole[some], whole[some + 1]], axis=1).ravel()
+    totals[:, some] += np.add.reduceat(padded, bounds, axis=1)[:, ::2]
+    return totals
 
 
 def equal_count_edges(key: NDArray[Any], n: int) -> Floats:

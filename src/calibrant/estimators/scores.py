@@ -13,9 +13,10 @@ from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
 from calibrant.estimators.scores_pu import pu_brier, pu_log_loss
-from calibrant.kernels import Floats, isotonic_blocks, pool_adjacent_violators, sorted_rows
+from calibrant.kernels import Floats
 from calibrant.predictions import Multiclass, Predictions, binary
 from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.sorting import isotonic_blocks, pool_adjacent_violators, sorted_rows
 
 Score = Literal["brier", "log_loss"]
 

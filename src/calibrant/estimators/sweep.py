@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.binning import EqualMass, EqualWidth
-from calibrant.bintable import BinTable, equal_mass_table
+from calibrant.bintable import BinTable
+from calibrant.cutting import equal_mass_table
 from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
 from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
-from calibrant.kernels import Floats, SortedRows, sorted_rows
+from calibrant.kernels import Floats
 from calibrant.places import equal_mass_cuts, equal_mass_rows, places_of
 from calibrant.predictions import binary
+from calibrant.sorting import SortedRows, sorted_rows
 
 Family = type[EqualMass] | type[EqualWidth]
 

@@ -10,9 +10,10 @@ from calibrant.binning import EqualWidth
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
 from calibrant.inference.bands import ReliabilityCurve, reliability_curve
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
 from calibrant.predictions import Predictions
+from calibrant.sorting import pool_adjacent_violators
 
 Drawable = Estimate | BinTable | ReliabilityCurve
 

@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike
 
 from calibrant import validation
 from calibrant.binning import Cut, EqualMass
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats
 from calibrant.recalibrate.histogram import bin_of, edges_of
 from calibrant.recalibrate.pu import PURecalibrator, Sides
 from calibrant.recalibrate.scores import Input, Scores, expit
+from calibrant.sorting import pool_adjacent_violators
 from calibrant.validation import InvalidPredictions
 
 

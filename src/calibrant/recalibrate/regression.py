@@ -13,9 +13,10 @@ from calibrant.distributions import Distribution, Forecast, Samples
 from calibrant.estimators.forecast import mean_of, ratio_variance, table_kurtosis
 from calibrant.estimators.forecast_scores import gaussian_crps
 from calibrant.estimators.own_score import fair_crps
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats
 from calibrant.recalibrate.forecasts import SpreadRecalibrator
 from calibrant.recalibrate.mapped import Stretched, center_of
+from calibrant.sorting import pool_adjacent_violators
 
 Criterion = Literal["nll", "crps", "mad"]
 

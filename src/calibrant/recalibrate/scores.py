@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant import validation
 from calibrant.bintable import BinTable
-from calibrant.kernels import Floats, Pairs, sorted_rows
+from calibrant.kernels import Floats, Pairs
 from calibrant.predictions import SUM_TOLERANCE
+from calibrant.sorting import sorted_rows
 from calibrant.validation import InvalidPredictions
 
 Input = Literal["probabilities", "logits"]

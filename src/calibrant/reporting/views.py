@@ -10,7 +10,8 @@ from calibrant.binning import EqualMass, EqualWidth
 from calibrant.bintable import BinTable
 from calibrant.estimators.binned import ece
 from calibrant.estimators.common import gap_norm
-from calibrant.kernels import Floats, pool_adjacent_violators
+from calibrant.kernels import Floats
+from calibrant.sorting import pool_adjacent_violators
 
 #: The numbers of bins the slider stops at.
 STOPS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
