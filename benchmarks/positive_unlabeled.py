@@ -44,7 +44,7 @@ def main() -> None:
         )
     lines += [
         "",
-        "Of the time of equal-width bins, about half is `np.bincount` (of counts, two rows at a time, and of sums); the "
+        "Of the time of equal-width bins, about half is `np.bincount` (of counts, two rows a step, and of sums); the "
         "rest finds the bins.",
     ]
     write_results("positive_unlabeled", "PU-ECE", "python -m benchmarks.positive_unlabeled", lines)
