@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import CHUNK, SUMS, Floats, Pairs, sorted_rows
+from calibrant.kernels import CHUNK, SUMS, Floats, Pairs
+from calibrant.sorting import sorted_rows
 
 #: Bits of the fraction that tell cells apart.
 FRACTION = 5
