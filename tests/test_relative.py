@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant import relative
 from calibrant.bintable import equal_mass_table
-from calibrant.kernels import SUMS, sorted_rows
+from calibrant.kernels import SUMS
 from calibrant.relative import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
 from calibrant.simulate import PAPER_WORLDS
+from calibrant.sorting import sorted_rows
 
 ODD = [0.0, -0.0, 5e-324, 1e-300, 2.0**-66, 2.0**-65, 1e-12, 0.25, np.nextafter(0.5, 0), 0.5, np.nextafter(0.5, 1)]
 ODD += [0.75, 1 - 2.0**-24, 1 - 2.0**-53, 1.0]
