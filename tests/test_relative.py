@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import relative
-from calibrant.bintable import equal_mass_table
+from calibrant.cutting import equal_mass_table
 from calibrant.kernels import SUMS
 from calibrant.relative import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
 from calibrant.simulate import PAPER_WORLDS
