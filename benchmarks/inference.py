@@ -25,7 +25,7 @@ def lines_of(world: World) -> list[str]:
         "`interval(ece)`: 15 equal-width bins and the interval": lambda: cal.interval(
             partial(cal.ece, bins=cal.EqualWidth(15)), data, method=cal.Inversion(1000)
         ),
-        "`interval(ece)`: 15 equal-mass bins (which sort) and the interval": lambda: cal.interval(
+        "`interval(ece)`: 15 equal-mass bins and the interval": lambda: cal.interval(
             cal.ece, data, method=cal.Inversion(1000)
         ),
         "`IsotonicBand`, rows": lambda: cal.IsotonicBand().interval(data),

@@ -116,23 +116,26 @@ def test_squares_are_left_out_where_nobody_wants_them():
     np.testing.assert_array_equal(np.delete(without, 5, axis=0), np.delete(with_squares, 5, axis=0))
 
 
-def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch):
-    data = PAPER_WORLDS["resnet110_c10"].sample(relative.MANY_ROWS)
-    assert worth_selecting(data.pairs(), 15)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch, dtype):
+    sample = PAPER_WORLDS["resnet110_c10"].sample(50_000)
+    data = cal.Binary(sample.y_true, sample.y_prob.astype(dtype))
+    by_sorting, value = cal.BinTable.of(data, cal.EqualMass(15)), cal.ece(data)
+    monkeypatch.setitem(relative.MANY_ROWS, np.dtype(dtype), 50_000)
+    monkeypatch.setattr("calibrant.bintable.sorted_rows", None)
     selected = cal.BinTable.of(data, cal.EqualMass(15))
-    value = cal.ece(data)
-    monkeypatch.setattr(relative, "MANY_ROWS", np.inf)
-    assert not worth_selecting(data.pairs(), 15)
-    by_sorting = cal.BinTable.of(data, cal.EqualMass(15))
     assert selected.cut == by_sorting.cut
     np.testing.assert_allclose(selected.sums, by_sorting.sums, rtol=1e-12)
-    assert float(value) == pytest.approx(float(cal.ece(data)), rel=1e-11)
+    assert float(cal.ece(data)) == pytest.approx(float(value), rel=1e-11)
 
 
-def test_selection_is_for_plain_rows_only():
-    size = relative.MANY_ROWS
+def test_selection_is_for_many_plain_rows_of_which_few_lie_around_an_edge():
+    size = relative.MANY_ROWS[np.dtype(np.float64)]
     y, p = np.zeros(size, np.int8), np.linspace(0, 1, size)
-    assert worth_selecting(pairs_of(y, p), relative.MOST_BINS)
-    assert not worth_selecting(pairs_of(y, p), relative.MOST_BINS + 1)
+    assert worth_selecting(pairs_of(y, p), 15)
+    assert worth_selecting(pairs_of(y, np.ones(size)), 15)
+    assert not worth_selecting(pairs_of(y, p), 200)
+    assert not worth_selecting(pairs_of(y, 0.3 + p / 1000), 15)
+    assert not worth_selecting(pairs_of(y[1:], p[1:]), 15)
     assert not worth_selecting(pairs_of(y, p.astype(np.float32)), 15)
     assert not worth_selecting(cal.Binary(y, p, weight=np.ones(size)).pairs(), 15)
