@@ -24,12 +24,13 @@ _PATIENCE = 32
 class Batch:
     """Samples of equal size, one to a row, in the order of their scores.
 
-    `predicted` and `observed` are running sums that begin with 0, so that a bin is a difference.
+    `predicted` and `observed` are running sums that begin with 0, so that a bin is a difference; those of outcomes are
+    whole numbers, which a processor adds up four times as fast.
     """
 
     key: Floats
     predicted: Floats
-    observed: Floats
+    observed: Places
 
     @classmethod
     def of(cls, scores: Floats, outcomes: NDArray[np.int8]) -> Batch:
@@ -137,7 +138,7 @@ def largest_rising(batch: Batch, bins: type[EqualMass] | type[EqualWidth]) -> Pl
     for n in range(2, size):
         if n == _PATIENCE:
             active = _without_perfect_order(batch, active, chosen)
-        falls = _falls(Bins.of(batch, bins(n), active))
+        falls = _falls(batch, bins(n), active)
         chosen[active[falls]] = n - 1
         active = active[~falls]
         if not len(active):
@@ -154,11 +155,13 @@ def _without_perfect_order(batch: Batch, active: Places, chosen: Places) -> Plac
     return active[~perfect]
 
 
-def _falls(table: Bins) -> NDArray[np.bool_]:
+def _falls(batch: Batch, binning: Fixed, rows: Places) -> NDArray[np.bool_]:
     """Whether a bin's mean outcome is below that of the last filled bin before it."""
-    rate = np.where(table.count > 0, table.observed, -np.inf)
+    cuts = batch.cuts(binning, rows)
+    count, observed = np.diff(cuts, axis=1), np.diff(batch.observed[rows[:, None], cuts], axis=1)
+    rate = np.divide(observed, count, out=np.full(count.shape, -np.inf), where=count > 0)
     highest = np.maximum.accumulate(rate, axis=1)  # before the first fall, the last filled is the highest
-    return np.asarray(((table.count[:, 1:] > 0) & (rate[:, 1:] < highest[:, :-1])).any(axis=1))
+    return np.asarray(((count[:, 1:] > 0) & (rate[:, 1:] < highest[:, :-1])).any(axis=1))
 
 
 def _in_order(batch: Batch, row: int) -> bool:
@@ -175,7 +178,7 @@ def _norm(table: Bins, size: int, norm: float) -> Floats:
     return np.asarray(((table.count * gap**norm).sum(axis=1) / size) ** (1 / norm))
 
 
-def _running(values: NDArray[Any]) -> Floats:
-    running = np.zeros((values.shape[0], values.shape[1] + 1))
+def _running(values: NDArray[Any]) -> NDArray[Any]:
+    running = np.zeros((values.shape[0], values.shape[1] + 1), values.dtype)
     np.cumsum(values, axis=1, out=running[:, 1:])
     return running
