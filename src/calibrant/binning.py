@@ -99,11 +99,12 @@ class Distinct:
 class HybridGrid:
     r"""A fixed grid on [0, 1], half linear and half logit, for tables that engines build and shards merge.
 
-    .. math:: h(p) = \frac p2 + \frac{\mathrm{clip}(\operatorname{logit} p, \pm L) + L}{4L},
-              \qquad \mathrm{cell} = \lfloor M h(p) \rfloor
+    .. math:: h(p) = \frac p2 + \frac14 + \frac1{4\Lambda} \ln\frac{p + \delta}{1 - p + \delta},
+              \qquad \delta = e^{-L}, \quad \Lambda = \ln(1 + e^L), \qquad \mathrm{cell} = \lfloor M h(p) \rfloor
 
     The linear half keeps cells narrow in the middle, the logit half near 0 and 1, where the scores of
-    confident models crowd and where linear cells lose the sweep and the logarithmic score. With `equal_width=B` each
+    confident models crowd and where linear cells lose the sweep and the logarithmic score. The logit levels off at
+    :math:`\pm L` without a clip, which would cost engines more than the logarithm. With `equal_width=B` each
     cell is also divided at the edges of `EqualWidth(B)`, so that those bins can be had exactly.
 
     >>> HybridGrid(cells=8).index(np.array([0.0, 0.5, 1.0]))

@@ -125,6 +125,15 @@ def _scratch(size: int) -> Scratch:
     return np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int32), np.empty(size, np.intp)
 
 
+def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
+    """What keeps the odds of `HybridGrid` off zero, and cells per unit of their logarithm.
+
+    The ends 0 and 1 fall a hair inside the first and the last cell, so that no rounding takes them out.
+    """
+    spread = limit + float(np.log1p(np.exp(-limit)))
+    return float(np.exp(-limit)), cells / (4 * spread) * (1 - 1e-12)
+
+
 def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
     """Cells of `HybridGrid`. Single precision finds all but those near an edge, several times faster.
 
@@ -148,25 +157,26 @@ def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp
 
 
 def _hybrid_place(p: NDArray[Any], cells: int, limit: float) -> NDArray[np.float32]:
-    single, tiny = np.float32, np.float32(np.exp(-limit - 1))
+    single = np.float32
+    least, slope = (single(number) for number in hybrid_scale(cells, limit))
     rest = np.subtract(1, p).astype(single, copy=False)  # in the precision of p, which keeps it right near 1
+    rest += least
     p = p.astype(single, copy=False)
-    place = np.maximum(p, tiny)
-    place /= np.maximum(rest, tiny, out=rest)
+    place = np.add(p, least)
+    place /= rest
     np.log(place, out=place)
-    np.clip(place, single(-limit), single(limit), out=place)
-    place += single(limit)
-    place *= single(cells / (4 * limit))
+    place *= slope
+    place += single(cells / 4)
     place += np.multiply(p, single(cells / 2), out=rest)
     return place
 
 
 def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
-    p = key.astype(np.float64)
-    with np.errstate(divide="ignore"):
-        logit = np.log(p / (1 - p))
-    place = p / 2 + (np.clip(logit, -limit, limit) + limit) / (4 * limit)
-    return np.minimum((place * cells).astype(np.intp), cells - 1)
+    """The definition, counted from the middle of the grid as engines do, to the same rounding."""
+    p, middle = key.astype(np.float64), cells // 2
+    least, slope = hybrid_scale(cells, limit)
+    odds = (p + least) / ((1 - p) + least)
+    return np.floor(p * (cells / 2) + (np.log(odds) * slope + (cells / 4 - middle))).astype(np.intp) + middle
 
 
 def sums_by_index(

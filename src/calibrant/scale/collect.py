@@ -88,7 +88,8 @@ def merged(parts: Sequence[Tables]) -> Tables:
 
 def refined(frame: Frame, plan: Plan, cells: NDArray[Any], *, counted: bool) -> Tables:
     """Tables of the rows in `cells` only, one entry per distinct score: the second pass of the exact mode."""
-    prepared = _prepared(plan.rows(frame), plan, keep_invalid=False).filter(nw.col(CELL).is_in(cells.tolist()))
+    wanted = (cells - keys.shift(plan.grid)).tolist()
+    prepared = _prepared(plan.rows(frame), plan, keep_invalid=False).filter(nw.col(CELL).is_in(wanted))
     tables = assembled(run(_sums(prepared, plan, [CELL, SCORE])), plan)
     return {group: replace(table, cut=Distinct(), key=table.low) for group, table in tables.items()}
 
@@ -120,7 +121,7 @@ def _prepared(rows: Rows, plan: Plan, *, keep_invalid: bool) -> Frame:
         cell = nw.when(nw.col(VALID)).then(cell)
     kept = [_key(place) for place in range(len(plan.keys))]
     sums = [expression.alias(SUM + name) for name, expression in _summands(rows, plan).items()]
-    return frame.select(*kept, SCORE, cell.cast(nw.Int32).alias(CELL), *sums)
+    return frame.select(*kept, SCORE, cell.cast(keys.dtype(plan.grid)).alias(CELL), *sums)
 
 
 def _summands(rows: Rows, plan: Plan) -> dict[str, nw.Expr]:
@@ -158,7 +159,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     groups = list(zip(*(raw[_key(place)].to_list() for place in range(len(plan.keys))), strict=True))
     found = {group: code for code, group in enumerate(dict.fromkeys(groups))} if plan.keys else {(): 0}
     code = np.array([found[group] for group in groups]) if plan.keys else np.zeros(len(raw), np.intp)
-    cell, low, high = raw[CELL].to_numpy().astype(np.int64), _numbers(raw, LOW), _numbers(raw, HIGH)
+    cell, low, high = keys.numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
     order = np.lexsort((low, cell, code))
     sums = {name: _numbers(raw, SUM + name) for name in SUMS if SUM + name in raw.columns}
     sums.setdefault("weight", sums["count"])

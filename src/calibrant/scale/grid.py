@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.binning import Grid, HybridGrid
+from calibrant.kernels import hybrid_scale
 
 #: Name of the column that holds the argument of the logarithm, so that engines compute it once.
 RATIO = "_calibrant_ratio"
 
 
 def ratio(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """What the logarithm is taken of: p / (1 - p), kept off zero, because DuckDB's log(0) is an error.
-
-    The bound lies beyond the grid's own limit, so it changes no cell.
-    """
+    """What the logarithm is taken of; never zero, because DuckDB's log(0) is an error."""
     score = score.cast(nw.Float64)
     if not isinstance(grid, HybridGrid):
         return _at_least(score, 1e-300)
-    tiny = math.exp(-grid.limit - 1)
-    return _at_least(score, tiny) / _at_least(1 - score, tiny)
+    least, _ = hybrid_scale(grid.cells, grid.limit)
+    return (score + least) / ((1 - score) + least)
 
 
 def cell(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """The cell of each score, still as a float; needs the column `RATIO`."""
+    """The cell of each score less `shift(grid)`, still as a float; needs the column `RATIO`."""
     score, log = score.cast(nw.Float64), nw.col(RATIO).log()
     if not isinstance(grid, HybridGrid):
-        return (log * grid.per_fold).floor()
-    limit = grid.limit
-    place = score / 2 + (_at_most(_at_least(log, -limit), limit) + limit) / (4 * limit)
-    number = _at_most(place * grid.cells, grid.cells - 1).floor()
+        return (log * float(grid.per_fold)).floor()
+    middle, (_, slope) = grid.cells // 2, hybrid_scale(grid.cells, grid.limit)
+    number = (score * (grid.cells / 2) + (log * slope + (grid.cells / 4 - middle))).floor()
     if grid.equal_width is None:
         return number
-    return number * grid.equal_width + equal_width(score, grid.equal_width)
+    return (number + float(middle)) * float(grid.equal_width) + equal_width(score, grid.equal_width)
+
+
+def shift(grid: Grid) -> int:
+    """What is taken off a cell's number, so that 2^16 of them fit the type of `dtype`."""
+    return grid.cells // 2 if isinstance(grid, HybridGrid) and grid.equal_width is None else 0
+
+
+def dtype(grid: Grid) -> type[nw.Int16 | nw.Int32]:
+    """The type of the number: two bytes where they do, because DuckDB then needs no hash table."""
+    return nw.Int16 if shift(grid) and grid.cells <= 2**16 else nw.Int32
+
+
+def numbers(found: NDArray[Any], grid: Grid) -> NDArray[np.int64]:
+    """Cells from what an engine gave back."""
+    return found.astype(np.int64) + shift(grid)
 
 
 def equal_width(score: nw.Expr, n: int) -> nw.Expr:

@@ -23,6 +23,8 @@ READERS = {
     ".jsonl": "read_json",
     ".ndjson": "read_json",
 }
+#: DuckDB indexes group numbers of so many bits directly instead of hashing them: 2^16 cells and null.
+DIRECT_BITS = 17
 _COMPRESSED = (".gz", ".zst", ".snappy")
 
 
@@ -63,6 +65,7 @@ def connection() -> Iterator[Any]:
         raise ImportError(message) from error
     with duckdb.connect(":memory:") as opened:
         opened.execute("SET preserve_insertion_order = false")
+        opened.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
         yield opened
 
 

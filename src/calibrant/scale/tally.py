@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.binning import EqualWidth, HybridGrid
 from calibrant.bintable import BinTable
-from calibrant.kernels import CHUNK, hybrid_index
+from calibrant.kernels import CHUNK, hybrid_index, hybrid_scale
 
 #: Rows that wait, per cell of the grid: enough that the work per cell is small beside the work per row.
 ROWS_PER_CELL = 64
@@ -139,12 +139,13 @@ def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDA
     def cell(bits: NDArray[np.int64]) -> NDArray[np.intp]:
         return hybrid_index(bits.astype(whole).view(dtype), cells, limit)
 
-    exact = _inverse(np.arange(cells) / cells, limit)
+    exact = _inverse(cells, limit)
     guess = exact.astype(dtype).view(whole).astype(np.int64)
     high = guess + (guess.astype(whole).view(dtype) < exact)
     unsure = np.arange(cells)
     if dtype.itemsize == 4:  # unless a number of single precision is as near as double precision can err
-        unsure = np.flatnonzero(np.abs(exact.astype(dtype) - exact) <= 1e-12 * exact)
+        near = np.abs(exact.astype(dtype) - exact) <= 1e-12 * exact
+        unsure = np.flatnonzero(near | (exact < np.exp(-limit)))
     low = np.maximum(guess[unsure] - 64, 0)
     top = np.minimum(guess[unsure] + 64, last)
     low[cell(low) >= unsure] = 0
@@ -158,17 +159,22 @@ def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDA
     return high[high <= last]
 
 
-def _inverse(place: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
-    """The scores at places on the hybrid grid but for rounding: interpolated, then two of Newton's steps."""
-    logit = np.linspace(-limit, limit, 4097)
-    logit = np.interp(place, 0.5 / (1 + np.exp(-logit)) + (logit + limit) / (4 * limit), logit)
+def _inverse(cells: int, limit: float) -> NDArray[np.float64]:
+    """The scores where cells begin but for rounding: interpolated on the logit, then two of Newton's steps."""
+    least, slope = hybrid_scale(cells, limit)
+    place = np.arange(cells)
+
+    def score_at(logit: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        share = 1 / (1 + np.exp(-logit))
+        return (1 + 2 * least) * share - least, (1 + 2 * least) * share * (1 - share)
+
+    end = cells / 4 / slope
+    logit = np.linspace(-end, end, 4097)
+    logit = np.interp(place, score_at(logit)[0] * cells / 2 + logit * slope + cells / 4, logit)
     for _ in range(2):
-        score = 1 / (1 + np.exp(-logit))
-        excess = score / 2 + (logit + limit) / (4 * limit) - place
-        logit -= excess / (score * (1 - score) / 2 + 1 / (4 * limit))
-    ends = 1 / (1 + np.exp([limit, -limit]))  # beyond them only the linear half rises
-    score = np.where(2 * place < ends[0], 2 * place, 1 / (1 + np.exp(-logit)))
-    return np.where(2 * place - 1 > ends[1], 2 * place - 1, score)
+        score, rise = score_at(logit)
+        logit -= (score * cells / 2 + logit * slope + cells / 4 - place) / (rise * cells / 2 + slope)
+    return np.clip(score_at(logit)[0], 0.0, 1.0)
 
 
 def _first_above(edge: float, dtype: np.dtype[Any]) -> int:
