@@ -43,7 +43,7 @@ def shift(grid: Grid) -> int:
 
 def dtype(grid: Grid) -> type[nw.Int16 | nw.Int32]:
     """The type of the number: two bytes where they do, because DuckDB then needs no hash table."""
-    return nw.Int16 if shift(grid) and grid.cells <= 2**16 else nw.Int32
+    return nw.Int16 if 0 < shift(grid) <= 2**15 else nw.Int32
 
 
 def numbers(found: NDArray[Any], grid: Grid) -> NDArray[np.int64]:
