@@ -122,10 +122,11 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
     data = cal.Binary(sample.y_true, sample.y_prob.astype(dtype))
     by_sorting, value = cal.BinTable.of(data, cal.EqualMass(15)), cal.ece(data)
     monkeypatch.setitem(relative.MANY_ROWS, np.dtype(dtype), 50_000)
-    monkeypatch.setattr("calibrant.bintable.sorted_rows", None)
+    assert worth_selecting(data.pairs(), 15)
     selected = cal.BinTable.of(data, cal.EqualMass(15))
     assert selected.cut == by_sorting.cut
     np.testing.assert_allclose(selected.sums, by_sorting.sums, rtol=1e-12)
+    np.testing.assert_array_equal(selected.sums, equal_mass_sums(data.pairs(), 15, squares=True)[1])
     assert float(cal.ece(data)) == pytest.approx(float(value), rel=1e-11)
 
 
