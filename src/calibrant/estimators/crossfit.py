@@ -121,19 +121,14 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
     if cells.n < len(sizes):
         message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
         raise InvalidPredictions(message)
-    parts = dealt_counts(cells, sizes, np.random.default_rng(seed))
-    return _held_cells(cells.predicted_mean, parts, None)
+    counts = dealt(cells.count - cells.observed, cells.observed, sizes, np.random.default_rng(seed))
+    return _held_cells(cells.predicted_mean, counts, None)
 
 
-def dealt_counts(table: BinTable, sizes: Sequence[float], rng: np.random.Generator) -> list[Floats]:
-    """Per fold, the rows of each cell with outcome 0 and with outcome 1, shape (2, cells); for unweighted rows."""
-    left = np.stack([table.count - table.observed, table.observed]).round().astype(np.int64)
-    parts = []
-    for k, size in enumerate(sizes):
-        drawn = rng.binomial(left, size / np.sum(sizes[k:]))
-        left = left - drawn
-        parts.append(drawn.astype(np.float64))
-    return parts
+def dealt(zeros: Floats, ones: Floats, sizes: Sequence[float], rng: np.random.Generator) -> Floats:
+    """Whole counts of rows per cell, by outcome, dealt into folds at random: shape (folds, 2, cells)."""
+    counts = np.stack([zeros, ones]).round().astype(np.int64)
+    return np.moveaxis(rng.multinomial(counts, np.divide(sizes, np.sum(sizes))), -1, 0).astype(np.float64)
 
 
 def held_tables(tables: Sequence[BinTable]) -> Held:
@@ -144,7 +139,7 @@ def held_tables(tables: Sequence[BinTable]) -> Held:
     held = []
     for k, table in enumerate(tables):
         cells = _outcome_cells(table)
-        counts = [np.stack([cells.weight - cells.observed, cells.observed])]
+        counts = np.stack([cells.weight - cells.observed, cells.observed])[None]
         scale = cells.weight_squares / cells.weight
         part = _held_cells(cells.predicted_mean, counts, scale)
         held.append(replace(part, fold=np.full(len(part.weight), k), n=cells.n))
@@ -155,9 +150,8 @@ def held_tables(tables: Sequence[BinTable]) -> Held:
     return Held(n=sum(part.n for part in held), **joined)
 
 
-def _held_cells(score: Floats, parts: list[Floats], scale: Floats | None) -> Held:
-    """Entries of one outcome each from counts (2, cells) per fold; `scale` is the mean square of weight per weight."""
-    counts = np.stack(parts)
+def _held_cells(score: Floats, counts: Floats, scale: Floats | None) -> Held:
+    """Entries of one outcome each from counts (folds, 2, cells); `scale` is the mean square of weight per weight."""
     fold, outcome, cell = np.nonzero(counts)
     weight = counts[fold, outcome, cell]
     squares = weight if scale is None else weight * scale[cell]

@@ -2,103 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
-from typing import ClassVar
-
 import numpy as np
 
 from calibrant.kernels import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss
-from calibrant.recalibrate.newton import minimise
+from calibrant.recalibrate.affine import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
+from calibrant.recalibrate.base import Codes
+from calibrant.recalibrate.multinomial import Penalty
 from calibrant.recalibrate.scaling import Temperature
-from calibrant.recalibrate.scores import LOG_FLOOR, Input, Scores, floored_log, softmax
+from calibrant.recalibrate.scores import Input, Scores, floored_log
 from calibrant.recalibrate.wrappers import fitted, predicted
 
-#: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
-#: moves any other by far less than its standard error.
-RIDGE = 1e-9
 
-#: How close to its minimum the objective comes: many parameters are content with less.
-_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-12, 5e-11, 1000
-
-
-class _AffineMap(Recalibrator):
-    """Base: log probabilities in, softmax of an affine function of them out.
-
-    Log probabilities are normalised and floored at -87.3 (the logarithm of the smallest float32), so logits and
-    their softmax give the same map, and a probability of exactly 0 or a logit of any size is a finite number.
-    """
-
-    _loss: ClassVar[type[AffineLogLoss]]
-    intercept_: Floats
-    objective_: float
-
-    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        z = self._fit_inputs(scores, codes, weight)
-        problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
-        tolerance = _CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH
-        found = minimise(problem, problem.start, tolerance=tolerance)
-        if not found.converged:
-            from sklearn.exceptions import ConvergenceWarning
-
-            message = (
-                f"{type(self).__name__} stopped after {found.products} products, with a gradient of "
-                f"{found.gradient:.1e}: {problem.cost.size:,} parameters are many for {len(z):,} rows; consider "
-                "StructuredMatrixScaling or StructuredVectorScaling."
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        self.objective_ = found.value
-        self._keep(found.theta.reshape(problem.cost.shape))
-
-    def _predict(self, scores: Scores) -> Floats:
-        return softmax(self._logits(self._inputs(scores)))
-
-    def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
-        """Fit what comes before the affine map, if anything, and apply it."""
-        return self._inputs(scores)
-
-    def _inputs(self, scores: Scores) -> Floats:
-        """What the affine map is applied to, (n, K)."""
-        return normalised_logs(scores)
-
-    @abstractmethod
-    def _penalty(self, classes: int) -> Penalty:
-        """Cost of the parameters."""
-
-    @abstractmethod
-    def _keep(self, theta: Floats) -> None:
-        """Set the fitted attributes."""
-
-    @abstractmethod
-    def _logits(self, z: Floats) -> Floats:
-        """The affine map."""
-
-
-class _VectorMap(_AffineMap):
-    _loss = VectorLogLoss
-    scale_: Floats
-
-    def _keep(self, theta: Floats) -> None:
-        self.scale_, self.intercept_ = 1 + theta[0], theta[1].copy()
-
-    def _logits(self, z: Floats) -> Floats:
-        return z * self.scale_ + self.intercept_
-
-
-class _MatrixMap(_AffineMap):
-    _loss = MatrixLogLoss
-    matrix_: Floats
-
-    def _keep(self, theta: Floats) -> None:
-        self.matrix_, self.intercept_ = theta[:, :-1] + np.eye(len(theta)), theta[:, -1].copy()
-
-    def _logits(self, z: Floats) -> Floats:
-        return z @ self.matrix_.T + self.intercept_
-
-
-class _Structured(_AffineMap):
+class _Structured(AffineMap):
     """Base of the maps that start from temperature scaling and pay for every step away from it."""
 
     temperature_: Temperature
@@ -144,7 +59,7 @@ class _Structured(_AffineMap):
         return Penalty(*costs)
 
 
-class VectorScaling(_VectorMap):
+class VectorScaling(VectorMap):
     r"""Vector scaling: each log probability gets its own slope and intercept.
 
     .. math:: q = \mathrm{softmax}(s \odot \log p + b)
@@ -172,7 +87,7 @@ class VectorScaling(_VectorMap):
         return Penalty(RIDGE, RIDGE, RIDGE)
 
 
-class MatrixScaling(_MatrixMap):
+class MatrixScaling(MatrixMap):
     r"""Matrix scaling: multinomial logistic regression on the log probabilities.
 
     .. math:: q = \mathrm{softmax}(M \log p + b)
@@ -202,7 +117,7 @@ class MatrixScaling(_MatrixMap):
         return Penalty(RIDGE, RIDGE, RIDGE)
 
 
-class Dirichlet(_MatrixMap):
+class Dirichlet(MatrixMap):
     r"""Dirichlet calibration: matrix scaling of log probabilities, penalised off the diagonal (ODIR).
 
     .. math:: q = \mathrm{softmax}(M \log p + b), \quad
@@ -258,7 +173,7 @@ class Dirichlet(_MatrixMap):
         return Penalty(max(self.lambda_intercept / classes, RIDGE), RIDGE, max(off_diagonal, RIDGE))
 
 
-class StructuredVectorScaling(_Structured, _VectorMap):
+class StructuredVectorScaling(_Structured, VectorMap):
     r"""Structured vector scaling (SVS): temperature scaling, then a penalised slope and intercept per class.
 
     With z the log probabilities after temperature scaling and Laplace's rule, and n the total weight of the rows,
@@ -296,7 +211,7 @@ class StructuredVectorScaling(_Structured, _VectorMap):
     """
 
 
-class StructuredMatrixScaling(_Structured, _MatrixMap):
+class StructuredMatrixScaling(_Structured, MatrixMap):
     r"""Structured matrix scaling (SMS): temperature scaling, then a matrix that pays most off the diagonal.
 
     With z the log probabilities after temperature scaling and Laplace's rule, and n the total weight of the rows,
@@ -364,14 +279,3 @@ def _require_strengths(strengths: dict[str, float]) -> None:
         if not 0 <= value < np.inf:
             message = f"{name} must be a number of at least 0, got {value!r}."
             raise ValueError(message)
-
-
-def normalised_logs(scores: Scores) -> Floats:
-    """Log probabilities whose exponentials sum to 1, floored at -87.3, (n, K)."""
-    z = scores.log_probabilities
-    if not scores.logits:
-        return z
-    with np.errstate(over="ignore"):
-        z = z - z.max(axis=1, keepdims=True)
-    z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
-    return np.maximum(z, LOG_FLOOR)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.bintable import BinTable
+from calibrant.estimators.crossfit import dealt
 from calibrant.kernels import Floats
 from calibrant.recalibrate.base import Codes, Identity, Recalibrator
 from calibrant.recalibrate.scores import Cells, Input, Scores
@@ -96,18 +97,16 @@ class Auto(Recalibrator):
     def fit_table(self, table: BinTable) -> Self:
         """Fit to a table of one event. Folds are drawn from the counts of the cells, which must be whole numbers."""
         cells = Cells.of_table(table)
-        counts = np.stack([cells.weight - cells.positive, cells.positive])
-        if not np.allclose(counts, np.round(counts), atol=1e-6):
+        zeros, ones = cells.weight - cells.positive, cells.positive
+        if not (np.allclose(zeros, np.round(zeros), atol=1e-6) and np.allclose(ones, np.round(ones), atol=1e-6)):
             message = (
                 "Auto draws its folds from the rows of each cell, so the table must hold whole counts (no weights)."
             )
             raise ValueError(message)
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
-        rng = np.random.default_rng(self.seed)
-        shares = rng.multinomial(np.round(counts).astype(np.int64), np.full(self.folds, 1 / self.folds))
-        outcome, cell, fold = np.nonzero(shares)
-        weight = shares[outcome, cell, fold].astype(np.float64)
-        self._select(cells.scores.take(cell), outcome, weight, fold)
+        folds = dealt(zeros, ones, [1] * self.folds, np.random.default_rng(self.seed))
+        fold, outcome, cell = np.nonzero(folds)
+        self._select(cells.scores.take(cell), outcome, folds[fold, outcome, cell], fold)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.binning import Distinct, HybridGrid
 from calibrant.bintable import BinTable, merge
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS, dealt_counts
+from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS, dealt
 from calibrant.estimators.scores import brier, log_loss
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary
@@ -55,8 +55,8 @@ def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
         return [BinTable.of(part, cells) for part in parts]
     table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
     mean = table.predicted_mean
-    dealt = dealt_counts(table, [1] * FOLDS, rng)
-    return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in dealt]
+    counts = dealt(table.count - table.observed, table.observed, [1] * FOLDS, rng)
+    return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in counts]
 
 
 def remapped(table: BinTable, q: Floats) -> BinTable:
