@@ -211,18 +211,10 @@ def group_coverage(
     share, size = total / total.sum(), total**2 / np.bincount(member, weight**2)
     covered, width = np.bincount(member, weight * inside) / total, np.bincount(member, weight * (high - low)) / total
     sd = np.sqrt(level * (1 - level) / size)
-    count = np.bincount(member)
+    columns = {"coverage": covered, "mean_width": width, "n": np.bincount(member), "z": (covered - level) / sd}
     details = {
         "groups": {
-            str(name): {"coverage": c, "mean_width": w, "n": k, "z": z}
-            for name, c, w, k, z in zip(
-                names.tolist(),
-                covered.tolist(),
-                width.tolist(),
-                count.tolist(),
-                ((covered - level) / sd).tolist(),
-                strict=True,
-            )
+            str(name): {column: values[k].item() for column, values in columns.items()} for k, name in enumerate(names)
         },
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"

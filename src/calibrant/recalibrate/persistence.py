@@ -38,12 +38,6 @@ def register(cls: Class) -> Class:
     return cls
 
 
-def register_option(cls: Class) -> Class:
-    """Let files hold an option object of this frozen dataclass (a decorator)."""
-    _OPTIONS[cls.__name__] = cls
-    return cls
-
-
 class Stored:
     """A scikit-learn estimator that can be saved: its parameters and the attributes that end in an underscore.
 
