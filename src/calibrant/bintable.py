@@ -58,6 +58,9 @@ class BinTable:
         one over it. `nested` says that the labelled rows are among the unlabeled ones (one sample, not two).
     invalid : mapping of text to int
         Rows that were left out when the table was made, by reason; empty where there were none.
+    spread : bool
+        Whether the scores are predicted spreads, and `predicted` and `observed` sums of their squares and of squared
+        errors (`Gaussian`, `Distribution`, `Samples`), not probabilities and outcomes.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class BinTable:
     label_frequency: float | None = None
     nested: bool = False
     invalid: Mapping[str, int] = field(default_factory=dict)
+    spread: bool = False
 
     @classmethod
     def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
@@ -93,6 +97,8 @@ class BinTable:
             rows = len(parts[0].key)
             binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
         table = cut_rows(parts, binning, squares=squares)
+        if parts[0].spread:
+            return replace(table, spread=True)
         if isinstance(data, Pairs) or data.prior is None:
             return table
         return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
@@ -175,7 +181,7 @@ class BinTable:
 
     @property
     def _origin(self) -> tuple[object, ...]:
-        return self.prior if self.label_frequency is None else None, self.label_frequency, self.nested
+        return self.prior if self.label_frequency is None else None, self.label_frequency, self.nested, self.spread
 
     def filled(self) -> BinTable:
         """The bins that have weight. The edges are kept whole."""

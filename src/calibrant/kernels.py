@@ -41,7 +41,7 @@ class Pairs:
 
     `weight` multiplies both (None: one each). Rows that show only one of the two say so in `only`: an unlabeled row
     is weighed and predicted but never observed; a labelled positive is observed but is no part of the population
-    that is weighed.
+    that is weighed. `spread` says that the key is a predicted spread, and the others are squares of it and of errors.
     """
 
     key: NDArray[Any]
@@ -49,6 +49,7 @@ class Pairs:
     observed: NDArray[Any]
     weight: Floats | None = None
     only: Literal["predicted", "observed"] | None = None
+    spread: bool = False
 
     @property
     def plain(self) -> bool:
@@ -69,6 +70,7 @@ class Pairs:
             self.observed[rows],
             None if self.weight is None else self.weight[rows],
             self.only,
+            self.spread,
         )
 
     def sums(self) -> Floats:

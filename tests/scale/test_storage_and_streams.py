@@ -1,5 +1,6 @@
 """Tables that are kept: saved, added day by day, and grown from a stream."""
 
+import datetime
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from scale_logs import assert_same_table, make_log
 
 import calibrant as cal
 from calibrant.atomic import replacing
-from calibrant.scale import Normal, StreamingTable, bin_table, storage
+from calibrant.scale import Normal, StreamingTable, bin_table, load_tables, save_tables, storage
 from calibrant.scale.tally import first_of_cells
 
 
@@ -64,6 +65,62 @@ def test_other_files_are_not_taken_for_tables(tmp_path):
         cal.BinTable.load(path)
     with pytest.raises(FileNotFoundError):
         cal.BinTable.load(tmp_path / "nowhere.parquet")
+
+
+def test_the_tables_of_all_groups_are_saved_in_one_file_and_come_back(tmp_path):
+    log, path = make_log(600), tmp_path / "tables.parquet"
+    log["date"] = np.array([datetime.date(2026, 11, day + 1) for day in log.day])
+    for by in ("country", "day", ["country", "day"], "date"):
+        tables = bin_table(log.assign(p=log.p.where(log.index > 3)), y_true="y", y_prob="p", by=by, max_invalid=1)
+        save_tables(tables, path)
+        loaded = load_tables(path)
+        assert list(loaded) == list(tables)
+        assert [type(group) for group in loaded] == [type(group) for group in tables]
+        for group, table in tables.items():
+            assert_same_table(loaded[group], table, rtol=0)
+            assert loaded[group].invalid == table.invalid
+    assert os.listdir(tmp_path) == ["tables.parquet"]
+
+
+def test_folds_within_groups_and_tables_of_different_kinds_are_kept(tmp_path):
+    log, path = make_log(300), tmp_path / "tables.parquet"
+    nested = bin_table(log, y_true="y", y_prob="p", by="country", fold="day")
+    save_tables(nested, path)
+    loaded = load_tables(path)
+    assert {group: list(folds) for group, folds in loaded.items()} == {group: [0, 1, 2] for group in nested}
+    assert_same_table(loaded["at"][1], nested["at"][1], rtol=0)
+    kinds = dict(zip([None, True, 2.5, ("a", None), np.int64(7), ""], tables_of_all_kinds(), strict=True))
+    save_tables(kinds, path)
+    for place, table in load_tables(path).items():
+        assert_same_table(table, kinds[place], rtol=0)
+        assert table.spread == kinds[place].spread
+
+
+def test_a_thousand_groups_are_one_file(tmp_path):
+    table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.HybridGrid(2**12))
+    save_tables(dict.fromkeys(range(1000), table), tmp_path / "tables.parquet")
+    loaded = load_tables(tmp_path / "tables.parquet")
+    assert list(loaded) == list(range(1000))
+    assert_same_table(loaded[999], table, rtol=0)
+
+
+def test_what_is_no_mapping_of_tables_is_refused_and_nothing_is_written(tmp_path):
+    path, table = tmp_path / "tables.parquet", next(tables_of_all_kinds())
+    for wrong, error, words in (
+        ({}, ValueError, "nothing to save"),
+        (table, TypeError, "must map groups to tables"),
+        ({"a": 3}, TypeError, "must map groups to tables"),
+        ({b"a": table}, TypeError, "rename it first"),
+    ):
+        with pytest.raises(error, match=words):
+            save_tables(wrong, path)
+    assert os.listdir(tmp_path) == []
+    table.save(path)
+    with pytest.raises(cal.InvalidPredictions, match=r"read it with BinTable\.load"):
+        load_tables(path)
+    save_tables({"a": table}, path)
+    with pytest.raises(cal.InvalidPredictions, match=r"read it with calibrant\.scale\.load_tables"):
+        cal.BinTable.load(path)
 
 
 def test_a_newer_schema_is_refused(tmp_path, monkeypatch):

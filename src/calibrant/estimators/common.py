@@ -18,29 +18,54 @@ Data = Predictions | BinTable | ArrayLike
 """What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""
 
 
-def binned(data: Data, y_prob: ArrayLike | None, bins: Binning, *, squares: bool = True) -> tuple[BinTable, str]:
-    """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is."""
+def binned(
+    data: Data, y_prob: ArrayLike | None, bins: Binning, *, squares: bool = True, needed_by: str | None = None
+) -> tuple[BinTable, str]:
+    """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is.
+
+    `needed_by` names an estimator of probabilities; without it tables of spreads will do as well.
+    """
     if not isinstance(data, BinTable):
         table, words = BinTable.of(binary(data, y_prob), bins, squares=squares), repr(bins)
     elif data.fine:
         table, words = data.coarsen(bins), repr(bins)
     else:
         table, words = data, f"{len(data)} given bins"
+    if needed_by is not None:
+        require_kind(table, needed_by=needed_by)
     if table.prior is not None:
         warn_of_impossible_rates(table)
     return table, words
 
 
-def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
+def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str, spread: bool = False) -> BinTable:
     """The exact table of `data`, without cells that hold nothing; a fine table is taken as it is."""
     if not isinstance(data, BinTable):
         data = BinTable.of(binary(data, y_prob), Distinct())
-    require_fine(data, needed_by=needed_by)
+    require_fine(data, needed_by=needed_by, spread=spread)
     return data if data.prior is not None or data.weight.all() else data.filled()
 
 
-def require_fine(table: BinTable, *, needed_by: str) -> None:
-    """Refuse a table of bins where cells are needed."""
+def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
+    """Refuse a table of spreads where probabilities are needed, and the reverse."""
+    if table.spread == spread:
+        return
+    if spread:
+        message = (
+            f"{needed_by} needs predicted spreads and errors, but this table holds probabilities and outcomes: use "
+            "ece, debiased_ece or calibration_error, or make the table of Gaussian(y_true, mean, std)."
+        )
+    else:
+        message = (
+            f"{needed_by} needs probabilities and outcomes, but this table holds predicted spreads and squared errors: "
+            "use ence, debiased_ence or mean_squared_z, or make the table of Binary(y_true, y_prob)."
+        )
+    raise ValueError(message)
+
+
+def require_fine(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
+    """Refuse a table of bins where cells are needed, and one of the wrong kind."""
+    require_kind(table, needed_by=needed_by, spread=spread)
     if not table.fine:
         message = f"{needed_by} needs a fine table (or the predictions); this one has only {len(table)} bins."
         raise ValueError(message)

@@ -49,7 +49,7 @@ def debiased_ece(
     if np.isinf(norm):
         message = "debiased_ece has no version for the infinite norm; use mce for the largest gap."
         raise ValueError(message)
-    table, method = binned(data, y_prob, bins)
+    table, method = binned(data, y_prob, bins, needed_by="debiased_ece")
     power = debiased_gaps(table, norm)
     name = with_norm("ECE_debias", norm) if norm != 2 else "ECE_debias"
     return result(signed_root(power, norm), name, method, table, power=power)

@@ -12,6 +12,7 @@ from calibrant.binning import Binning
 from calibrant.bintable import BinTable
 from calibrant.distributions import Forecast, Gaussian, Quantiles
 from calibrant.estimate import Estimate
+from calibrant.estimators.common import require_kind
 from calibrant.kernels import Floats, Pairs
 from calibrant.predictions import Predictions
 
@@ -54,6 +55,7 @@ def spread_table(
 ) -> tuple[BinTable, str]:
     """The table of squared spreads and errors in `bins`, and the words for it. Given bins are taken as they are."""
     if isinstance(data, BinTable):
+        require_kind(data, needed_by=needed_by, spread=True)
         return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
     table = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by=needed_by), bins)
     wanted = getattr(bins, "n", len(table))

@@ -206,7 +206,7 @@ def ence_curve(
     from scipy.special import ndtri
 
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="ence_curve")
+        cells = fine(data, None, needed_by="ence_curve", spread=True)
     else:
         cells = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by="ence_curve"), Distinct())
     if bins is None:

@@ -40,7 +40,7 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     """
     weight: Floats | None
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="mean_squared_z")
+        cells = fine(data, None, needed_by="mean_squared_z", spread=True)
         squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
         kurtosis = table_kurtosis(cells)
     else:
@@ -91,7 +91,7 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
     """
     weight: Floats | None
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="std_dispersion")
+        cells = fine(data, None, needed_by="std_dispersion", spread=True)
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
         lost = cells.weight_squares.sum() / cells.total
     else:

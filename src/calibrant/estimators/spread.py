@@ -12,7 +12,7 @@ from calibrant.binning import Binning, EqualMass
 from calibrant.bintable import BinTable
 from calibrant.distributions import Samples
 from calibrant.estimate import Estimate
-from calibrant.estimators.common import result
+from calibrant.estimators.common import fine, result
 from calibrant.estimators.forecast import (
     ForecastData,
     by_output,
@@ -25,7 +25,7 @@ from calibrant.estimators.forecast import (
     table_kurtosis,
 )
 from calibrant.estimators.own_score import ensembles_left_out
-from calibrant.estimators.sweep import sweep_ece
+from calibrant.estimators.sweep import swept
 
 
 def ence(
@@ -169,18 +169,16 @@ def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike
     >>> sweep_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.5, 2.0, 2.5])
     <ENCE_sweep 0.4833, n=4, EqualMass(n=4)>
     """
-    if isinstance(data, BinTable):
-        swept = sweep_ece(data)
-    else:
-        task = forecast(data, mean, std)
-        spread_pairs(task, needed_by="sweep_ence")
-        swept = sweep_ece(task)
-    table = swept.bins
+    if not isinstance(data, BinTable):
+        data = forecast(data, mean, std)
+        spread_pairs(data, needed_by="sweep_ence")
+    found = swept(fine(data, None, needed_by="sweep_ence", spread=True))
+    table = found.bins
     if table is None:  # pragma: no cover - the sweep always keeps its table
-        raise RuntimeError(repr(swept))
+        raise RuntimeError(repr(found))
     details = by_output(data, sweep_ence)
-    ensemble = _ensemble_null(data, EqualMass(swept.details["bins"]), ence_value)
-    return _ence_result(table, "ENCE_sweep", swept.method, ensemble, bins=swept.details["bins"], **details)
+    ensemble = _ensemble_null(data, EqualMass(found.details["bins"]), ence_value)
+    return _ence_result(table, "ENCE_sweep", found.method, ensemble, bins=found.details["bins"], **details)
 
 
 def ence_null(table: BinTable, kurtosis: float) -> tuple[float, float]:

@@ -58,7 +58,11 @@ def sweep_ece(
     if bins not in (EqualMass, EqualWidth):
         message = f"bins must be the class EqualMass or EqualWidth, got {bins!r}."
         raise ValueError(message)
-    source = _source(data, y_prob)
+    return swept(_source(data, y_prob), bins, norm)
+
+
+def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float = 1) -> Estimate:
+    """The sweep of sorted rows or of a fine table, of probabilities or of spreads."""
     if isinstance(source, SortedRows):
         n = _largest_rising_of_rows(source, bins)
         table = equal_mass_table(source, n) if bins is EqualMass else BinTable.of(source.pairs, bins(n))

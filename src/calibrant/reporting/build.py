@@ -68,9 +68,8 @@ def report(
 
 
 def _is_forecast(task: Predictions | BinTable) -> bool:
-    from calibrant.binning import LogGrid
     from calibrant.predictions import Binary
 
     if isinstance(task, BinTable):
-        return isinstance(task.cut, LogGrid)
+        return task.spread
     return not isinstance(task, Binary)

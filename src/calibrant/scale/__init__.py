@@ -10,7 +10,18 @@ Every estimator takes the table in place of the rows. Tables of shards, days and
 """
 
 from calibrant.scale.source import bin_table
+from calibrant.scale.storage import load_tables, save_tables
 from calibrant.scale.streaming import StreamingTable
 from calibrant.scale.tasks import Event, Normal, OneVsRest, TopLabel, Unlabeled
 
-__all__ = ["Event", "Normal", "OneVsRest", "StreamingTable", "TopLabel", "Unlabeled", "bin_table"]
+__all__ = [
+    "Event",
+    "Normal",
+    "OneVsRest",
+    "StreamingTable",
+    "TopLabel",
+    "Unlabeled",
+    "bin_table",
+    "load_tables",
+    "save_tables",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Binning, EqualMass, LogGrid
+from calibrant.binning import Binning, EqualMass
 from calibrant.bintable import BinTable
 from calibrant.kernels import Floats
 
@@ -30,7 +30,7 @@ def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]
 
 def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
     """See `BinTable.error_bound`."""
-    if not table.fine or isinstance(table.cut, LogGrid):
+    if not table.fine or table.spread:
         message = "error_bound is for fine tables of probabilities: it bounds the ECE in bins made from their cells."
         raise ValueError(message)
     cell, part = cut_cells(table, bins)

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Distinct, Grid
+from calibrant.binning import Distinct, Grid, LogGrid
 from calibrant.bintable import BinTable, merge
 from calibrant.kernels import SUMS, Floats
 from calibrant.scale import grid as keys
@@ -176,7 +176,13 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     cell, low, high = cell[order], low[order], high[order]
     return {
         group: BinTable(
-            plan.grid, cell[part], low[part], high[part], np.ascontiguousarray(stacked[:, part]), plan.prior
+            plan.grid,
+            cell[part],
+            low[part],
+            high[part],
+            np.ascontiguousarray(stacked[:, part]),
+            plan.prior,
+            spread=isinstance(plan.grid, LogGrid),
         )
         for group, part in zip(found, parts, strict=True)
         if part.stop > part.start
@@ -202,7 +208,9 @@ def _reasons(rows: Rows, plan: Plan) -> dict[Group, Counter[str]]:
 def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan) -> Tables:
     """A group of invalid rows only still gets a table, of no cells, so that its rows are accounted for."""
     none = np.zeros(0)
-    empty = BinTable(plan.grid, none.astype(np.int64), none, none, np.zeros((len(SUMS), 0)), plan.prior)
+    spread = isinstance(plan.grid, LogGrid)
+    sums = np.zeros((len(SUMS), 0))
+    empty = BinTable(plan.grid, none.astype(np.int64), none, none, sums, plan.prior, spread=spread)
     groups = dict.fromkeys([*tables, *invalid])
     return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
 
