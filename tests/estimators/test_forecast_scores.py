@@ -44,7 +44,7 @@ def test_tables_with_equal_width_bins_give_what_netcal_gives():
     """Netcal cuts the variance (UCE) or the spread (ENCE) into equal widths, and averages ENCE over bins alike."""
     data, _ = rows()
     std, variance, error = data.std, data.std**2, (data.y_true - data.mean) ** 2
-    by_variance = Pairs(variance, variance, error)
+    by_variance = Pairs(variance, variance, error, spread=True)
     table = cal.BinTable.of(by_variance, cal.EqualWidth(10, variance.min(), variance.max()))
     assert cal.uce(table) == pytest.approx(PEERS["netcal_uce"], rel=1e-12)
     some = cal.BinTable.of(data, cal.EqualWidth(10, std.min(), std.max())).filled()

@@ -71,3 +71,14 @@ def test_the_grid_sweeps_as_the_rows_do():
 def test_only_a_family_of_binnings_can_be_swept():
     with pytest.raises(ValueError, match="EqualMass or EqualWidth"):
         cal.sweep_ece([0, 1], [0.1, 0.2], bins=cal.EqualMass(15))
+
+
+def test_cut_cells_whose_rows_are_all_alike_do_not_end_the_sweep():
+    """Parts of cells carry rounding: bins of ones only must not seem to fall by a part in 10^16."""
+    rng = np.random.default_rng(5)
+    p = np.sort(1 - 10 ** rng.uniform(-14, 0, 200_000))
+    y = rng.random(len(p)) < p
+    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid(2**10))
+    assert cal.sweep_ece(table).details["bins"] == pytest.approx(cal.sweep_ece(y, p).details["bins"], abs=2)
+    ones = cal.BinTable.of(cal.Binary(np.ones(1000), rng.random(1000)), cal.HybridGrid(64))
+    assert cal.sweep_ece(ones).details["bins"] == 1000

@@ -65,23 +65,49 @@ def uniform(rng, n):
     return p, p
 
 
-@pytest.mark.parametrize(
-    ("world", "single", "most"),
-    [(uniform, False, (3e-5, 4e-5, 1e-4)), (skewed, False, (4e-6, 1e-5, 1e-5)), (skewed, True, (4e-5, 1e-4, 5e-4))],
-)
-def test_a_million_rows_of_the_spec_give_results_within_its_table(world, single, most):
-    """Ten times the mean differences of the spec: each is one draw, and theirs vary from seed to seed."""
-    rng = np.random.default_rng(12)
-    p, truth = world(rng, 1_000_000)
-    y = rng.random(len(p)) < truth
-    p = p.astype(np.float32) if single else p
-    assert not single or np.mean(p == 1) > 0.4
-    data = cal.Binary(y, p)
-    table = cal.BinTable.of(data, cal.HybridGrid())
-    estimators = (cal.ece, cal.debiased_ece, cal.sweep_ece)
-    gaps = [abs(estimator(table) - estimator(data)) for estimator in estimators]
-    assert gaps[0] <= table.error_bound(cal.EqualMass(15))
-    assert all(gap <= limit for gap, limit in zip(gaps, most, strict=True)), gaps
+def calibrated(rng, n):
+    p = rng.beta(2.77, 0.048, n)
+    return p, p
+
+
+DRAWS = 6
+#: World, precision; the mean differences that the specification states for 2^16 cells (for single precision: for 2^14
+#: logit cells), then the standard deviation of one difference, from 40 draws of ours.
+SPECIFIED = [
+    (uniform, np.float64, (2.9e-6, 4.3e-6, 8.5e-6), (2.5e-6, 4.5e-6, 6.6e-6)),
+    (skewed, np.float64, (3.2e-7, 8.3e-7, 7.0e-7), (6.1e-7, 1.5e-6, 6.5e-7)),
+    (calibrated, np.float64, (4.9e-7, 4.9e-7, 6.9e-7), (4.4e-7, 5.2e-7, 1.0e-6)),
+    (skewed, np.float32, (4.3e-6, 1.0e-5, 8.8e-5), (0.0, 0.0, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("world", "dtype", "mean", "sd"), SPECIFIED)
+def test_a_million_rows_of_the_spec_give_results_within_its_table(world, dtype, mean, sd):
+    """Means of six draws, within three standard errors of the specification's means of five.
+
+    Debiased errors are cut off at zero, as there: the root has no bounded slope at zero. A sweep that stops at another
+    number of bins is no rounding error and is left out; it is rare.
+    """
+    gaps, stopped_elsewhere = [], 0
+    for seed in range(DRAWS):
+        rng = np.random.default_rng([12, seed])
+        p, truth = world(rng, 1_000_000)
+        data = cal.Binary(rng.random(len(p)) < truth, p.astype(dtype))
+        assert dtype == np.float64 or np.mean(data.y_prob == 1) > 0.4
+        table = cal.BinTable.of(data, cal.HybridGrid())
+        both = [
+            [cal.ece(source), max(cal.debiased_ece(source).value, 0.0), cal.sweep_ece(source)]
+            for source in (table, data)
+        ]
+        gap = np.abs([float(cells) - float(rows) for cells, rows in zip(*both, strict=True)])
+        assert gap[0] <= table.error_bound(cal.EqualMass(15))
+        if both[0][2].details["bins"] != both[1][2].details["bins"]:
+            stopped_elsewhere += 1
+            gap[2] = np.nan
+        gaps.append(gap)
+    limit = np.array(mean) + 3 * np.array(sd) / np.sqrt(DRAWS)
+    assert (np.nanmean(gaps, axis=0) <= limit).all(), (np.nanmean(gaps, axis=0), limit)
+    assert stopped_elsewhere <= 3
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -109,13 +109,13 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     """b* on cells that may carry weights and may be cut: running sums at places between and within cells."""
     weight = np.concatenate([[0.0], np.cumsum(cells.weight)])
     observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
-    whole = bool(np.all(weight == np.floor(weight)))
-    tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; running sums of real weights do not
+    atom = cells.low == cells.high
+    whole = bool(atom.all() and np.all(weight == np.floor(weight)))
+    tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; parts of cells and sums of real weights do not
     ends = _ends_of_weight(weight)
     most = cells.n if cells.prior is None else len(ends) - 1
     if _rises(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
-    atom = cells.low == cells.high
     for n in range(2, most + 1):
         if bins is EqualMass:
             at = equal_mass_cuts(weight[1:], n, atom=atom)
