@@ -92,7 +92,14 @@ class Edges:
 
 @dataclass(frozen=True)
 class Distinct:
-    """One cell per distinct score: nothing is lost, ties are pooled."""
+    """One cell per distinct score: nothing is lost, ties are pooled.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.BinTable.of(cal.Binary([0, 1, 1], [0.2, 0.2, 0.7]), Distinct()).observed_mean
+    array([0.5, 1. ])
+    """
 
 
 @dataclass(frozen=True)

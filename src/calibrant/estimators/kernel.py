@@ -35,7 +35,13 @@ def _require_bandwidth(bandwidth: float | None) -> None:
 
 @dataclass(frozen=True)
 class LaplaceKernel:
-    """exp(-|p - q| / bandwidth), with the Euclidean distance; None takes the median distance of the predictions."""
+    """exp(-|p - q| / bandwidth), with the Euclidean distance; None takes the median distance of the predictions.
+
+    Examples
+    --------
+    >>> kernel_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], kernel=LaplaceKernel(bandwidth=0.2))
+    <SKCE 0.0008131, n=4, unbiased, LaplaceKernel(bandwidth=0.2)>
+    """
 
     bandwidth: float | None = None
 
@@ -45,7 +51,13 @@ class LaplaceKernel:
 
 @dataclass(frozen=True)
 class GaussianKernel:
-    """exp(-|p - q|^2 / (2 bandwidth^2)); None takes the median distance of the predictions."""
+    """exp(-|p - q|^2 / (2 bandwidth^2)); None takes the median distance of the predictions.
+
+    Examples
+    --------
+    >>> kernel_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], kernel=GaussianKernel(bandwidth=0.2))
+    <SKCE 0.003887, n=4, unbiased, GaussianKernel(bandwidth=0.2)>
+    """
 
     bandwidth: float | None = None
 

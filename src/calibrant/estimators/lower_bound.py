@@ -36,6 +36,15 @@ class SplitSampleBound:
     level : float in (0, 1)
     train : float in (0, 1)
         Share of the rows that the map is fitted on.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> error = cal.calibration_error(rng.random(4000) < p**2, p, bound=SplitSampleBound())  # the true error is 1/6
+    >>> bool(0.1 < error.interval.low < 1 / 6)
+    True
     """
 
     level: float = 0.95
@@ -55,6 +64,15 @@ class CrossFittedBound:
     to 5000, the standard deviation of the L1 estimate over samples was at most 1.50 plain standard errors (see
     reproduce/results/variational.md, which also counts how often the bound failed). Groups of rows are taken as
     units.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> error = cal.calibration_error(rng.random(4000) < p**2, p, bound=CrossFittedBound())  # the true error is 1/6
+    >>> bool(0.1 < error.interval.low < error)
+    True
     """
 
     level: float = 0.95

@@ -45,6 +45,13 @@ def forest(result: ByGroup | Mapping[Any, Estimate], *, ax: Any = None, level: f
     """The estimate of each group with its interval, worst on top; squares are filled where the group stands out.
 
     The figure's data are `forest_rows`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> made = {name: Estimate(e, name="ECE", method="", n=9) for name, e in (("a", 0.1), ("b", 0.3))}
+    >>> [label.get_text() for label in forest(made, ax=Figure().subplots()).get_yticklabels()]
+    ['b (n = 9)', 'a (n = 9)']
     """
     ax = axes(ax)
     rows = forest_rows(result, level=level)

@@ -39,6 +39,14 @@ def class_panels(tables: Mapping[str, Drawable], *, ax: Any = None, **style: Any
 
     `ax` is a sequence or array of axes, at least one per entry; `style` goes to `Axes.plot`. The figure's data are
     those of the entries, e.g. from `class_tables`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> data = Multiclass([0, 1, 2], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    >>> panels = class_panels(class_tables(data, classes=[0, 2]), ax=Figure().subplots(1, 3))
+    >>> [panel.get_title() for panel in panels]
+    ['top label', '0', '2']
     """
     panels = row_of_axes(len(tables), ax)
     for panel, (name, table) in zip(panels, tables.items(), strict=True):
@@ -98,7 +106,17 @@ def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> 
 
 
 def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
-    """Bars over each bin: upward and hatched where the model claims too much, downward where it claims too little."""
+    """Bars over each bin: upward and hatched where the model claims too much, downward where it claims too little.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> gaps = confidence_gaps(cal.ece([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.9, 0.9, 0.9, 0.9], bins=cal.EqualWidth(2)))
+    >>> ax = confidence_strip(gaps, ax=Figure().subplots())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['over-confident, 0.1000', 'under-confident, 0.0667']
+    """
     ax = axes(ax)
     bars = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
     over, width = gaps.gap > 0, gaps.high - gaps.low

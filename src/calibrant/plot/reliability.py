@@ -41,6 +41,14 @@ def reliability_diagram(
     -----
     The figure's data are ``table.predicted_mean`` and ``table.observed_mean`` of bins, `corp_curve` of a fine table,
     or the curve's own columns.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> result = cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
+    >>> reliability_diagram(result, ax=Figure().subplots()).get_title()
+    'ECE 0.2500'
     """
     ax = axes(ax)
     if isinstance(result, Predictions):
@@ -104,6 +112,14 @@ def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **
 
     A fine table is drawn in 20 bins of equal width. The figure's data are the bins' ``share`` of all rows; the tallest
     bar has the given height.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> table = cal.BinTable.of(cal.Binary([0, 0, 1, 1], [0.1, 0.3, 0.4, 0.8]), cal.EqualWidth(2))
+    >>> [round(float(bar.get_height()), 2) for bar in score_histogram(table, ax=Figure().subplots(), height=0.3).patches]
+    [0.3, 0.1]
     """
     ax = axes(ax)
     bins = table.coarsen(EqualWidth(20)) if table.fine else table
@@ -116,6 +132,15 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
     """Two reliability diagrams on one pair of axes: as stated, and recalibrated.
 
     They differ in colour, marker and line. The figure's data are those of the two results.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> y, p = [0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8]
+    >>> ax = before_after(cal.ece(y, p), cal.ece(y, [0.0, 0.1, 0.9, 1.0]), ax=Figure().subplots())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['calibrated', 'before, ECE 0.2500', 'after, ECE 0.0500']
     """
     ax = axes(ax)
     diagonal(ax)

@@ -149,7 +149,13 @@ def generalization_bound(
 
 
 def fcmi_of_entropy(n_positive: float, n_unlabeled: float) -> float:
-    """The bound of fCMI that every model satisfies: the entropy of the split, (n_P + n_U) ln 2. Always too large."""
+    """The bound of fCMI that every model satisfies: the entropy of the split, (n_P + n_U) ln 2. Always too large.
+
+    Examples
+    --------
+    >>> round(fcmi_of_entropy(10, 90), 1)
+    69.3
+    """
     return (n_positive + n_unlabeled) * math.log(2)
 
 
@@ -157,6 +163,11 @@ def fcmi_of_vc_dimension(dimension: float, n: float) -> float:
     """Bound of fCMI for binary-valued models of finite VC dimension d and n training rows.
 
     max((d + 1) ln 2, d ln(2 e n / d)), after Harutyunyan, Raginsky, Ver Steeg, Galstyan (2021), theorem 4.1.
+
+    Examples
+    --------
+    >>> round(fcmi_of_vc_dimension(10, 1000), 1)
+    63.0
     """
     return max((dimension + 1) * math.log(2), dimension * math.log(2 * math.e * n / dimension))
 

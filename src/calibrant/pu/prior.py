@@ -28,6 +28,13 @@ class BestBin:
     References
     ----------
     Garg, Wu, Smola, Balakrishnan, Lipton (2021), Mixture Proportion Estimation and PU Learning: A Modern Approach.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> unlabeled = np.concatenate([rng.normal(2, 1, 3000), rng.normal(-2, 1, 7000)])
+    >>> round(float(estimate_prior(rng.normal(2, 1, 1000), unlabeled, method=BestBin(delta=0.05))), 3)
+    0.303
     """
 
     delta: float = 0.1
@@ -63,6 +70,11 @@ class ElkanNoto:
     References
     ----------
     Elkan, Noto (2008), Learning Classifiers from Only Positive and Unlabeled Data, eq. 3 (estimator e1).
+
+    Examples
+    --------
+    >>> estimate_prior([0.2, 0.3, 0.25, 0.25], [0.25, 0.0] * 20, method=ElkanNoto()).value
+    0.3
     """
 
     scenario: Literal["case-control", "single-sample"] = "case-control"

@@ -29,7 +29,13 @@ class Spreads(ABC):
 
 @dataclass(frozen=True)
 class UniformSpreads(Spreads):
-    """Every spread between `low` and `high` alike."""
+    """Every spread between `low` and `high` alike.
+
+    Examples
+    --------
+    >>> UniformSpreads(1, 3).expect(lambda sigma: sigma)
+    2.0
+    """
 
     low: float
     high: float
@@ -50,7 +56,13 @@ class UniformSpreads(Spreads):
 
 @dataclass(frozen=True)
 class LogNormalSpreads(Spreads):
-    """Spreads whose logarithm is Gaussian about log `median` with standard deviation `sd`."""
+    """Spreads whose logarithm is Gaussian about log `median` with standard deviation `sd`.
+
+    Examples
+    --------
+    >>> round(LogNormalSpreads(median=1, sd=0.5).expect(lambda sigma: sigma), 4)  # exp(0.5² / 2)
+    1.1331
+    """
 
     median: float = 1.0
     sd: float = 0.5

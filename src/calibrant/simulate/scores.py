@@ -76,7 +76,13 @@ class Beta(Scores):
 
 @dataclass(frozen=True)
 class Uniform(Beta):
-    """Every score alike: Beta(1, 1)."""
+    """Every score alike: Beta(1, 1).
+
+    Examples
+    --------
+    >>> round(Uniform().expect(lambda z: 1 / (1 + np.exp(-z))), 6)
+    0.5
+    """
 
     a: float = field(default=1.0, init=False, repr=False)
     b: float = field(default=1.0, init=False, repr=False)
