@@ -46,6 +46,15 @@ def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str, spread: bool =
     return data if data.prior is not None or data.weight.all() else data.filled()
 
 
+def outcome_cells(data: Data, *, needed_by: str) -> BinTable:
+    """The exact table of `data`, whose rows must have an outcome each."""
+    cells = fine(data, None, needed_by=needed_by)
+    if cells.prior is not None:
+        message = f"Positive-unlabeled tables have no outcomes per row, which {needed_by} needs."
+        raise ValueError(message)
+    return cells
+
+
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
     """Refuse a table of spreads where probabilities are needed, and the reverse."""
     if table.spread == spread:

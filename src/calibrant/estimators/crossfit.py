@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.binning import HybridGrid
 from calibrant.bintable import BinTable
-from calibrant.estimators.common import fine
+from calibrant.estimators.common import outcome_cells
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary, Multiclass
 from calibrant.validation import InvalidPredictions
@@ -114,7 +114,7 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
 
     Only for independent rows without weights; others need one table per fold.
     """
-    cells = _outcome_cells(table)
+    cells = outcome_cells(table, needed_by="calibration_error")
     if not np.array_equal(cells.weight, cells.count):
         message = "A table of weighted rows cannot be dealt into folds; give a list of tables, one per fold."
         raise ValueError(message)
@@ -138,7 +138,7 @@ def held_tables(tables: Sequence[BinTable]) -> Held:
         raise ValueError(message)
     held = []
     for k, table in enumerate(tables):
-        cells = _outcome_cells(table)
+        cells = outcome_cells(table, needed_by="calibration_error")
         counts = np.stack([cells.weight - cells.observed, cells.observed])[None]
         scale = cells.weight_squares / cells.weight
         part = _held_cells(cells.predicted_mean, counts, scale)
@@ -156,14 +156,6 @@ def _held_cells(score: Floats, counts: Floats, scale: Floats | None) -> Held:
     weight = counts[fold, outcome, cell]
     squares = weight if scale is None else weight * scale[cell]
     return Held(score[cell][:, None], outcome[:, None].astype(np.float64), weight, squares, fold, round(weight.sum()))
-
-
-def _outcome_cells(table: BinTable) -> BinTable:
-    cells = fine(table, None, needed_by="calibration_error")
-    if cells.prior is not None:
-        message = "A positive-unlabeled table has no outcomes per row; the variational estimate needs them."
-        raise ValueError(message)
-    return cells
 
 
 def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None) -> NDArray[np.intp]:

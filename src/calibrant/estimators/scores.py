@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.binning import EqualWidth
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate
-from calibrant.estimators.common import Data, fine
+from calibrant.estimators.common import Data, fine, outcome_cells
 from calibrant.estimators.scores_pu import pu_brier, pu_log_loss
 from calibrant.kernels import Floats
 from calibrant.predictions import Multiclass, Predictions, binary
@@ -41,7 +41,7 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     if isinstance(data, BinTable) and data.prior is not None:
         return pu_brier(data)
     if isinstance(data, BinTable):
-        cells = _cells(data)
+        cells = fine(data, None, needed_by="brier")
         total = float((cells.predicted_squares - 2 * cells.product + cells.observed_squares).sum())
         return _score(total / cells.total, "Brier score", cells.n)
     task = binary(data, y_prob)
@@ -75,7 +75,7 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     if isinstance(data, BinTable) and data.prior is not None:
         return pu_log_loss(fine(data, None, needed_by="log_loss"))
     if isinstance(data, BinTable):
-        cells = _cells(data)
+        cells = fine(data, None, needed_by="log_loss")
         p = cells.predicted_mean
         losses = _log_losses(p, cells.observed, cells.weight - cells.observed)
         return _score(float(losses.sum()) / cells.total, "Log loss", cells.n)
@@ -192,7 +192,7 @@ def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score) -> tuple[
             _, weight, observed = isotonic_blocks(sorted_rows(pairs))
             return scored(task), weight, observed
         data = task
-    cells = _cells(fine(data, None, needed_by="decompose"))
+    cells = outcome_cells(data, needed_by="decompose")
     _, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
     return scored(cells), weight, observed
 
@@ -212,14 +212,6 @@ def _log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:
         misses = np.where(negatives > 0, -negatives * np.log1p(-p), 0.0)
     total: Floats = hits + misses
     return total
-
-
-def _cells(table: BinTable) -> BinTable:
-    cells = fine(table, None, needed_by="This score")
-    if cells.prior is not None:
-        message = "Positive-unlabeled data have no outcomes per row, so this score cannot be decomposed."
-        raise ValueError(message)
-    return cells
 
 
 def _probability_pairs(task: Predictions) -> Any:

@@ -118,7 +118,8 @@ def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **
     >>> from matplotlib.figure import Figure
     >>> import calibrant as cal
     >>> table = cal.BinTable.of(cal.Binary([0, 0, 1, 1], [0.1, 0.3, 0.4, 0.8]), cal.EqualWidth(2))
-    >>> [round(float(bar.get_height()), 2) for bar in score_histogram(table, ax=Figure().subplots(), height=0.3).patches]
+    >>> ax = score_histogram(table, ax=Figure().subplots(), height=0.3)
+    >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
     [0.3, 0.1]
     """
     ax = axes(ax)

@@ -61,9 +61,9 @@ class AffineMap(Recalibrator):
         """What the affine map is applied to, (n, K)."""
         return normalised_logs(scores)
 
-    @abstractmethod
     def _penalty(self, classes: int) -> Penalty:
-        """Cost of the parameters."""
+        """Cost of the parameters: free, but for the ridge."""
+        return Penalty(RIDGE, RIDGE, RIDGE)
 
     @abstractmethod
     def _keep(self, theta: Floats) -> None:

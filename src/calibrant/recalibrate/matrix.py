@@ -83,9 +83,6 @@ class VectorScaling(VectorMap):
     array([[0.5, 0.5, 0. ]])
     """
 
-    def _penalty(self, classes: int) -> Penalty:
-        return Penalty(RIDGE, RIDGE, RIDGE)
-
 
 class MatrixScaling(MatrixMap):
     r"""Matrix scaling: multinomial logistic regression on the log probabilities.
@@ -112,9 +109,6 @@ class MatrixScaling(MatrixMap):
     >>> MatrixScaling().fit(p, [0, 1, 1, 2] * 5).predict_proba(p[:1]).round(3)
     array([[0.5, 0.5, 0. ]])
     """
-
-    def _penalty(self, classes: int) -> Penalty:
-        return Penalty(RIDGE, RIDGE, RIDGE)
 
 
 class Dirichlet(MatrixMap):
