@@ -196,17 +196,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    every = [(name, n, block) for block in range(options.blocks) for n in SIZES for name in the_worlds()]
-    powers = [(test, *setting) for setting in power_worlds() for test in TESTS]
-    sizes = [(name, n) for n in SIZES for name in the_worlds() if name.endswith("calibrated")]
+    cells = [(name, n, block) for block in range(options.blocks) for n in SIZES for name in the_worlds()]
+    jobs = {
+        "coverage": (cell, cells),
+        "coverage_power": (power_task, [(test, *setting) for setting in power_worlds() for test in TESTS]),
+        "coverage_size": (size_task, [(w, n) for n in SIZES for w in the_worlds() if w.endswith("calibrated")]),
+        "coverage_designs": (design_task, designs()),
+        "coverage_elsewhere": (elsewhere_task, [(name, n) for n in SIZES for name in other_worlds()]),
+    }
     with ProcessPoolExecutor(options.jobs) as pool:
-        measure(pool, power_task, powers, RESULTS / "coverage_power.csv")
-        measure(pool, size_task, sizes, RESULTS / "coverage_size.csv")
-        measure(pool, design_task, designs(), RESULTS / "coverage_designs.csv")
-        measure(
-            pool, elsewhere_task, [(w, n) for n in SIZES for w in other_worlds()], RESULTS / "coverage_elsewhere.csv"
-        )
-        measure(pool, cell, every, RESULTS / "coverage.csv")
+        for name, (what, tasks) in jobs.items():
+            measure(pool, what, tasks, RESULTS / f"{name}.csv")
     publish()
 
 
