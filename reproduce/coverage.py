@@ -23,7 +23,7 @@ import numpy as np
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Blend, Clipped, Power, Uniform, World, estimates
 from calibrant.simulate.curves import as_curve
-from reproduce.coverage_designs import design_task, designs, elsewhere_task, other_worlds
+from reproduce.coverage_designs import compare_task, comparisons, design_task, designs, elsewhere_task, other_worlds
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "docs/inference.md"
@@ -202,6 +202,7 @@ def main() -> None:
         "coverage_power": (power_task, [(test, *setting) for setting in power_worlds() for test in TESTS]),
         "coverage_size": (size_task, [(w, n) for n in SIZES for w in the_worlds() if w.endswith("calibrated")]),
         "coverage_designs": (design_task, designs()),
+        "coverage_compare": (compare_task, comparisons()),
         "coverage_elsewhere": (elsewhere_task, [(name, n) for n in SIZES for name in other_worlds()]),
     }
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -214,8 +215,7 @@ def publish() -> None:
     """Write the report, and its summary into the page of the documentation."""
     from reproduce.coverage_report import report, short
 
-    names = ("coverage", "coverage_size", "coverage_power", "coverage_designs", "coverage_elsewhere")
-    tables = {name: read_csv(RESULTS / f"{name}.csv") for name in names}
+    tables = {path.stem: read_csv(path) for path in RESULTS.glob("coverage*.csv")}
     head = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}."
     write(RESULTS / "coverage.md", report(tables, head))
     before, rest = PAGE.read_text(encoding="utf8").split(START)

@@ -1,10 +1,11 @@
-"""Coverage beyond the published worlds: rows in clusters, weighted rows, and worlds of other shapes."""
+"""Coverage beyond the published worlds: clusters, weights, worlds of other shapes, and two models on the same rows."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
+from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Beta, Glm, LogitMixture, Power, Shift, Temperature, Uniform, Wavy, World
@@ -13,6 +14,12 @@ from calibrant.simulate.scores import WithAtoms
 
 SAMPLES, DRAWS = 300, 299
 CLUSTERS, PER_CLUSTER, WEIGHTED_ROWS = 400, 5, 2000
+COMPARED_ROWS = 1000
+COMPARED = {
+    "Brier score": cal.brier,
+    "debiased L1": partial(cal.debiased_ece, norm=1),
+    "debiased L2": partial(cal.debiased_ece, norm=2),
+}
 WORLDS = ("resnet110_c10", "resnet110_SD_c100", "resnet152_imgnet")
 
 
@@ -90,3 +97,45 @@ def elsewhere_task(task: tuple[str, int]) -> dict[str, object]:
             hits.setdefault(f"cover {norm}", []).append(true in both)
             hits.setdefault(f"lower {norm}", []).append(true in one)
     return {"world": name, "n": n, "L2": truth[1], **{key: float(np.mean(values)) for key, values in hits.items()}}
+
+
+def comparisons() -> list[tuple[str, str]]:
+    return [(estimator, models) for models in ("equal", "different") for estimator in COMPARED]
+
+
+def compare_task(task: tuple[str, str]) -> dict[str, object]:
+    """Two models with the same rows: how often their difference is covered, and called significant."""
+    name, models = task
+    covered, called = [], []
+    truth = 0.0 if models == "equal" else _difference(name)
+    for k in range(SAMPLES):
+        a, b = two_models(np.random.default_rng([11, k]), COMPARED_ROWS, models)
+        found = cal.compare(COMPARED[name], a, b, method=cal.Bootstrap(199, k, kind="bias-corrected"))
+        covered.append(found.interval.low <= truth <= found.interval.high)
+        called.append(found.p_value <= 0.05)
+    means = {"cover": float(np.mean(covered)), "significant": float(np.mean(called))}
+    return {"estimator": name, "models": models, "difference": truth, **means}
+
+
+def two_models(rng: np.random.Generator, n: int, models: str) -> tuple[cal.Binary, cal.Binary]:
+    """Outcomes of chance σ(u + v). Equal models see u or v, both overconfident; different ones see u, one is worse."""
+    u, v = rng.standard_normal((2, n))
+    y = rng.random(n) < expit(u + v)
+    seen, sharper = (v, 1.4) if models == "equal" else (u, 1.1)
+    return cal.Binary(y, expit(1.4 * _honest(u))), cal.Binary(y, expit(sharper * _honest(seen)))
+
+
+def _honest(u: np.ndarray) -> np.ndarray:
+    """Log-odds of the chance given u alone."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    return logit(expit(u[:, None] + nodes) @ weights / weights.sum())
+
+
+def _difference(name: str) -> float:
+    """The true difference between the models that see u, by quadrature."""
+    u = np.linspace(-8, 8, 4001)
+    share = np.exp(-(u**2) / 2) / np.exp(-(u**2) / 2).sum()
+    honest = expit(_honest(u))
+    gaps = [expit(sharper * _honest(u)) - honest for sharper in (1.4, 1.1)]
+    first, second = (float(share @ np.abs(gap) ** (1 if name == "debiased L1" else 2)) for gap in gaps)
+    return np.sqrt(first) - np.sqrt(second) if name == "debiased L2" else first - second

@@ -200,6 +200,17 @@ def beyond(tables: Tables) -> list[str]:
     ]
     for line in designs:
         lines.append(f"| {line['design']} | {line['world']} | {line['default']:.3f} | {line['independent rows']:.3f} |")
+    lines += [
+        "",
+        "Two models on the same 1000 rows (`compare`, 300 samples): equal ones by construction, and one more "
+        "overconfident than the other.",
+        "",
+        "| estimator | models | true difference | covered | called significant |",
+        "|-|-|-|-|-|",
+    ]
+    for line in tables["coverage_compare"]:
+        words = f"{line['difference']:.4f} | {line['cover']:.3f} | {line['significant']:.3f}"
+        lines.append(f"| {line['estimator']} | {line['models']} | {words} |")
     return lines
 
 

@@ -24,6 +24,7 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
         "coverage_size": (coverage.size_task, [(names[1], 200)]),
         "coverage_power": (coverage.power_task, [("Spiegelhalter", *s) for s in list(coverage.power_worlds())[:3]]),
         "coverage_designs": (coverage_designs.design_task, coverage_designs.designs()[::6]),
+        "coverage_compare": (coverage_designs.compare_task, coverage_designs.comparisons()[2::3]),
         "coverage_elsewhere": (coverage_designs.elsewhere_task, [("rare events, calibrated", 200)]),
     }
     tables = {}
@@ -37,5 +38,6 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
     text = report(tables, "today.")
     assert "| densenet161_imgnet, calibrated | 1000 | 0.00 |" in text
     assert "| Spiegelhalter |" in text
+    assert "| debiased L2 | different | 0.0" in text
     assert "| rare events, calibrated | 200 |" in text
     assert any("densenet161_imgnet" in line for line in short(tables))
