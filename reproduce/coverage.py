@@ -82,7 +82,7 @@ def cell(task: tuple[str, int, int]) -> dict[str, object]:
         if k % PART == 0:
             split = cal.interval(cal.calibration_error, data, method=cal.SplitLowerBound(seed=draws)).interval
             note("split lower L1", split is not None and truth[0] >= split.low)
-        if k % PART == 0 and n == 1000 and block < 4:
+        if k % PART == 0 and n == 1000 and block < 1:
             _bootstraps(data, truth, draws, note)
         if not truth[0]:
             for test, method in TESTS.items():

@@ -42,7 +42,7 @@ def report(tables: Tables, head: str) -> str:
         "## Other two-sided intervals",
         "",
         "Least and mean coverage over worlds. Bootstrap intervals are those of the debiased error in 15 bins, "
-        "n = 1000, 100 samples per world.",
+        "n = 1000, 25 samples per world.",
         "",
         *other_table(cells),
         "",
@@ -191,19 +191,18 @@ def beyond(tables: Tables) -> list[str]:
         lines.append(f"| {line['world']} | {line['n']:.0f} | {pairs[0]} | {pairs[1]} |")
     lines += [
         "",
-        "Rows that are not alike, L2, 300 samples: 400 clusters of five rows (half of them all alike) with "
-        "`Clustered`, and 2000 weighted rows with the default; beside them the default that takes rows for independent "
-        "and equal.",
+        "Rows that are not alike, L2, 300 samples: 400 clusters of five rows (half of them with one outcome), and 2000 "
+        "weighted rows; beside the default what it covers if clusters or weights are not told.",
         "",
-        "| rows | world | right method | rows taken for alike |",
+        "| rows | world | default | not told |",
         "|-|-|-|-|",
     ]
     for line in designs:
         lines.append(f"| {line['design']} | {line['world']} | {line['default']:.3f} | {line['independent rows']:.3f} |")
     lines += [
         "",
-        "Two models on the same 1000 rows (`compare`, 300 samples): equal ones by construction, and one more "
-        "overconfident than the other.",
+        "Two models on the same 1000 rows (`compare` at 95 %, 300 samples): equal ones by construction, and one more "
+        "overconfident than the other. Calibration errors by `PairedGaps`, the default, but where said.",
         "",
         "| estimator | models | true difference | covered | called significant |",
         "|-|-|-|-|-|",

@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from calibrant.inference.inversion import Inversion as Inversion
     from calibrant.inference.isotonic_band import IsotonicBand as IsotonicBand
     from calibrant.inference.multiscale import MultiScale as MultiScale
+    from calibrant.inference.paired import PairedGaps as PairedGaps
     from calibrant.predictions import Binary as Binary
     from calibrant.predictions import Multiclass as Multiclass
     from calibrant.predictions import Predictions as Predictions
@@ -156,6 +157,7 @@ _HOME = {
     "inference.inversion": ("Inversion",),
     "inference.isotonic_band": ("IsotonicBand",),
     "inference.multiscale": ("MultiScale",),
+    "inference.paired": ("PairedGaps",),
     "predictions": (
         "Binary",
         "Multiclass",

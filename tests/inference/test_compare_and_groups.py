@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.inference.compare import holm
@@ -50,6 +51,69 @@ def test_equal_models_are_told_apart_at_the_level():
         y = rng.random(300) < p
         alarms.append(cal.compare(cal.ece, cal.Binary(y, a), cal.Binary(y, b), method=few).p_value <= 0.05)
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+
+
+def seen_by_one(rng, n, sharper, blind):
+    """Outcomes of chance σ(u + v); each model sees u or v alone and is overconfident by its factor."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    features = rng.standard_normal((2, n))
+    y = rng.random(n) < expit(features.sum(axis=0))
+    honest = [logit(expit(features[k][:, None] + nodes) @ weights / weights.sum()) for k in blind]
+    return [cal.Binary(y, expit(factor * one)) for factor, one in zip(sharper, honest, strict=True)]
+
+
+def test_true_errors_that_are_equal_are_called_different_at_most_at_the_level():
+    alarms = []
+    for k in range(150):
+        a, b = seen_by_one(np.random.default_rng([1, k]), 600, (1.4, 1.4), (0, 1))
+        alarms.append(cal.compare(cal.debiased_ece, a, b, method=cal.PairedGaps(99, k)).p_value <= 0.05)
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
+
+
+def test_the_interval_of_two_true_errors_covers_their_difference():
+    truth = WORLD.true_error(2)
+    covered = []
+    for k in range(60):
+        bad, good = models(800, seed=k)
+        found = cal.compare(partial(cal.ece, norm=2), bad, good, method=cal.PairedGaps(99, k)).interval
+        covered.append(found.low <= truth <= found.high)
+    assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+def test_interval_and_p_value_agree_and_turn_round_with_the_models():
+    bad, good = models(700)
+    for level in (0.5, 0.95, 0.999):
+        found = cal.compare(cal.ece, good, bad, level=level, method=cal.PairedGaps(199))
+        back = cal.compare(cal.ece, bad, good, level=level, method=cal.PairedGaps(199))
+        assert (found.p_value <= 1 - level) == (not found.interval.low <= 0 <= found.interval.high)
+        assert found.difference == pytest.approx(-back.difference, abs=1e-12)
+    assert "PairedGaps" in cal.compare(cal.averaged_error, bad, good).interval.method
+    assert "Bootstrap" in cal.compare(cal.brier, bad, good).interval.method
+
+
+def test_copies_in_clusters_do_not_make_a_difference_surer():
+    bad, good = models(400)
+    spread = {}
+    for copies in (1, 8):
+        group = np.repeat(np.arange(400), copies)
+        pair = [cal.Binary(np.repeat(m.y_true, copies), np.repeat(m.y_prob, copies), group=group) for m in (bad, good)]
+        found = cal.compare(cal.ece, *pair, method=cal.PairedGaps(499)).interval
+        spread[copies] = found.high - found.low
+    assert spread[8] == pytest.approx(spread[1], rel=0.2)
+
+
+def test_squared_errors_are_compared_as_squares():
+    bad, good = models(2000)
+    found = cal.compare(partial(cal.calibration_error, norm="squared"), bad, good)
+    assert found.interval.low <= WORLD.true_error("squared") <= found.interval.high
+    assert found.difference < cal.compare(partial(cal.calibration_error, norm=2), bad, good).difference
+
+
+def test_paired_gaps_are_for_calibration_errors():
+    with pytest.raises(TypeError, match="use Bootstrap"):
+        cal.compare(cal.brier, *models(50), method=cal.PairedGaps())
+    with pytest.raises(ValueError, match="whole number"):
+        cal.PairedGaps(n=1)
 
 
 def test_many_models_share_the_risk():

@@ -112,7 +112,8 @@ def test_defaults_follow_the_target():
     root = cal.Inversion().interval(data, norm=2)
     assert (squared.low, squared.high) == (root.low**2, root.high**2)
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(300) // 3)
-    assert "Clustered" in cal.interval(cal.ece, grouped).interval.method
+    assert "Inversion" in cal.interval(cal.ece, grouped).interval.method
+    assert "Clustered" in cal.interval(cal.brier, grouped).interval.method
     positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
     assert "DebiasedDelta" in cal.interval(cal.ece, positives).interval.method
 
@@ -183,7 +184,7 @@ def test_bad_input_is_refused():
     with pytest.raises(TypeError, match="Bootstrap"):
         cal.interval(cal.brier, data, method=cal.Inversion())
     with pytest.raises(cal.InvalidPredictions, match="independent"):
-        cal.interval(cal.ece, grouped, method=cal.Inversion())
+        cal.interval(partial(cal.debiased_ece, norm=2), grouped, method=cal.ChiSquareMixture())
     with pytest.raises(cal.InvalidPredictions, match="group"):
         cal.interval(cal.ece, data, method=cal.Clustered())
     with pytest.raises(ValueError, match="level"):
@@ -196,3 +197,21 @@ def test_bad_input_is_refused():
         cal.ChiSquareMixture().interval(data, norm=1)
     with pytest.raises(ValueError, match="infinite"):
         cal.Inversion().interval(data, norm=math.inf)
+
+
+def test_rows_copied_within_clusters_tell_nothing_new():
+    """Ten copies of each row in one cluster give the interval of the rows; without the group a far smaller one."""
+    data = BENT.sample(500, seed=3)
+    y, p = np.repeat(data.y_true, 10), np.repeat(data.y_prob, 10)
+    once = cal.Inversion(999).interval(data, norm=1)
+    copied = cal.Inversion(999).interval(cal.Binary(y, p, group=np.repeat(np.arange(500), 10)), norm=1)
+    careless = cal.Inversion(999).interval(cal.Binary(y, p), norm=1)
+    assert copied.low == pytest.approx(once.low, abs=0.012)
+    assert copied.high == pytest.approx(once.high, abs=0.012)
+    assert careless.high - careless.low < 0.6 * (copied.high - copied.low)
+
+
+def test_clusters_of_one_row_change_nothing():
+    data = BENT.sample(400, seed=5)
+    alone = cal.Binary(data.y_true, data.y_prob, group=np.arange(400))
+    assert cal.Inversion(99).interval(alone, norm=2) == cal.Inversion(99).interval(data, norm=2)

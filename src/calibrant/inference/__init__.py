@@ -33,3 +33,4 @@ from calibrant.inference.isotonic_band import Band as Band
 from calibrant.inference.isotonic_band import IsotonicBand as IsotonicBand
 from calibrant.inference.isotonic_band import isotonic_band as isotonic_band
 from calibrant.inference.multiscale import MultiScale as MultiScale
+from calibrant.inference.paired import PairedGaps as PairedGaps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.binning import Distinct, HybridGrid
 from calibrant.bintable import BinTable
@@ -70,17 +71,20 @@ class ScoreCells:
         if isinstance(data, Binary) and data.weight is None and len(data) > EXACT_ROWS:
             cells = relative_sums(data.pairs())
             return cls._pooled(cells[1:5, cells[0] > 0], len(data), size)
-        table = fine_table(data, needed_by=needed_by)
+        return cls.of_table(fine_table(data, needed_by=needed_by), size=size)[0]
+
+    @classmethod
+    def of_table(cls, table: BinTable, *, size: int = 96) -> tuple[ScoreCells, NDArray[np.intp]]:
+        """The cells of a fine table, and the number of the cell that each cell of the table went into."""
         columns = np.stack([table.weight, table.weight_squares, table.predicted, table.observed])
-        return cls._pooled(columns, table.n, size)
+        steps = np.diff(_step(_place(columns), size), prepend=-1) > 0
+        return cls._pooled(columns, table.n, size), np.cumsum(steps) - 1
 
     @classmethod
     def _pooled(cls, columns: Floats, rows: int, size: int) -> ScoreCells:
         """From weight, squared weight, predicted and observed of many cells in the order of their scores."""
-        share, total = columns[0] / columns[0].sum(), columns[0].sum()
-        place = (_unit(np.cumsum(share) - share / 2) + _unit(columns[2] / columns[0])) / 2
-        index = np.minimum((place * size).astype(np.intp), size - 1)
-        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        place, total = _place(columns), columns[0].sum()
+        starts = np.flatnonzero(np.diff(_step(place, size), prepend=-1))
         weight, squares, predicted, observed = np.add.reduceat(columns, starts, axis=1)
         return cls(
             n=float(total**2 / columns[1].sum()),
@@ -110,6 +114,16 @@ class ScoreCells:
             noise = rng.standard_normal((size, len(self.share))) * np.sqrt(self.share / rows)
             return np.asarray(noise - noise.sum(axis=1, keepdims=True) * self.share)
         return rng.multinomial(rows, self.share / self.share.sum(), size) / rows - self.share
+
+
+def _place(columns: Floats) -> Floats:
+    """Mean of rank and score, both between 0 and 1, from weight, squared weight and predicted sums."""
+    share = columns[0] / columns[0].sum()
+    return (_unit(np.cumsum(share) - share / 2) + _unit(columns[2] / columns[0])) / 2
+
+
+def _step(place: Floats, size: int) -> NDArray[np.intp]:
+    return np.minimum((place * size).astype(np.intp), size - 1)
 
 
 def _unit(values: Floats) -> Floats:

@@ -11,6 +11,8 @@ import numpy as np
 from calibrant import validation
 from calibrant.estimate import Interval
 from calibrant.inference.bootstrap import Bootstrap, reflected
+from calibrant.inference.intervals import error_norm
+from calibrant.inference.paired import PairedGaps
 from calibrant.inference.resampling import Clusters, cluster_labels, cluster_times
 from calibrant.inference.rows import taken
 from calibrant.kernels import Floats
@@ -32,7 +34,8 @@ class Comparison:
     value_a, value_b : float
         The estimates.
     difference : float
-        value_a - value_b, its bias over draws taken out: negative where A is better.
+        By `PairedGaps` that of the true errors, by `Bootstrap` value_a - value_b less its bias over draws. Negative
+        where A is better.
     interval : Interval
         For the difference.
     p_value, adjusted : float
@@ -66,12 +69,13 @@ def compare(
     b: Predictions,
     *,
     level: float = 0.95,
-    method: Bootstrap = Bootstrap(kind="bias-corrected"),
+    method: Bootstrap | PairedGaps | None = None,
 ) -> Comparison:
     """Paired difference of an estimator between two models, with interval and p-value.
 
-    Rows (clusters, where `a` has a group) are drawn together for both models, so that what is common to them cancels.
-    The p-value is that of a normal law with the spread of the drawn differences.
+    What rows (clusters, where `a` has a group) do to both models is drawn together, so that what is common to them
+    cancels. As by `interval`, calibration errors of binary models are compared by their *true* size, whichever
+    estimator of them is asked.
 
     Parameters
     ----------
@@ -80,8 +84,9 @@ def compare(
     a, b : Predictions
         The same rows in the same order, predicted by two models.
     level : float in (0, 1)
-    method : Bootstrap
-        How many draws, the seed, and the kind of interval.
+    method : PairedGaps or Bootstrap, optional
+        By default `PairedGaps` for calibration errors of binary predictions in a finite norm, and the bias-corrected
+        bootstrap for everything else.
 
     Examples
     --------
@@ -102,7 +107,7 @@ def compare_many(
     *,
     reference: str | None = None,
     level: float = 0.95,
-    method: Bootstrap = Bootstrap(kind="bias-corrected"),
+    method: Bootstrap | PairedGaps | None = None,
 ) -> list[Comparison]:
     """Every model against a reference, with p-values that allow for all the comparisons made (Holm 1979).
 
@@ -135,10 +140,14 @@ def compare_many(
         raise ValueError(message)
     _require_same_rows(models)
     values = {name: float(estimator(data)) for name, data in models.items()}
-    draws = _paired_draws(estimator, models, values, method)
     others = [name for name in models if name != base]
     wide = 1 - (1 - level) / len(others)
-    found = [_difference(values[name] - values[base], draws[name] - draws[base], wide, method) for name in others]
+    chosen = _default(estimator, models[base]) if method is None else method
+    if isinstance(chosen, PairedGaps):
+        found = [_of_true_errors(estimator, models[name], models[base], wide, chosen) for name in others]
+    else:
+        draws = _paired_draws(estimator, models, values, chosen)
+        found = [_of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen) for name in others]
     adjusted = holm([p_value for _, _, p_value in found])
     return [
         Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
@@ -160,7 +169,27 @@ def holm(p_values: list[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def _difference(value: float, draws: Floats, level: float, method: Bootstrap) -> tuple[float, Interval, float]:
+def _default(estimator: Estimator, data: Predictions) -> Bootstrap | PairedGaps:
+    norm = error_norm(estimator)
+    finite = norm == "squared" or (isinstance(norm, float) and np.isfinite(norm))
+    return PairedGaps() if finite and isinstance(data, Binary) else Bootstrap(kind="bias-corrected")
+
+
+def _of_true_errors(
+    estimator: Estimator, a: Predictions, b: Predictions, level: float, method: PairedGaps
+) -> tuple[float, Interval, float]:
+    norm = error_norm(estimator)
+    if norm is None or norm == "kl" or not (isinstance(a, Binary) and isinstance(b, Binary)):
+        message = f"PairedGaps compares calibration errors of binary predictions; use Bootstrap() for {estimator!r}."
+        raise TypeError(message)
+    squared = norm == "squared"
+    found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
+    words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
+    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words)
+    return found.value, interval, found.p_value
+
+
+def _of_draws(value: float, draws: Floats, level: float, method: Bootstrap) -> tuple[float, Interval, float]:
     from scipy.special import ndtr
 
     middle, sd = 2 * value - float(draws.mean()), float(draws.std(ddof=1))

@@ -76,9 +76,9 @@ def interval(
     data : Predictions or BinTable
     level : float in (0, 1)
     method : optional
-        By default `Inversion` for calibration errors of independent rows, `IsotonicBand` for the infinite norm,
-        `Clustered` for rows with a group, `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and
-        `Bootstrap` for everything else. Also `ChiSquareMixture` (L2) and `SplitLowerBound`.
+        By default `Inversion` for calibration errors, `IsotonicBand` for the infinite norm,
+        `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and for everything else `Bootstrap`, or `Clustered`
+        for rows with a group. Also `ChiSquareMixture` (L2) and `SplitLowerBound`.
 
     Examples
     --------
@@ -115,14 +115,13 @@ def default_method(estimator: Estimator, data: Predictions | BinTable) -> Method
     norm = error_norm(estimator)
     if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
         return pu.DebiasedDelta()
-    if getattr(data, "group", None) is not None:
-        return Clustered(kind="bias-corrected" if norm is not None else "basic")
-    if norm is None or isinstance(data, Multiclass) or norm == "kl":
-        return Bootstrap()
-    return IsotonicBand() if isinstance(norm, float) and math.isinf(norm) else Inversion()
+    grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
+    if norm is None or isinstance(data, Multiclass) or norm == "kl" or (largest and grouped):
+        return Clustered() if grouped else Bootstrap()
+    return IsotonicBand() if largest else Inversion()
 
 
-def error_norm(estimator: Estimator) -> Any:
+def error_norm(estimator: Callable[[Any], Any]) -> Any:
     """The norm of the true error that an estimator aims at, or None where it aims at something else."""
     function: Any = estimator
     while isinstance(function, partial):
@@ -145,8 +144,8 @@ def _of_error(method: OfError, data: Predictions | BinTable, norm: Any, level: f
     if not isinstance(norm, float):
         message = f"{type(method).__name__} needs a norm that is a number or 'squared', got {norm!r}; use Bootstrap()."
         raise ValueError(message)
-    if getattr(data, "group", None) is not None and isinstance(method, Inversion | ChiSquareMixture):
-        message = f"{type(method).__name__} needs independent rows, but these have a group; use Clustered()."
+    if getattr(data, "group", None) is not None and isinstance(method, ChiSquareMixture):
+        message = f"{type(method).__name__} needs independent rows, but these have a group; use Inversion()."
         raise InvalidPredictions(message)
     return method.interval(data, norm=norm, level=level)
 

@@ -15,8 +15,9 @@ from calibrant.estimate import Interval, Side
 from calibrant.estimators.common import check_norm
 from calibrant.inference.cells import ScoreCells
 from calibrant.inference.gap_fit import GapFit, Luck, hats
+from calibrant.inference.row_cells import RowCells
 from calibrant.kernels import Floats
-from calibrant.predictions import Predictions
+from calibrant.predictions import Binary, Predictions
 
 #: Multiples of the fitted gap that are tried, from none at all to well beyond what the data allow; and fewer of
 #: them where zero error is out of the question, so that only multiples near one matter.
@@ -40,7 +41,8 @@ class Inversion:
 
     is the interval; where noise matters, the upper end must hold along a straight gap as well. At t = 0 this is the
     exact test of calibration, so 0 is in the interval of a calibrated model with probability 1 - α/2. Scores count as
-    sampled: the target is the error of the population. The upper end is never less than it would be if T were at the
+    sampled: the target is the error of the population. Clusters of rows (`group`) count as so many rows as independent
+    ones would need to be as noisy (design effect). The upper end is never less than it would be if T were at the
     median of a calibrated model: a lucky sample proves nothing.
 
     Parameters
@@ -79,7 +81,10 @@ class Inversion:
         if any(np.isinf(check_norm(norm)) for norm in norms):
             message = "Inversion has no version for the infinite norm; use IsotonicBand()."
             raise ValueError(message)
-        cells = ScoreCells.of(data, needed_by="Inversion")
+        if isinstance(data, Binary) and data.group is not None:
+            cells = RowCells.of(data).thinned()
+        else:
+            cells = ScoreCells.of(data, needed_by="Inversion")
         fit = GapFit.of(cells)
         risk = SPENT * (1 - level) / (2 if self.side == "two-sided" else 1)
         luck = Luck.of(fit, self.n, np.random.default_rng(self.seed))
@@ -96,7 +101,7 @@ class Inversion:
             level=level,
             method=repr(self),
             side=self.side,
-            assumption="independent rows; a gap that is smooth in the score; approximate",
+            assumption="independent rows (or clusters); a gap that is smooth in the score; approximate",
         )
 
 
