@@ -27,7 +27,6 @@ from reproduce.coverage_designs import compare_task, comparisons, design_task, d
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "docs/inference.md"
-START, END = "<!-- coverage: written by reproduce/coverage.py -->", "<!-- end of coverage -->"
 SIZES = (200, 1000, 5000)
 NORMS = (1.0, 2.0)
 DRAWS = 299
@@ -212,14 +211,18 @@ def main() -> None:
 
 
 def publish() -> None:
-    """Write the report, and its summary into the page of the documentation."""
-    from reproduce.coverage_report import report, short
+    """Write the report, and its summaries into the page of the documentation."""
+    from reproduce.coverage_report import report, short, tests
 
     tables = {path.stem: read_csv(path) for path in RESULTS.glob("coverage*.csv")}
     head = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}."
     write(RESULTS / "coverage.md", report(tables, head))
-    before, rest = PAGE.read_text(encoding="utf8").split(START)
-    write(PAGE, "\n".join([before + START, *short(tables), END + rest.split(END)[1]]))
+    page = PAGE.read_text(encoding="utf8")
+    for name, lines in (("coverage", short(tables)), ("tests", tests(tables))):
+        start, end = f"<!-- {name}: written by reproduce/coverage.py -->", f"<!-- end of {name} -->"
+        before, rest = page.split(start)
+        page = "\n".join([before + start, *lines, end + rest.split(end)[1]])
+    write(PAGE, page)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ coverage = pytest.importorskip("reproduce.coverage", reason="the scripts of the 
 
 def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     from reproduce import coverage_designs
-    from reproduce.coverage_report import report, short
+    from reproduce.coverage_report import report, short, tests
 
     for name, value in {"BLOCK": 3, "DRAWS": 19, "SIZE_SAMPLES": 3, "FIGURE_SAMPLES": 3, "WORLD_SAMPLES": 3}.items():
         monkeypatch.setattr(coverage, name, value)
@@ -41,3 +41,4 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
     assert "| debiased L2 | different | 0.0" in text
     assert "| rare events, calibrated | 200 |" in text
     assert any("densenet161_imgnet" in line for line in short(tables))
+    assert any("Spiegelhalter" in line for line in tests(tables))
