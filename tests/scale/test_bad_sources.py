@@ -1,5 +1,6 @@
 """Bad rows are counted, never binned; bad files are named; nothing is written."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -142,6 +143,21 @@ def test_no_file_an_unknown_ending_and_an_unknown_source_are_refused(tmp_path):
     for nothing, error in (([], ValueError), (3, TypeError), ([{"p": 1}], TypeError)):
         with pytest.raises(error, match="source"):
             bin_table(nothing, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/*.parquet", "https://127.0.0.1:9/log.csv", "gs://bucket/log.parquet"])
+def test_an_object_store_without_its_extension_says_how_to_get_it(path, tmp_path, monkeypatch):
+    plain = duckdb.connect
+
+    def offline(*where):
+        connection = plain(*where)
+        connection.execute(f"SET extension_directory = '{tmp_path}'")
+        connection.execute(f"SET custom_extension_repository = '{tmp_path / 'nowhere'}'")
+        return connection
+
+    monkeypatch.setattr(duckdb, "connect", offline)
+    with pytest.raises(ImportError, match=r"needs DuckDB's extension 'httpfs'.*install_extension.*scan_parquet"):
+        bin_table(path, y_true="y", y_prob="p")
 
 
 def test_options_that_do_not_fit_the_task_are_refused():

@@ -25,6 +25,11 @@ READERS = {
 }
 #: DuckDB indexes group numbers of so many bits directly instead of hashing them: 2^16 cells and null.
 DIRECT_BITS = 17
+_LACKING = (
+    "Reading {names[0]!r} needs DuckDB's extension {extension!r}, which is not here and could not be downloaded. "
+    "Install it once where there is a network, python -c \"import duckdb; duckdb.install_extension('{extension}')\", "
+    "or give a frame that reads the files itself, e.g. polars.scan_parquet(...)."
+)
 _COMPRESSED = (".gz", ".zst", ".snappy")
 
 
@@ -77,6 +82,9 @@ def relation(opened: Any, source: Files) -> Iterator[Any]:
     try:
         yield getattr(opened, source.reader)(list(source.names))
     except duckdb.Error as error:
+        lacking = re.search(r"required extension '?\"?(\w+)", str(error))
+        if lacking:
+            raise ImportError(_LACKING.format(names=source.names, extension=lacking.group(1))) from error
         raise InvalidPredictions(_explained(opened, source, error)) from error
 
 
