@@ -1,5 +1,7 @@
 """The same keys, counts and sums whatever engine holds the rows."""
 
+from dataclasses import replace
+
 import duckdb
 import ibis
 import narwhals.stable.v2 as nw
@@ -85,6 +87,35 @@ def test_positive_unlabeled_rows_are_told_apart_by_their_label(source, log):
     task = Unlabeled(prior=0.3, positive="cat", unlabeled="cow")
     where = nw.col("animal") != "dog"
     assert_same_table(bin_table(source, y_true="animal", y_prob="p", task=task, where=where), expected)
+
+
+@pytest.mark.parametrize(("known", "weight"), [({"prior": 0.6}, None), ({"label_frequency": 0.9}, "w")])
+def test_one_sample_of_which_some_positives_are_labelled(source, log, known, weight):
+    some = log[log.animal != "dog"]
+    weights = None if weight is None else some.w
+    scenario = {"scenario": "single-sample", **known}
+    data = cal.PositiveUnlabeled.from_labels(some.animal == "cat", some.p, weight=weights, **scenario)
+    task = Unlabeled(positive="cat", unlabeled="cow", **scenario)
+    where = nw.col("animal") != "dog"
+    found = bin_table(source, y_true="animal", y_prob="p", weight=weight, task=task, where=where)
+    expected = cal.BinTable.of(data, GRID)
+    assert (found.label_frequency, found.nested) == (expected.label_frequency, True)
+    np.testing.assert_allclose(found.prior, expected.prior, rtol=1e-12)
+    assert_same_table(replace(found, prior=expected.prior), expected)
+
+
+def test_the_scenario_of_positive_unlabeled_data_must_make_sense(log):
+    for wrong in (
+        {},
+        {"prior": 0.5, "label_frequency": 0.5},
+        {"label_frequency": 0.5},
+        {"prior": 0.5, "scenario": "x"},
+    ):
+        with pytest.raises(cal.InvalidPredictions, match="scenario"):
+            Unlabeled(**wrong)
+    task = Unlabeled(positive="cat", unlabeled="cow", scenario="single-sample", label_frequency=0.1)
+    with pytest.raises(cal.InvalidPredictions, match="more than all rows would be positive"):
+        bin_table(log[log.animal != "dog"], y_true="animal", y_prob="p", task=task)
 
 
 def test_groups_and_folds_give_nested_tables(source, log):

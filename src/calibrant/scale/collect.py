@@ -17,7 +17,7 @@ from calibrant.binning import Distinct, Grid, LogGrid
 from calibrant.bintable import BinTable, merge
 from calibrant.kernels import SUMS, Floats
 from calibrant.scale import grid as keys
-from calibrant.scale.tasks import Frame, OneVsRest, Rows, Task, column_type, number, weight_checks
+from calibrant.scale.tasks import Frame, OneVsRest, Rows, Task, Unlabeled, column_type, number, weight_checks
 from calibrant.validation import InvalidPredictions
 
 #: Columns of ours, named so that no column of a user's is called alike.
@@ -42,10 +42,14 @@ class Plan:
     task: Task
     grid: Grid
 
-    @property
-    def prior(self) -> float | None:
-        """The prior that tables of positive-unlabeled data carry."""
-        return getattr(self.task, "prior", None)
+    def origin(self, observed: float, total: float) -> dict[str, Any]:
+        """What a table of these sums says of where its rows are from: prior and scenario, or that they are spreads."""
+        if not isinstance(self.task, Unlabeled):
+            return {"spread": isinstance(self.grid, LogGrid)}
+        prior, frequency = self.task.prior, self.task.label_frequency
+        if prior is None and frequency is not None:
+            prior = observed / (frequency * total) if total else float("nan")
+        return {"prior": prior, "label_frequency": frequency, "nested": self.task.nested}
 
     def rows(self, frame: Frame) -> Rows:
         """The task's expressions on this frame, with the checks of the weight among them."""
@@ -76,7 +80,7 @@ def collected(frame: Frame, plan: Plan, *, counted: bool) -> Tables:
     known = ~raw[CELL].is_null().to_numpy().astype(bool)
     valid = raw.filter(known.tolist()) if not known.all() else raw
     tables = assembled(valid, plan)
-    bad = (sum(table.n for table in tables.values()) != total) if counted else not known.all()
+    bad = (int(_numbers(valid, SUM + "count").sum()) != total) if counted else not known.all()
     return _with_invalid(tables, _reasons(rows, plan), plan) if bad else tables
 
 
@@ -138,7 +142,8 @@ def _summands(rows: Rows, plan: Plan) -> dict[str, nw.Expr]:
         summands |= {"weight": nw.col(MASS)}
     summands |= {"predicted": first, "observed": second, "predicted_squares": first * predicted}
     if rows.mass is not None:  # what is observed is not what is weighed: see kernels.Pairs
-        return summands | {"product": second * nw.col(SCORE).cast(nw.Float64), "observed_squares": second * second}
+        summands |= {"product": second * nw.col(SCORE).cast(nw.Float64), "observed_squares": second * second}
+        return summands | {"positives": observed} if getattr(plan.task, "nested", False) else summands
     summands |= {"product": first * observed}
     return summands if rows.zero_or_one else summands | {"observed_squares": second * observed}
 
@@ -162,6 +167,8 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     cell, low, high = keys.numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
     order = np.lexsort((low, cell, code))
     sums = {name: _numbers(raw, SUM + name) for name in SUMS if SUM + name in raw.columns}
+    if SUM + "positives" in raw.columns:  # they are rows of both samples
+        sums["count"] = sums["count"] + _numbers(raw, SUM + "positives")
     sums.setdefault("weight", sums["count"])
     sums.setdefault("weight_squares", sums["weight"])
     sums.setdefault("observed_squares", sums["observed"])
@@ -181,8 +188,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
             low[part],
             high[part],
             np.ascontiguousarray(stacked[:, part]),
-            plan.prior,
-            spread=isinstance(plan.grid, LogGrid),
+            **plan.origin(observed=stacked[4, part].sum(), total=stacked[1, part].sum()),
         )
         for group, part in zip(found, parts, strict=True)
         if part.stop > part.start
@@ -208,9 +214,8 @@ def _reasons(rows: Rows, plan: Plan) -> dict[Group, Counter[str]]:
 def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan) -> Tables:
     """A group of invalid rows only still gets a table, of no cells, so that its rows are accounted for."""
     none = np.zeros(0)
-    spread = isinstance(plan.grid, LogGrid)
-    sums = np.zeros((len(SUMS), 0))
-    empty = BinTable(plan.grid, none.astype(np.int64), none, none, sums, plan.prior, spread=spread)
+    sums, origin = np.zeros((len(SUMS), 0)), plan.origin(observed=0.0, total=0.0)
+    empty = BinTable(plan.grid, none.astype(np.int64), none, none, sums, **origin)
     groups = dict.fromkeys([*tables, *invalid])
     return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
 

@@ -129,6 +129,7 @@ def bin_table(
         for label, one in plans.items():
             tables = _tables(parts, one, watch)
             _require_valid(tables, max_invalid)
+            _require_possible(tables)
             if second_pass is not None:
                 tables = exactly(tables, parts, one, second_pass, watch)
             middle = () if label is None else (label,)
@@ -182,6 +183,18 @@ def _require_valid(tables: Tables, max_invalid: float) -> None:
         reason = f" ({listed})" if listed else ""
         message = f"The source has no valid rows{reason}."
         raise InvalidPredictions(message)
+
+
+def _require_possible(tables: Tables) -> None:
+    for group, table in tables.items():
+        if table.label_frequency is not None and table.n and not table.prior < 1:  # type: ignore[operator]
+            share = float(table.observed.sum()) / table.total
+            where = f" of group {group}" if group else ""
+            message = (
+                f"label_frequency is {table.label_frequency:g}, but {share:g} of all rows{where} are labelled: more "
+                "than all rows would be positive."
+            )
+            raise InvalidPredictions(message)
 
 
 def _nested(tables: Tables, keys: int, *, tuple_keys: bool) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import narwhals.stable.v2 as nw
 
 from calibrant import validation
 from calibrant.predictions import SUM_TOLERANCE
+from calibrant.predictions_pu import Scenario
 from calibrant.validation import InvalidPredictions
 
 Frame = nw.LazyFrame[Any]
@@ -156,23 +157,43 @@ class Normal:
 
 @dataclass(frozen=True)
 class Unlabeled:
-    """Positive-unlabeled data: `y_true` is `positive` for known positives, `unlabeled` for the population sample.
+    """Positive-unlabeled data: `y_true` is `positive` for known positives, `unlabeled` for the other rows.
 
-    `prior` is the share of positives in the population; see `calibrant.PositiveUnlabeled`.
+    `prior` is the share of positives in the population. With ``scenario="single-sample"`` all rows are one sample, some
+    of whose positives were labelled, and `label_frequency`, the share of them that were, may stand in for `prior`. See
+    `calibrant.PositiveUnlabeled`.
     """
 
-    prior: float
+    prior: float | None = None
     positive: Any = 1
     unlabeled: Any = 0
+    scenario: Scenario = "case-control"
+    label_frequency: float | None = None
 
     def __post_init__(self) -> None:
-        validation.fraction("prior", self.prior)
+        if self.scenario not in get_args(Scenario):
+            message = f"scenario must be 'case-control' or 'single-sample', got {self.scenario!r}."
+            raise InvalidPredictions(message)
+        known = self.label_frequency is not None
+        if (self.prior is None) != known or (known and not self.nested):
+            message = "Give the prior, or for scenario='single-sample' either the prior or the label_frequency."
+            raise InvalidPredictions(message)
+        if self.prior is not None:
+            validation.fraction("prior", self.prior)
+        if self.label_frequency is not None and self.label_frequency != 1:
+            validation.fraction("label_frequency", self.label_frequency)
+
+    @property
+    def nested(self) -> bool:
+        """Whether the labelled rows belong to the sample of everybody."""
+        return self.scenario == "single-sample"
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
-        """Only the unlabeled weigh and are predicted, only the positives are observed."""
+        """Only the sample of everybody weighs and is predicted, only the positives are observed."""
         score, checks = _probability(frame, _only(y_prob, "Unlabeled(prior)"))
         positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
-        mass = unlabeled.cast(nw.Float64)
+        everybody = (positive | unlabeled) if self.nested else unlabeled
+        mass = everybody.cast(nw.Float64)
         known = Check("y_true neither positive nor unlabeled", positive | unlabeled)
         checks = (*checks, *_present(frame, y_true, "y_true"), known)
         predicted = score.cast(nw.Float64) * mass
