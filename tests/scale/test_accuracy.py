@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.kernels import _exact_hybrid_index, hybrid_index
+from calibrant.kernels import _exact_hybrid_index, hybrid_index, hybrid_scale
+from calibrant.scale.tally import first_of_cells
 
 BINS = [cal.EqualMass(2), cal.EqualMass(15), cal.EqualWidth(3), cal.EqualWidth(15), cal.Edges([0, 0.5, 1])]
 SCORES = st.one_of(
@@ -118,6 +119,18 @@ def test_single_precision_finds_the_very_cells_of_double_precision(dtype, cells,
     for p in (rng.random(50_000), rng.beta(2.77, 0.048, 50_000), small, 1 - small, np.array([0, 0.5, 1, 5e-324])):
         p = p.astype(dtype)
         np.testing.assert_array_equal(hybrid_index(p, cells, limit), _exact_hybrid_index(p, cells, limit))
+
+
+def test_no_score_of_single_precision_is_so_near_an_edge_that_engines_could_disagree():
+    """One half lies on an edge, but its odds are exactly 1; all others are far off beside rounding (2e-11)."""
+    cells, limit = 2**16, 37.0
+    _, first = first_of_cells(cal.HybridGrid(cells, limit), np.dtype(np.float32))
+    first = first[(first > 0) & (first.view(np.float32) != 0.5)]
+    least, slope = hybrid_scale(cells, limit)
+    for bits, towards in ((first, np.floor), (first - np.uint32(1), np.ceil)):
+        p = bits.view(np.float32).astype(np.float64)
+        place = p * (cells / 2) + (np.log((p + least) / ((1 - p) + least)) * slope + (cells / 4 - cells // 2))
+        assert np.abs(place - towards(place)).min() > 5e-10
 
 
 def test_dividing_cells_at_equal_width_edges_makes_those_bins_exact_and_survives_addition():
