@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from calibrant.bintable import BinTable
 from calibrant.estimate import Estimate, Significance
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Severity
-from calibrant.reporting.text import p_value, points
+from calibrant.reporting.text import p_in_words, points
 
 #: Fewer rows than this tell little about any calibration error.
 FEW_ROWS = 200
@@ -50,9 +50,15 @@ def _miscalibration(measures: Sequence[Measure], test: Significance) -> Iterator
     headline = next(measure.estimate for measure in measures if measure.headline)
     if test.p_value < 0.05:
         severity: Severity = "problem" if headline > 0.01 else "caution"
-        yield Finding("CAL201", severity, f"The predictions are not calibrated ({test.method}, p {_p(test)}).")
+        yield Finding(
+            "CAL201", severity, f"The predictions are not calibrated ({test.method}, {p_in_words(test.p_value)})."
+        )
     else:
-        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size ({test.method}, p {_p(test)}).")
+        yield Finding(
+            "CAL202",
+            "note",
+            f"No miscalibration can be shown at this size ({test.method}, {p_in_words(test.p_value)}).",
+        )
 
 
 def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
@@ -60,10 +66,9 @@ def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
         return
     worst = min(groups, key=lambda group: group.p_value)
     if worst.p_value * len(groups) < 0.05:
-        text = (
-            f"Group {worst.name!r} is off by {points(worst.estimate)} points (p {p_value(worst.p_value * len(groups))}"
-        )
-        yield Finding("CAL301", "problem", f"{text} after correction for {len(groups)} groups).")
+        text = f"Group {worst.name!r} is off by {points(worst.estimate)} points"
+        how_sure = f"{p_in_words(worst.p_value * len(groups))} after correction for {len(groups)} groups"
+        yield Finding("CAL301", "problem", f"{text} ({how_sure}).")
     small = [group.name for group in groups if group.n < FEW_ROWS]
     if small:
         yield Finding("CAL302", "caution", f"{len(small)} of {len(groups)} groups have fewer than {FEW_ROWS} rows.")
@@ -99,11 +104,6 @@ def _repair(repairs: Sequence[Repair], test: Significance) -> Iterator[Finding]:
         yield Finding("CAL501", "note", text)
     elif best.gain <= 0:
         yield Finding("CAL502", "note", "No recalibration tried would lower the loss.")
-
-
-def _p(test: Significance) -> str:
-    text = p_value(test.p_value)
-    return text if text.startswith("<") else f"= {text}"
 
 
 def direction(over: Estimate, under: Estimate, *, headline: float, gap: float) -> str:

@@ -23,8 +23,9 @@ from calibrant.estimators.forecast_curves import (
 from calibrant.estimators.forecast_scores import crps, nll, sharpness
 from calibrant.estimators.moments import mean_squared_z, std_dispersion
 from calibrant.estimators.spread import debiased_ence, ence, uce
+from calibrant.inference.rows import taken
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
-from calibrant.reporting.text import number, p_value
+from calibrant.reporting.text import number, p_in_words
 
 FOLDS = 5
 _TITLES = {
@@ -103,12 +104,12 @@ def _test(measures: tuple[Measure, ...]) -> Significance:
 
 def _verdict(measures: tuple[Measure, ...], test: Significance, tried: tuple[Repair, ...]) -> str:
     z, error = _named(measures, "Mean z^2"), next(m.estimate for m in measures if m.headline)
-    if z is None:
-        low, high = _range(error)
-        state = "Not calibrated" if error > high else "No miscalibration can be shown"
-        return f"{state}: {error.name} {number(error)}, where a perfect forecaster would show {low} to {high}."
-    factor = float(np.sqrt(z))
     low, high = _range(error)
+    if z is None:
+        state = "Not calibrated" if error > high else "No miscalibration can be shown"
+        perfect = f"{number(low)} to {number(high)}"
+        return f"{state}: {error.name} {number(error)}, where a perfect forecaster would show {perfect}."
+    factor = float(np.sqrt(z))
     beside = f"ENCE {100 * error:.1f} % where a perfect forecaster would show {100 * low:.1f} to {100 * high:.1f} %"
     if test.p_value >= 0.05 and error <= high:
         return f"No miscalibration can be shown: errors are {factor:.2f} times the stated spread; {beside}."
@@ -136,7 +137,7 @@ def _repairs(data: Forecast | BinTable, seed: int) -> tuple[Repair, ...]:
     for recalibrator in (StdScaling(), VarianceIsotonic(), SpreadSpline()):
         std = np.empty(len(data))
         for k in range(FOLDS):
-            fixed = recalibrator.fit(_rows(data, fold != k)).transform(_rows(data, fold == k))
+            fixed = recalibrator.fit(taken(data, fold != k)).transform(taken(data, fold == k))
             std[fold == k] = fixed.std
         after = Gaussian(data.y_true, data.mean, std, weight=data.weight)
         found.append(Repair(type(recalibrator).__name__, float(ence(after)), float(crps(after)), before))
@@ -152,7 +153,7 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     found = []
     for name in np.unique(labels):
-        part = tuple(_measures(_rows(data, labels == name)))
+        part = tuple(_measures(taken(data, labels == name)))
         headline = next(m.estimate for m in part if m.headline)
         found.append(Group(str(name), int((labels == name).sum()), headline, _test(part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
@@ -163,7 +164,7 @@ def _findings(
 ) -> Iterator[Finding]:
     if test.p_value < 0.05:
         yield Finding(
-            "CAL601", "problem", f"The stated spread is not the size of the errors (p {p_value(test.p_value)})."
+            "CAL601", "problem", f"The stated spread is not the size of the errors ({p_in_words(test.p_value)})."
         )
     bad = [group for group in groups if group.p_value * len(groups) < 0.05]
     if bad:
@@ -194,8 +195,3 @@ def _curves(data: Forecast | BinTable) -> Iterator[dict[str, Any]]:
         title, across, up = _TITLES[curve.diagram]
         columns = {name: getattr(curve, name) for name in ("x", "observed", "expected", "low", "high")}
         yield {"title": title, "across": across, "up": up, "bars": curve.diagram == "pit", **columns}
-
-
-def _rows(data: Gaussian, which: Any) -> Gaussian:
-    weight = None if data.weight is None else data.weight[which]
-    return Gaussian(data.y_true[which], data.mean[which], data.std[which], weight=weight)

@@ -123,7 +123,7 @@ class Report:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON; numbers that are not finite become null."""
-        return json.dumps(_finite(self.to_dict()), indent=indent, allow_nan=False)
+        return json.dumps(finite(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_markdown(self) -> str:
         """Headings and tables for a pull request or a wiki."""
@@ -168,14 +168,14 @@ def _value(estimate: Estimate) -> dict[str, Any]:
     return {"value": whole["value"], "interval": whole["interval"]}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same with numbers that JSON cannot hold as None."""
     if isinstance(value, dict):
-        return {str(key): _finite(inner) for key, inner in value.items()}
+        return {str(key): finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     if isinstance(value, float):
         return float(value) if value - value == 0 else None
     if hasattr(value, "tolist"):
-        return _finite(value.tolist())
+        return finite(value.tolist())
     return value

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from calibrant._version import __version__
-from calibrant.reporting.model import _finite
+from calibrant.reporting.model import finite
 from calibrant.reporting.text import tables
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def page(report: Report) -> str:
 
 def script_json(value: Any) -> str:
     """JSON that cannot end its script element or begin a comment, whatever text it holds."""
-    text = json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

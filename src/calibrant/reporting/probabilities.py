@@ -23,6 +23,7 @@ from calibrant.estimators.scores import brier, log_loss
 from calibrant.estimators.smooth import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.estimators.variational import calibration_error, overconfidence, underconfidence
+from calibrant.inference.rows import taken
 from calibrant.predictions import Binary, Multiclass
 from calibrant.reporting.findings import direction, of_probabilities
 from calibrant.reporting.model import Group, Measure, Repair, Report
@@ -188,13 +189,7 @@ def group_tables(
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     names, index, count = np.unique(labels, return_inverse=True, return_counts=True)
     chosen = np.argsort(-count, kind="stable")[:MOST_GROUPS]
-    return {str(names[k]): _rows(data, index.reshape(-1) == k) for k in chosen}
-
-
-def _rows(data: Binary, which: Any) -> Binary:
-    weight = None if data.weight is None else data.weight[which]
-    group = None if data.group is None else data.group[which]
-    return Binary(data.y_true[which], data.y_prob[which], weight=weight, group=group)
+    return {str(names[k]): taken(data, index.reshape(-1) == k) for k in chosen}
 
 
 def _size(part: Binary | BinTable) -> int:

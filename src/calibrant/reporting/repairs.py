@@ -11,6 +11,7 @@ from calibrant.bintable import BinTable, merge
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS, dealt
 from calibrant.estimators.scores import brier, log_loss
+from calibrant.inference.rows import taken
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary
 from calibrant.reporting.model import Repair
@@ -46,13 +47,8 @@ def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
         unit = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
         fold = rng.permutation(int(unit.max()) + 1)[unit] % FOLDS
         cells = Distinct() if len(data) <= GRID_ROWS else HybridGrid(GRID_CELLS)
-        weight = data.weight
-        parts = [
-            Binary(data.y_true[fold == k], data.y_prob[fold == k], weight=None if weight is None else weight[fold == k])
-            for k in range(FOLDS)
-            if (fold == k).any() and (weight is None or weight[fold == k].any())
-        ]
-        return [BinTable.of(part, cells) for part in parts]
+        parts = [taken(data, fold == k) for k in range(FOLDS) if (fold == k).any()]
+        return [BinTable.of(part, cells) for part in parts if part.weight is None or part.weight.any()]
     table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
     mean = table.predicted_mean
     counts = dealt(table.count - table.observed, table.observed, [1] * FOLDS, rng)

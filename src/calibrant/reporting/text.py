@@ -103,6 +103,12 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def p_in_words(value: float) -> str:
+    """As it stands in a sentence: p = 0.012, or p < 0.001."""
+    text = p_value(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def points(value: float) -> str:
     """A probability as percentage points: 3.1."""
     return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"

@@ -21,7 +21,7 @@ from calibrant.estimators.sweep import sweep_ece
 from calibrant.predictions_pu import PositiveUnlabeled
 from calibrant.pu import largest_prior, pu_calibration_test, pu_interval, reliability
 from calibrant.reporting.model import Finding, Measure, Report
-from calibrant.reporting.text import p_value, points
+from calibrant.reporting.text import p_in_words, points
 
 #: How far the prior is varied in the band.
 PRIOR_RANGE = 0.2
@@ -93,10 +93,10 @@ def _curve(curve: Any) -> dict[str, Any]:
 def _findings(test: Significance, curve: Any, prior: float, most: float) -> Iterator[Finding]:
     if test.p_value < 0.05:
         yield Finding(
-            "CAL201", "problem", f"The predictions are not calibrated ({test.method}, p {p_value(test.p_value)})."
+            "CAL201", "problem", f"The predictions are not calibrated ({test.method}, {p_in_words(test.p_value)})."
         )
     else:
-        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size (p {p_value(test.p_value)}).")
+        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size ({p_in_words(test.p_value)}).")
     if np.any(curve.low > 1):
         text = "Some bins imply a share of positives above 1: the prior is too large, or positives are no fair sample."
         yield Finding("CAL701", "problem", text)
