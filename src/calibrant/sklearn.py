@@ -156,11 +156,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 part = None if weight is None else weight[train]
                 fitted = clone(self).fit(_safe_indexing(X, train), labels[train], part)
                 p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
-        if len(classes) == 2:
-            data: Any = Binary(labels == classes[1], p[:, 1], weight=weight)
-        else:
-            data = Multiclass(labels, p, classes=classes.tolist(), weight=weight)
-        return report(data, by=by, title=title)
+        return report(_task(labels, p, classes, weight), by=by, title=title)
 
     def _pairs(self, rows: _Rows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
         """One classifier and map per split."""
@@ -248,6 +244,13 @@ def _scores(classifier: Any, X: Any, classes: NDArray[Any]) -> Floats:
     return wide
 
 
+def _task(labels: NDArray[Any], p: Floats, classes: NDArray[Any], weight: Any) -> Binary | Multiclass:
+    """The event of the second of two classes, or all of more."""
+    if len(classes) == 2:
+        return Binary(labels == classes[1], p[:, 1], weight=weight)
+    return Multiclass(labels, p, classes=classes.tolist(), weight=weight)
+
+
 def _frozen(estimator: Any) -> bool:
     """Whether this is scikit-learn's FrozenEstimator (1.6 and later)."""
     return type(estimator).__name__ == "FrozenEstimator"
@@ -268,12 +271,9 @@ class Scorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the measure: greater is better."""
         p = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
-        classes = np.asarray(estimator.classes_)
-        if len(classes) == 2:
-            data: Any = Binary(np.asarray(y) == classes[1], p[:, 1], weight=sample_weight)
-        else:
-            data = Multiclass(y, p, classes=classes.tolist(), weight=sample_weight)
-            data = data if self.whole else data.top_label()
+        data = _task(np.asarray(y), p, np.asarray(estimator.classes_), sample_weight)
+        if isinstance(data, Multiclass) and not self.whole:
+            data = data.top_label()
         return -float(self.measure(data))
 
 

@@ -74,6 +74,14 @@ def test_the_gate_fails_a_build_only_above_the_limit(folder):
     assert run("measure", "scores.parquet", "--fail-above", "0.5", folder=folder).returncode == 0
 
 
+def test_measure_has_a_line_per_group(folder):
+    done = run("measure", "scores.parquet", "--by", "country", "--json", folder=folder)
+    groups = [line for line in json.loads(done.stdout) if "group" in line]
+    only = run("measure", "scores.parquet", "--where", "country = 'at'", "--json", folder=folder)
+    assert next(line["value"] for line in groups if line["group"] == "at") == json.loads(only.stdout)[0]["value"]
+    assert "country = at" in run("measure", "scores.parquet", "--by", "country", folder=folder).stdout.decode()
+
+
 def test_the_test_command_rejects_and_says_so(folder):
     done = run("test", "scores.parquet", "--fail", folder=folder)
     assert done.returncode == 1

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,7 +91,10 @@ def report(
     from calibrant.reporting import report as build
 
     _writable(output, force=force)
-    loaded = _load(files, truth, prob, mean, std, quantiles, positive, prior, by, weight, where)
+    loaded = _load(
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, prior=prior, by=by,
+        weight=weight, where=where,
+    )  # fmt: skip
     with _busy("Measuring"):
         found = build(loaded.data, by=loaded.by, title=title or _title(files), seed=seed)
     if output is not None:
@@ -108,18 +112,23 @@ def measure(
 ) -> None:  # fmt: skip
     """The calibration error by several estimators, with an interval; a gate for CI with --fail-above."""
     import calibrant as cal
+    from calibrant.reporting.probabilities import group_tables
 
-    loaded = _load(files, truth, prob, None, None, None, None, None, by, weight, where)
-    data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
+    loaded = _load(files, truth=truth, prob=prob, by=by, weight=weight, where=where)
+    data: Any = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
+    error = partial(cal.averaged_error, norm=norm)
     with _busy("Measuring"):
-        headline = cal.interval(_configured(cal.averaged_error, norm), data)
-        others = [_configured(f, norm)(data) for f in (cal.ece, cal.debiased_ece, cal.sweep_ece)]
+        headline = cal.interval(error, data)
+        others = [estimator(data, norm=norm) for estimator in (cal.ece, cal.debiased_ece, cal.sweep_ece)]
+        groups = {name: cal.interval(error, part) for name, part in group_tables(data, loaded.by).items()}
     estimates = [headline, *others]
     if as_json:
-        print(json.dumps([estimate.to_dict() for estimate in estimates], indent=2))
+        lines = [{"group": name, **estimate.to_dict()} for name, estimate in groups.items()]
+        print(json.dumps([*(estimate.to_dict() for estimate in estimates), *lines], indent=2))
     else:
-        for estimate in estimates:
-            print(f"{estimate.name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
+        parts = ((f"{by} = {name}", estimate) for name, estimate in groups.items())
+        for name, estimate in [*((estimate.name, estimate) for estimate in estimates), *parts]:
+            print(f"{name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
     if fail_above is not None and headline > fail_above:
         _say(f"{headline.name} {headline:.5f} is above {fail_above:g}.")
         raise typer.Exit(1)
@@ -136,7 +145,10 @@ def check(
     """Test whether the predictions are calibrated."""
     import calibrant as cal
 
-    loaded = _load(files, truth, prob, mean, std, quantiles, positive, prior, None, weight, where)
+    loaded = _load(
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, prior=prior,
+        weight=weight, where=where,
+    )  # fmt: skip
     data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
     with _busy("Testing"):
         found = cal.calibration_test(data)
@@ -162,7 +174,7 @@ def recalibrate(
 
     _writable(output, force=force)
     recalibrator = _map_named(method)
-    loaded = _load(files, truth, prob, None, None, None, None, None, None, weight, where)
+    loaded = _load(files, truth=truth, prob=prob, weight=weight, where=where)
     with _busy("Fitting"):
         recalibrator.fit(loaded.data)
     recalibrator.save(output)
@@ -212,7 +224,7 @@ def simulate(
     if not named:
         message = "Name a file of predictions: calibrant simulate scores.parquet."
         raise UsageError(message)
-    loaded = _load(named, truth, prob, None, None, None, None, None, None, None, where)
+    loaded = _load(named, truth=truth, prob=prob, where=where)
     if isinstance(loaded.data, BinTable):
         message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'
         raise UsageError(message)
@@ -233,12 +245,12 @@ def compare(
     if prob is None or len(prob) != 2:
         message = "Name the two models' columns: --prob a --prob b."
         raise UsageError(message)
-    pair = [_load(files, truth, [name], None, None, None, None, None, None, None, where).data for name in prob]
+    pair = [_load(files, truth=truth, prob=[name], where=where).data for name in prob]
     if not all(isinstance(data, Predictions) for data in pair):
         message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
         raise UsageError(message)
     with _busy("Comparing"):
-        found: Any = cal.compare(_configured(cal.debiased_ece, 1), *pair)  # type: ignore[arg-type]
+        found: Any = cal.compare(partial(cal.debiased_ece, norm=1), *pair)  # type: ignore[arg-type]
     print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
@@ -251,7 +263,7 @@ def serve(
     from calibrant.cli.serve import serve_page
     from calibrant.reporting import report as build
 
-    loaded = _load(files, truth, prob, None, None, None, None, None, by, weight, where)
+    loaded = _load(files, truth=truth, prob=prob, by=by, weight=weight, where=where)
     with _busy("Measuring"):
         found = build(loaded.data, by=loaded.by, title=_title(files), seed=seed)
     serve_page(found.to_html(), port)
@@ -270,23 +282,14 @@ def demo(
 
 
 def _load(
-    files: list[str], truth: str | None, prob: list[str] | None, mean: str | None, std: str | None,
-    quantiles: list[str] | None, positive: str | None, prior: float | None, by: str | None, weight: str | None,
-    where: str | None,
-) -> Loaded:  # fmt: skip
-    columns = Columns(
-        truth, tuple(prob or ()), mean, std, tuple(quantiles or ()), positive, prior, by, weight, where
-    )  # fmt: skip
+    files: list[str], *, prob: list[str] | None = None, quantiles: list[str] | None = None, **said: Any
+) -> Loaded:
+    """The predictions of the files; `said` is what else the user said about their columns (see `Columns`)."""
+    columns = Columns(prob=tuple(prob or ()), quantiles=tuple(quantiles or ()), **said)
     with _busy("Reading"):
         loaded = load(files, columns)
     _say(*loaded.notes)
     return loaded
-
-
-def _configured(estimator: Callable[..., Any], norm: float) -> Callable[..., Any]:
-    from functools import partial
-
-    return partial(estimator, norm=norm)
 
 
 def _map_named(method: str) -> Any:
