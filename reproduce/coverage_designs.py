@@ -15,6 +15,7 @@ from calibrant.simulate.scores import WithAtoms
 SAMPLES, DRAWS = 300, 299
 CLUSTERS, PER_CLUSTER, WEIGHTED_ROWS = 400, 5, 2000
 COMPARED_ROWS = 1000
+SHARPER = {"different": 1.1, "second calibrated": 1.0}
 COMPARED = {
     "Brier score": cal.brier,
     "debiased L1": partial(cal.debiased_ece, norm=1),
@@ -101,14 +102,14 @@ def elsewhere_task(task: tuple[str, int]) -> dict[str, object]:
 
 
 def comparisons() -> list[tuple[str, str]]:
-    return [(estimator, models) for models in ("equal", "different") for estimator in COMPARED]
+    return [(estimator, models) for models in ("equal", *SHARPER) for estimator in COMPARED]
 
 
 def compare_task(task: tuple[str, str]) -> dict[str, object]:
     """Two models with the same rows: how often their difference is covered, and called significant."""
     name, models = task
     covered, called = [], []
-    truth = 0.0 if models == "equal" else _difference(name)
+    truth = 0.0 if models == "equal" else _difference(name, SHARPER[models])
     for k in range(SAMPLES):
         a, b = two_models(np.random.default_rng([11, k]), COMPARED_ROWS, models)
         bootstrap = cal.Bootstrap(199, k, kind="bias-corrected")
@@ -122,10 +123,10 @@ def compare_task(task: tuple[str, str]) -> dict[str, object]:
 
 
 def two_models(rng: np.random.Generator, n: int, models: str) -> tuple[cal.Binary, cal.Binary]:
-    """Outcomes of chance σ(u + v). Equal models see u or v, both overconfident; different ones see u, one is worse."""
+    """Outcomes of chance σ(u + v). Equal models see u or v, both overconfident; others see u, the first is worse."""
     u, v = rng.standard_normal((2, n))
     y = rng.random(n) < expit(u + v)
-    seen, sharper = (v, 1.4) if models == "equal" else (u, 1.1)
+    seen, sharper = (v, 1.4) if models == "equal" else (u, SHARPER[models])
     return cal.Binary(y, expit(1.4 * _honest(u))), cal.Binary(y, expit(sharper * _honest(seen)))
 
 
@@ -135,11 +136,11 @@ def _honest(u: np.ndarray) -> np.ndarray:
     return logit(expit(u[:, None] + nodes) @ weights / weights.sum())
 
 
-def _difference(name: str) -> float:
+def _difference(name: str, sharper: float) -> float:
     """The true difference between the models that see u, by quadrature."""
     u = np.linspace(-8, 8, 4001)
     share = np.exp(-(u**2) / 2) / np.exp(-(u**2) / 2).sum()
     honest = expit(_honest(u))
-    gaps = [expit(sharper * _honest(u)) - honest for sharper in (1.4, 1.1)]
+    gaps = [expit(factor * _honest(u)) - honest for factor in (1.4, sharper)]
     first, second = (float(share @ np.abs(gap) ** (1 if name == "debiased L1" else 2)) for gap in gaps)
     return float(np.sqrt(first) - np.sqrt(second)) if name.startswith("debiased L2") else first - second

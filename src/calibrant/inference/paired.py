@@ -8,10 +8,17 @@ from itertools import product
 import numpy as np
 
 from calibrant import validation
-from calibrant.inference.gap_fit import GapFit
+from calibrant.inference.gap_fit import GapFit, hats
+from calibrant.inference.inversion import SPENT
 from calibrant.inference.row_cells import RowCells
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary
+
+#: Multiples of each fitted gap that are tried, and how many standard deviations of its noise they reach.
+STEPS, REACH = 25, 3.0
+
+#: Errors of a model alone are tried as long as no more than this part of their draws lies beyond what was seen.
+PLAUSIBLE = 0.005
 
 
 @dataclass(frozen=True)
@@ -20,10 +27,15 @@ class PairedGaps:
 
     The gap of each model is fitted as by `Inversion`. Its coordinates c are shrunk by
     :math:`\kappa = \sqrt{\max(0, 1 - \operatorname{tr} C / |c|^2)}` to the size that noise of covariance C leaves, and
-    the errors are norms of what remains. How far their difference may be off is seen in four worlds, in which the
-    true gap of either model is the fitted or the shrunken one: coordinates are drawn about it from a normal law with
-    the joint covariance of both models over rows (clusters, where there is a group), and shrunk as before. The
-    interval reaches as far as in the worst of these worlds, bias and spread together, and so does the p-value.
+    the errors are norms of what remains; the statistic is their difference v. Then multiples of smoothed and of
+    straight gaps are taken for the truth of both models, coordinates are drawn about them from a normal law with the
+    joint covariance of both models over rows (clusters, where there is a group), and shrunk as before. With mean m and
+    spread s of the drawn differences, the interval is
+
+    .. math:: \{\,\theta_a - \theta_b : \; |v - m(\theta_a, \theta_b)| \le z\, s(\theta_a, \theta_b)\,\}
+
+    over all pairs of errors that are plausible for the models alone, and the p-value is the largest at which a
+    difference of none is in it. Three tenths of the risk are kept back for what is approximate.
 
     Parameters
     ----------
@@ -45,16 +57,24 @@ class PairedGaps:
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""
+        from scipy.special import ndtr, ndtri
+
         pair = [_Gap.of(data) for data in (a, b)]
         rng = np.random.default_rng(self.seed)
         noise = _normal(np.concatenate([one.influence for one in pair], axis=1), self.n, rng)
         parts = np.split(noise, [pair[0].influence.shape[1]], axis=1)
         sampling = _normal(np.stack([one.spread(norm) for one in pair], axis=1), self.n, rng).T
         root = 1.0 if squared else 1 / norm
-        value = [one.errors(one.coordinates[None], norm, root)[0] for one in pair]
-        trials = [one.trials(own, drawn, norm, root) for one, own, drawn in zip(pair, parts, sampling, strict=True)]
-        off = [of_a - of_b for of_a, of_b in product(*trials)]
-        return _worst(float(value[0] - value[1]), off, level)
+        seen = [float(one.errors(one.coordinates[None], norm, root)[0]) for one in pair]
+        tried = [
+            [one.trials(shape, own, luck, norm, root).plausible(error) for shape in one.shapes()]
+            for one, own, luck, error in zip(pair, parts, sampling, seen, strict=True)
+        ]
+        worlds = [_Worlds.of(of_a, of_b) for of_a, of_b in product(*tried)]
+        value, z = seen[0] - seen[1], float(ndtri(1 - SPENT * (1 - level) / 2))
+        lows, highs = zip(*(some.interval(value, z) for some in worlds), strict=True)
+        distance = min(some.distance_of_none(value) for some in worlds)
+        return Difference(value, min(lows), max(highs), min(1.0, float(2 * ndtr(-distance)) / SPENT))
 
 
 @dataclass(frozen=True)
@@ -67,18 +87,59 @@ class Difference:
     p_value: float
 
 
-def _worst(value: float, off: list[Floats], level: float) -> Difference:
-    """From draws of how far the difference is off in each world. Bias counts only where it widens the interval."""
-    from scipy.special import ndtr, ndtri
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """Errors of one model that are taken for true, rising, and a line of drawn errors for each."""
 
-    bias = np.array([float(draws.mean()) for draws in off])
-    spread = np.array([float(draws.std(ddof=1)) for draws in off])
-    reach = float(ndtri((1 + level) / 2)) * spread
-    low = float((value - np.maximum(bias, 0.0) - reach).min())
-    high = float((value - np.minimum(bias, 0.0) + reach).max())
-    beyond = abs(value) - np.maximum(np.sign(value) * bias, 0.0)
-    z = float((beyond / np.maximum(spread, 1e-300)).min())
-    return Difference(value, low, high, float(2 * ndtr(-max(z, 0.0))))
+    truth: Floats
+    drawn: Floats
+
+    def plausible(self, seen: float) -> _Trials:
+        """Those in whose draws the error that was seen is not extreme; the nearest where all speak against it."""
+        beyond = np.minimum((self.drawn <= seen).mean(axis=1), (self.drawn >= seen).mean(axis=1))
+        kept = beyond > min(PLAUSIBLE, float(beyond.max()) / 2)
+        kept = kept if kept.any() else beyond == beyond.max()
+        return _Trials(self.truth[kept], self.drawn[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Worlds:
+    """For each pair of true errors their difference, and mean and spread of what would be seen of it."""
+
+    truth: Floats
+    mean: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, a: _Trials, b: _Trials) -> _Worlds:
+        first, second = (trials.drawn - trials.drawn.mean(axis=1, keepdims=True) for trials in (a, b))
+        size = first.shape[1] - 1
+        squares = ((first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * first @ second.T) / size
+        mean = a.drawn.mean(axis=1)[:, None] - b.drawn.mean(axis=1)
+        return cls(a.truth[:, None] - b.truth, mean, np.sqrt(np.maximum(squares, 1e-300)))
+
+    def interval(self, value: float, z: float) -> tuple[float, float]:
+        """The least and the largest difference that is not spoken against, along lines of one error of model b."""
+        lows, highs = [], []
+        for truth, mean, spread in zip(self.truth.T, self.mean.T, self.spread.T, strict=True):
+            top, bottom = (np.maximum.accumulate(mean + side * z * spread) for side in (1, -1))
+            if top[-1] >= value:
+                lows.append(np.interp(value, top, truth))
+            if bottom[0] <= value:
+                highs.append(np.interp(value, bottom, truth))
+        return float(min(lows, default=value)), float(max(highs, default=value))
+
+    def distance_of_none(self, value: float) -> float:
+        """In how many standard deviations the value lies from what no difference would show, at the nearest."""
+        z = np.sign(value) * (value - self.mean) / self.spread
+        against = self.truth <= 0 if value > 0 else self.truth >= 0
+        lines = [
+            np.interp(0.0, truth, line)
+            for truth, line in zip(self.truth.T, z.T, strict=True)
+            if truth[0] <= 0 <= truth[-1]
+        ]
+        worlds = [*lines, *z[against]]
+        return max(0.0, float(min(worlds))) if worlds else float(np.abs(z).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,17 +173,29 @@ class _Gap:
         powers = (gap**norm) @ self.rows.cells.share + sampling
         return np.asarray(np.maximum(powers, 0.0) ** root)
 
-    def trials(self, noise: Floats, sampling: Floats, norm: float, root: float) -> list[Floats]:
-        """How far drawn errors are off where the true gap is the shrunken one, and where it is the fitted one."""
-        off = []
-        for truth in (self.shrunken(self.coordinates[None]), self.coordinates[None]):
-            error = float(self.rows.cells.share @ np.abs(truth[0] @ self.fit.half.T) ** norm) ** root
-            off.append(self.errors(truth + noise, norm, root, sampling) - error)
-        return off
+    def shapes(self) -> list[Floats]:
+        """Coordinates of gaps of which multiples are tried, of the size of the fitted one: smoothed, and straight.
+
+        A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance.
+        """
+        cells, size = self.rows.cells, np.sqrt((self.coordinates**2).sum())
+        plain = hats(cells, 2)
+        straight = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
+        found = [(cells.share * gap) @ self.fit.half for gap in (self.fit.shape, straight)]
+        lengths = [max(float(np.sqrt((one**2).sum())), 1e-150) for one in found]
+        return [one * (size / length) for one, length in zip(found, lengths, strict=True)]
+
+    def trials(self, shape: Floats, noise: Floats, sampling: Floats, norm: float, root: float) -> _Trials:
+        """Multiples of a gap, from none or far below the fitted size to far above it."""
+        reach = REACH * np.sqrt(self.noise / max(float((shape**2).sum()), 1e-300))
+        multiples = np.linspace(max(0.0, 1 - reach), 1 + reach, STEPS)
+        whole = float(self.rows.cells.share @ np.abs(self.fit.half @ shape) ** norm) ** (1 / norm)
+        drawn = [self.errors(m * shape + noise, norm, root, m**norm * sampling) for m in multiples]
+        return _Trials((multiples * whole) ** (root * norm), np.array(drawn))
 
     def spread(self, norm: float) -> Floats:
         """What each cluster adds to the mean power because of the scores it happens to have."""
-        power = np.abs(self.shrunken(self.coordinates[None])[0] @ self.fit.half.T) ** norm
+        power = np.abs(self.fit.half @ self.coordinates) ** norm
         apart = power - float(self.rows.cells.share @ power)
         return self.rows.by_cluster((self.rows.share * apart[self.rows.index])[:, None])[:, 0]
 
