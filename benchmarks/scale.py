@@ -194,7 +194,7 @@ def streaming_section(peers: str, n: int, repeat: int) -> str:
         "| rows per update | torchmetrics | `StreamingTable` | ratio | bar |\n"
         "|-|-|-|-|-|\n"
         + "\n".join(lines)
-        + "\n\nOne thread each, CPU time. torchmetrics keeps all rows; the stream keeps its cells and a buffer of 2^22 "
+        + "\n\nOne thread each, CPU time. torchmetrics keeps all rows; the stream keeps its cells and a buffer of 2^23 "
         "rows.\n"
     )
 

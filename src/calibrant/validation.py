@@ -239,4 +239,6 @@ def _in_unit_interval_by_bits(array: NDArray[Any]) -> bool:
         return False
     whole, largest = _BITS_OF_ONE[array.dtype.itemsize]
     bits = array.view(whole)
+    if len(bits) <= CHUNK:
+        return bool(np.maximum.reduce(bits) <= largest)
     return all(np.maximum.reduce(bits[start : start + CHUNK]) <= largest for start in range(0, len(bits), CHUNK))

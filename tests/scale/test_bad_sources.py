@@ -145,6 +145,37 @@ def test_no_file_an_unknown_ending_and_an_unknown_source_are_refused(tmp_path):
             bin_table(nothing, y_true="y", y_prob="p")
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_text_file_that_differs_from_the_first_is_named(ending, tmp_path):
+    def write(name, frame):
+        path = tmp_path / f"{name}.{ending}"
+        if ending == "csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_json(path, orient="records", lines=True)
+
+    good = pd.DataFrame({"p": [0.1, 0.7], "y": [0, 1]})
+    for name in "ac":
+        write(name, good)
+    renamed, text = good.rename(columns={"p": "q"}), good.assign(p="high")
+    missing = r"b\.csv': its columns are" if ending == "csv" else "y_prob missing: 2"
+    for other, words in ((renamed, missing), (text, rf"b\.{ending}': column 'p' holds text")):
+        write("b", other)
+        with pytest.raises(cal.InvalidPredictions, match=words):
+            bin_table(tmp_path, y_true="y", y_prob="p")
+    write("b", good.assign(p=[0, 1]))
+    assert bin_table(tmp_path, y_true="y", y_prob="p").n == 6
+
+
+def test_a_file_without_rows_or_without_the_column_is_named(tmp_path):
+    (tmp_path / "head.csv").write_text("p,y\n")
+    make_log(10)[:0].to_parquet(tmp_path / "none.parquet")
+    make_log(10).drop(columns="p").to_parquet(tmp_path / "other.parquet")
+    for name in ("head.csv", "none.parquet", "other.parquet"):
+        with pytest.raises(cal.InvalidPredictions, match=name):
+            bin_table(tmp_path / name, y_true="y", y_prob="p")
+
+
 @pytest.mark.parametrize("path", ["s3://bucket/*.parquet", "https://127.0.0.1:9/log.csv", "gs://bucket/log.parquet"])
 def test_an_object_store_without_its_extension_says_how_to_get_it(path, tmp_path, monkeypatch):
     plain = duckdb.connect

@@ -203,7 +203,7 @@ def test_memory_does_not_grow_with_the_rows():
         (tally,) = stream._tallies.values()
         sizes.add(sum(value.nbytes for value in vars(tally).values() if isinstance(value, np.ndarray)))
     assert len(sizes) == 1
-    assert max(sizes) < 2**10 * 64 * 8 * 1.5
+    assert max(sizes) < 2**10 * 128 * 8 * 1.5
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

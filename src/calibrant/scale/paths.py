@@ -80,12 +80,35 @@ def relation(opened: Any, source: Files) -> Iterator[Any]:
     import duckdb
 
     try:
+        if source.reader != "read_parquet" and len(source.names) > 1:
+            _require_alike(opened, source)
         yield getattr(opened, source.reader)(list(source.names))
     except duckdb.Error as error:
         lacking = re.search(r"required extension '?\"?(\w+)", str(error))
         if lacking:
             raise ImportError(_LACKING.format(names=source.names, extension=lacking.group(1))) from error
         raise InvalidPredictions(_explained(opened, source, error)) from error
+
+
+def _require_alike(opened: Any, source: Files) -> None:
+    """Text files carry no schema: DuckDB would match their columns by place, and numbers with words as words."""
+    first = None
+    for name in source.names:
+        read = getattr(opened, source.reader)([name])
+        found = dict(zip(read.columns, (str(kind) == "VARCHAR" for kind in read.types), strict=True))
+        if first is None:
+            first = found
+        elif source.reader == "read_csv" and list(found) != list(first):
+            message = (
+                f"Cannot read {name!r}: its columns are {list(found)}, those of {source.names[0]!r} {list(first)}."
+            )
+            raise InvalidPredictions(message)
+        for column in (column for column in found if found[column] != first.setdefault(column, found[column])):
+            kinds = ("text", "no text") if found[column] else ("no text", "text")
+            message = (
+                f"Cannot read {name!r}: column {column!r} holds {kinds[0]} there, {kinds[1]} in {source.names[0]!r}."
+            )
+            raise InvalidPredictions(message)
 
 
 def _expanded(path: str) -> list[str]:

@@ -13,6 +13,7 @@ from calibrant.scale.collect import Tables
 from calibrant.scale.dask import DaskShard, is_dask
 from calibrant.scale.progress import Watch, spark_percent
 from calibrant.scale.tasks import Frame
+from calibrant.validation import InvalidPredictions
 
 Work = Callable[..., Tables]
 """What is done with a frame: ``work(frame, counted=...)``."""
@@ -49,7 +50,11 @@ class FileShard:
                 relation = relation.filter(self.where)
             frame = _filtered(nw.from_native(relation), self.where)
             with watch.asking(opened.query_progress):
-                return work(frame, counted=self.files.counted and self.where is None)
+                try:
+                    return work(frame, counted=self.files.counted and self.where is None)
+                except InvalidPredictions as error:
+                    message = f"{str(error).rstrip('.')} (read from {self.name})."
+                    raise InvalidPredictions(message) from None
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def bin_table(
     with watching(len(parts) * len(plans), enabled=progress) as watch:
         for label, one in plans.items():
             tables = _tables(parts, one, watch)
-            _require_valid(tables, max_invalid)
+            _require_valid(tables, max_invalid, [part.name for part in parts])
             _require_possible(tables)
             if second_pass is not None:
                 tables = exactly(tables, parts, one, second_pass, watch)
@@ -168,7 +168,7 @@ def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid
     return grid, exact
 
 
-def _require_valid(tables: Tables, max_invalid: float) -> None:
+def _require_valid(tables: Tables, max_invalid: float, names: Sequence[str]) -> None:
     rows = sum(table.n for table in tables.values())
     invalid = sum((Counter(table.invalid) for table in tables.values()), Counter[str]())
     bad = invalid.total()
@@ -181,7 +181,7 @@ def _require_valid(tables: Tables, max_invalid: float) -> None:
         raise InvalidPredictions(message)
     if rows == 0:
         reason = f" ({listed})" if listed else ""
-        message = f"The source has no valid rows{reason}."
+        message = f"The source has no valid rows{reason}: {', '.join(names)}."
         raise InvalidPredictions(message)
 
 

@@ -45,16 +45,18 @@ class StreamingTable:
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None) -> None:
         """Add rows; numbers or arrays. They are checked before any of them is added."""
-        y_true, y_prob = np.atleast_1d(y_true), np.atleast_1d(y_prob)
+        if np.ndim(y_prob) == 0:
+            y_true, y_prob = np.atleast_1d(y_true), np.atleast_1d(y_prob)
         if weight is not None:
-            self.add(BinTable.of(Binary(y_true, y_prob, weight=weight), self.grid))
+            self.add(BinTable.of(Binary(y_true, y_prob, weight=np.atleast_1d(weight)), self.grid))
             return
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._lock:
-            if y_prob.dtype not in self._tallies:
-                self._tallies[y_prob.dtype] = Tally(self.grid, y_prob.dtype)
-            self._tallies[y_prob.dtype].take(y_true, y_prob)
+            tally = self._tallies.get(y_prob.dtype)
+            if tally is None:
+                tally = self._tallies[y_prob.dtype] = Tally(self.grid, y_prob.dtype)
+            tally.take(y_true, y_prob)
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""

@@ -18,7 +18,7 @@ from calibrant.bintable import BinTable
 from calibrant.kernels import CHUNK, hybrid_index, hybrid_scale
 
 #: Rows that wait, per cell of the grid: enough that the work per cell is small beside the work per row.
-ROWS_PER_CELL = 64
+ROWS_PER_CELL = 128
 
 Whole = NDArray[Any]
 
@@ -47,13 +47,16 @@ class Tally:
 
     def take(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
         """Add valid rows."""
+        if len(y_prob) <= min(CHUNK, self.room - self.waiting):
+            self._wait(y_true, y_prob)
+            return
         start = 0
         while start < len(y_prob):
+            if self.waiting == self.room:
+                self.absorb()
             end = min(len(y_prob), start + self.room - self.waiting, start + CHUNK)
             self._wait(y_true[start:end], y_prob[start:end])
             start = end
-            if self.waiting == self.room:
-                self.absorb()
 
     def _wait(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
         begin = len(self.marks) + self.waiting
@@ -85,7 +88,7 @@ class Tally:
 
     def _add_chunk(self, codes: Whole, cell: int) -> NDArray[np.intp]:
         """Add the scores and their squares to the sums of `cell` and those after it; the places of the marks."""
-        marks = np.flatnonzero((codes & 1).astype(bool))
+        marks = np.flatnonzero((codes & self.one).astype(bool))
         starts = np.concatenate([[0], marks])
         scores = self._scores(codes)
         scores[marks] = 0.0
