@@ -131,15 +131,16 @@ class _Worlds:
 
     def distance_of_none(self, value: float) -> float:
         """In how many standard deviations the value lies from what no difference would show, at the nearest."""
-        z = np.sign(value) * (value - self.mean) / self.spread
-        against = self.truth <= 0 if value > 0 else self.truth >= 0
+        z, sign = np.sign(value) * (value - self.mean) / self.spread, np.sign(value)
         lines = [
             np.interp(0.0, truth, line)
             for truth, line in zip(self.truth.T, z.T, strict=True)
             if truth[0] <= 0 <= truth[-1]
         ]
-        worlds = [*lines, *z[against]]
-        return max(0.0, float(min(worlds))) if worlds else float(np.abs(z).max())
+        beyond = z[sign * self.truth <= 0]
+        if not lines and not beyond.size:  # none is not plausible: as far from it as the bias of the nearest allows
+            beyond = (z + sign * self.truth / self.spread).ravel()
+        return max(0.0, float(min([*lines, *beyond])))
 
 
 @dataclass(frozen=True, eq=False)
