@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -115,17 +115,13 @@ class Variational:
         if score not in ("brier", "log_loss"):
             message = f"score must be 'brier' or 'log_loss', got {score!r}."
             raise ValueError(message)
-        found = []
-        for held in self.runs:
-            losses = _losses(held, score)
-            found.append((float(held.weight @ losses / held.weight.sum()), _standard_error(held, losses)))
-        value, error = np.mean(found, axis=0)
+        value, error = self._mean(lambda held: _losses(held, score))
         return Estimate(
-            float(value),
+            value,
             name=f"Refinement ({score})",
             method=self.method,
             n=self.runs[0].n,
-            details={"standard_error": float(error)},
+            details={"standard_error": error},
         )
 
     def _estimate(self, norm: Norm, part: Part, name: str, **details: float) -> Estimate:
@@ -140,10 +136,14 @@ class Variational:
         )
 
     def _values(self, norm: Norm, part: Part) -> tuple[float, float]:
-        """Estimate and plain standard error, averaged over the repeats."""
+        """Estimate and plain standard error."""
+        return self._mean(lambda held: _contributions(held, norm, part))
+
+    def _mean(self, values_of: Callable[[Held], Floats]) -> tuple[float, float]:
+        """Mean over the entries and its plain standard error, averaged over the repeats."""
         found = []
         for held in self.runs:
-            values = _contributions(held, norm, part)
+            values = values_of(held)
             found.append((float(held.weight @ values / held.weight.sum()), _standard_error(held, values)))
         value, error = np.mean(found, axis=0)
         return float(value), float(error)
