@@ -185,7 +185,7 @@ def test_other_tasks_are_refused():
         cal.smooth_ece(cal.Multiclass([0, 1], [[0.8, 0.2], [0.3, 0.7]]))
     with pytest.raises(cal.InvalidPredictions, match="y_prob must lie in"):
         cal.smooth_ece([0, 1], [0.2, 1.7])
-    with pytest.raises(ValueError, match="must lie in"):
+    with pytest.raises(ValueError, match="holds predicted spreads"):
         cal.smooth_ece(cal.BinTable.of(cal.Gaussian([1.0], mean=[1.2], std=[3.0]), cal.Distinct()))
 
 
