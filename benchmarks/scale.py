@@ -195,8 +195,8 @@ def streaming_section(peers: str, n: int, repeat: int) -> str:
         lines.append(f"| {batch:_} | {a:.1f} | {b:.1f} | {a / b:.1f} | 5 |")
     return (
         f"\n## StreamingTable against torchmetrics: {n:_} rows, update of all batches, then one result\n\n"
-        "ns per row; `BinaryCalibrationError` of torchmetrics with its defaults and 15 bins. Minima of two processes each, "
-        f"in turn, with {repeat} runs.\n\n"
+        "ns per row; `BinaryCalibrationError` of torchmetrics with its defaults and 15 bins. Minima of two processes "
+        f"each, in turn, with {repeat} runs.\n\n"
         "| rows per update | torchmetrics | `StreamingTable` | ratio | bar |\n"
         "|-|-|-|-|-|\n"
         + "\n".join(lines)
