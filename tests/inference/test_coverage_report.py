@@ -14,7 +14,14 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
     from reproduce import coverage_designs
     from reproduce.coverage_report import report, short, tests
 
-    for name, value in {"BLOCK": 3, "DRAWS": 19, "SIZE_SAMPLES": 3, "FIGURE_SAMPLES": 3, "WORLD_SAMPLES": 3}.items():
+    for name, value in {
+        "BLOCK": 3,
+        "DRAWS": 19,
+        "SIZE_SAMPLES": 3,
+        "OTHER_SIZE_SAMPLES": 2,
+        "FIGURE_SAMPLES": 3,
+        "WORLD_SAMPLES": 3,
+    }.items():
         monkeypatch.setattr(coverage, name, value)
     monkeypatch.setattr(coverage_designs, "SAMPLES", 2)
     monkeypatch.setattr(coverage_designs, "DRAWS", 19)
