@@ -149,7 +149,7 @@ def power_task(task: tuple[str, str, int]) -> dict[str, object]:
     test, setting, n = task
     world = power_worlds()[setting, n]
     repeats = FIGURE_SAMPLES if setting.startswith("Figure") else WORLD_SAMPLES
-    seeds = np.random.SeedSequence(5, spawn_key=(n,)).spawn(repeats)
+    seeds = np.random.SeedSequence(12, spawn_key=(n,)).spawn(repeats)
     samples = (world.sample(n, seed=seed) for seed in seeds)
     misses = [cal.calibration_test(data, method=seeded(test, k)).p_value > 0.05 for k, data in enumerate(samples)]
     return {"test": test, "setting": setting, "n": n, "repeats": repeats, "miss": float(np.mean(misses))}

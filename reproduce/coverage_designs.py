@@ -111,7 +111,7 @@ def compare_task(task: tuple[str, str]) -> dict[str, object]:
     covered, called = [], []
     truth = 0.0 if models == "equal" else _difference(name, SHARPER[models])
     for k in range(SAMPLES):
-        a, b = two_models(np.random.default_rng([11, k]), COMPARED_ROWS, models)
+        a, b = two_models(np.random.default_rng([21, k]), COMPARED_ROWS, models)
         bootstrap = cal.Bootstrap(199, k, kind="bias-corrected")
         found = cal.compare(
             COMPARED[name], a, b, method=bootstrap if name in BOOTSTRAPPED else cal.PairedGaps(DRAWS, k)

@@ -42,7 +42,7 @@ def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None 
     data : Binary, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, or fine BinTable of binary data
         Rows must be independent. For several classes choose `data.top_label()` or one class.
     method : optional
-        For outcomes: `MultiScale` (default: most power in the published worlds), `KolmogorovSmirnov`,
+        For outcomes: `MultiScale` (default: exact, and none has more power in all settings), `KolmogorovSmirnov`,
         `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity` (default),
         `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `PUScore`.
 

@@ -45,7 +45,7 @@ class PairedGaps:
 
     Notes
     -----
-    A bootstrap of a debiased error varies about a value that noise made larger: equal models are told apart in 0.19 of
+    A bootstrap of a debiased error varies about a value that noise made larger: equal models are told apart in 0.17 of
     samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
     """
 
