@@ -41,7 +41,7 @@ def pairs_of(y, p):
     return cal.Binary(y, p).pairs()
 
 
-def same_as_sorted(y, p, n):
+def assert_same_as_sorted(y, p, n):
     pairs = pairs_of(y, p)
     edges, sums = equal_mass_sums(pairs, n, squares=True)
     wanted = equal_mass_table(sorted_rows(pairs), n)
@@ -53,19 +53,19 @@ def same_as_sorted(y, p, n):
 
 @given(rows(), st.integers(1, 200))
 def test_selection_finds_the_bins_of_a_sort(data, n):
-    same_as_sorted(*data, n)
+    assert_same_as_sorted(*data, n)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 2, 15, 64, 200])
 def test_selection_finds_the_bins_of_a_sort_of_many_rows(n, dtype):
     data = PAPER_WORLDS["resnet110_c10"].sample(150_000)  # more than two chunks
-    same_as_sorted(data.y_true, data.y_prob.astype(dtype), n)
+    assert_same_as_sorted(data.y_true, data.y_prob.astype(dtype), n)
 
 
 @pytest.mark.parametrize("value", ODD)
 def test_one_score_makes_one_bin(value):
-    same_as_sorted(np.array([0, 1, 1], dtype=np.int8), np.full(3, value), 5)
+    assert_same_as_sorted(np.array([0, 1, 1], dtype=np.int8), np.full(3, value), 5)
 
 
 @given(rows(), st.integers(1, 40), st.integers(0, 2**32))

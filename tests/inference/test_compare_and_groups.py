@@ -109,6 +109,18 @@ def test_copies_in_clusters_do_not_make_a_difference_surer():
     assert spread[8] == pytest.approx(spread[1], rel=0.2)
 
 
+def test_rows_without_weight_change_nothing():
+    bad, good = models(300)
+    weight = np.ones(302)
+    weight[300:] = 0.0
+    y, more = np.append(bad.y_true, [0, 1]), [0.0, 1.0]
+    pair = [cal.Binary(y, np.append(m.y_prob, more), weight=weight) for m in (bad, good)]
+    found, plain = (cal.compare(cal.ece, *two, method=cal.PairedGaps(99)) for two in (pair, (bad, good)))
+    assert found.difference == pytest.approx(plain.difference, rel=1e-9)
+    grouped = cal.Binary(y, pair[0].y_prob, weight=weight, group=np.arange(302) // 2)
+    assert np.isfinite(cal.Inversion(99).interval(grouped, norm=1).high)
+
+
 def test_squared_errors_are_compared_as_squares():
     bad, good = models(2000)
     found = cal.compare(partial(cal.calibration_error, norm="squared"), bad, good)

@@ -58,7 +58,7 @@ def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None 
     0.001
     """
     if getattr(data, "group", None) is not None:
-        message = "calibration_test needs independent rows, but these have a group; see interval(..., Clustered())."
+        message = "calibration_test needs independent rows, but these have a group; interval() allows for it."
         raise InvalidPredictions(message)
     if isinstance(data, Multiclass):
         message = "Choose what to test of several classes: data.top_label() or data.one_vs_rest()[label]."

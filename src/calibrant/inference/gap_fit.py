@@ -45,6 +45,15 @@ class GapFit:
             shape = gap
         return cls(cells, half, gap, shape, float(np.sqrt(noise)))
 
+    @property
+    def straight(self) -> Floats:
+        """The fitted gap that is a straight line in place.
+
+        A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance.
+        """
+        cells, plain = self.cells, hats(self.cells, 2)
+        return np.asarray(plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed))))
+
     def gaps(self, chance: Floats, noise: Floats) -> Floats:
         """Fitted gaps of samples in which each cell has this chance, given their noise in the fit's coordinates."""
         mean = (self.cells.share * (self.cells.predicted - chance)) @ self.half
@@ -91,14 +100,18 @@ class Luck:
             return np.asarray(((chance - cells.outcomes(chance, size, self.rng)) * cells.share) @ fit.half)
         weighted = fit.half * cells.share[:, None]
         covariance = weighted.T @ (weighted * (chance * (1 - chance) / cells.count)[:, None])
-        values, vectors = np.linalg.eigh(covariance)
-        drawn = self.rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray(drawn @ vectors.T)
+        return normal_draws(covariance, size, self.rng)
+
+
+def normal_draws(covariance: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Draws from the normal law about zero, one to a line."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def hats(cells: ScoreCells, knots: int) -> Floats:
     """Orthonormal combinations of hat functions of place: fitted values are half @ half.T @ (share x values)."""
-    hats = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
+    basis = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
     root = np.sqrt(cells.share)
-    left, sizes, _ = np.linalg.svd(root[:, None] * hats, full_matrices=False)
+    left, sizes, _ = np.linalg.svd(root[:, None] * basis, full_matrices=False)
     return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root[:, None])

@@ -14,7 +14,7 @@ from calibrant.bintable import BinTable
 from calibrant.estimate import Interval, Side
 from calibrant.estimators.common import check_norm
 from calibrant.inference.cells import ScoreCells
-from calibrant.inference.gap_fit import GapFit, Luck, hats
+from calibrant.inference.gap_fit import GapFit, Luck
 from calibrant.inference.row_cells import RowCells
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary, Predictions
@@ -180,10 +180,8 @@ class _Trials:
         path = self.path(fit.shape * multiples[:, None])
         if side == "lower":
             return path
-        # A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance:
-        # where noise matters, the upper end must hold for it too.
-        plain = hats(cells, 2)
-        line = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
+        # Where noise matters, the upper end must hold for a gap without wiggles too.
+        line = fit.straight
         straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
         return path.joined([self.path(line * (size / straight) * multiples[:, None])])
 

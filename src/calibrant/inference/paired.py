@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from calibrant import validation
-from calibrant.inference.gap_fit import GapFit, hats
+from calibrant.inference.gap_fit import GapFit, normal_draws
 from calibrant.inference.inversion import SPENT
 from calibrant.inference.row_cells import RowCells
 from calibrant.kernels import Floats
@@ -175,14 +175,9 @@ class _Gap:
         return np.asarray(np.maximum(powers, 0.0) ** root)
 
     def shapes(self) -> list[Floats]:
-        """Coordinates of gaps of which multiples are tried, of the size of the fitted one: smoothed, and straight.
-
-        A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance.
-        """
-        cells, size = self.rows.cells, np.sqrt((self.coordinates**2).sum())
-        plain = hats(cells, 2)
-        straight = plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed)))
-        found = [(cells.share * gap) @ self.fit.half for gap in (self.fit.shape, straight)]
+        """Coordinates of gaps of which multiples are tried, of the size of the fitted one: smoothed, and straight."""
+        share, size = self.rows.cells.share, np.sqrt((self.coordinates**2).sum())
+        found = [(share * gap) @ self.fit.half for gap in (self.fit.shape, self.fit.straight)]
         lengths = [max(float(np.sqrt((one**2).sum())), 1e-150) for one in found]
         return [one * (size / length) for one, length in zip(found, lengths, strict=True)]
 
@@ -203,5 +198,4 @@ class _Gap:
 
 def _normal(influence: Floats, size: int, rng: np.random.Generator) -> Floats:
     """Draws from the normal law with the covariance of a sum over clusters."""
-    values, vectors = np.linalg.eigh(influence.T @ influence)
-    return np.asarray((rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+    return normal_draws(influence.T @ influence, size, rng)

@@ -11,6 +11,8 @@ from calibrant.binning import Distinct
 from calibrant.bintable import BinTable
 from calibrant.inference.cells import ScoreCells
 from calibrant.inference.gap_fit import GapFit
+from calibrant.inference.resampling import cluster_labels
+from calibrant.inference.rows import taken
 from calibrant.kernels import Floats
 from calibrant.predictions import Binary
 
@@ -28,18 +30,16 @@ class RowCells:
 
     @classmethod
     def of(cls, data: Binary) -> RowCells:
-        """Rows are clusters of their own where the data have no group."""
+        """Rows are clusters of their own where the data have no group; those without weight are left out."""
+        if data.weight is not None and not data.weight.all():
+            data = taken(data, data.weight > 0)
         table = BinTable.of(data, Distinct())
         cells, number = ScoreCells.of_table(table)
         p = data.y_prob.astype(np.float64)
         weight = np.ones(len(data)) if data.weight is None else data.weight
-        labels, clusters = np.arange(len(data)), len(data)
-        if data.group is not None:
-            names, labels = np.unique(data.group, return_inverse=True)
-            labels, clusters = labels.reshape(-1), len(names)
-        return cls(
-            cells, number[np.searchsorted(table.key, p)], weight / weight.sum(), p - data.y_true, labels, clusters
-        )
+        labels = np.arange(len(data)) if data.group is None else cluster_labels(data, len(data))
+        index = number[np.searchsorted(table.key, p)]
+        return cls(cells, index, weight / weight.sum(), p - data.y_true, labels, int(labels.max()) + 1)
 
     def influence(self, fit: GapFit) -> Floats:
         """What each cluster adds to the coordinates of the fit beyond its share of the fitted gap, one line each."""
