@@ -9,8 +9,8 @@ import numpy as np
 import calibrant as cal
 from benchmarks.peers import cpu_seconds, write_results
 from calibrant import simulate as sim
-from calibrant.simulate.batch import Batch
-from calibrant.simulate.registry import name_of, vectorised
+from calibrant.simulate.batched import Batch
+from calibrant.simulate.estimator_metadata import name_of, vectorised
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 LOOPED = 10
@@ -54,7 +54,7 @@ def main() -> None:
     ]
     for name in map(name_of, ESTIMATORS):
         cells = [f"{times[n][name][0]:.1f} ({times[n][name][1] / times[n][name][0]:.0f} x)" for n in SIZES]
-        lines.append(f"| `{name.replace('calibrant.binning.', '')}` | " + " | ".join(cells) + " |")
+        lines.append(f"| `{name.replace('calibrant.table.binning.', '')}` | " + " | ".join(cells) + " |")
     binned = [name_of(estimator) for estimator in ESTIMATORS[:-1]]
     ratios = []
     for n in SIZES:

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.simulate.batch import Batch, largest_rising
+from calibrant.simulate.batched import Batch, largest_rising
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import simulate as sim
-from calibrant.simulate.odds import log_odds
+from calibrant.numerics.log_odds import log_odds
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS
 
@@ -119,7 +119,7 @@ def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
     logits, hit = densenet(folder, "val")
     score = softmax_top_by_log_sum_exp(logits)
     ew_bin = ESTIMATORS["ew_bin"]
-    real = 100 * float(ew_bin(sim.fit.Binary(hit, score)))
+    real = 100 * float(ew_bin(sim.world_fit.Binary(hit, score)))
     refit = {curve.name: curve.curve for curve in sim.fit_world(hit, score).curves}
     published = sim.World(sim.Beta(1.9824, 0.0397), refit["logit_logflip_b1"], name="table 4")
     found = sim.bias(ew_bin, published, 1000, repeats=repeats)
@@ -142,7 +142,7 @@ def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
         good = sim.fit_world(right, confidence).goodness(repeats=max(repeats // 10, 20))
         seen.append(good)
         lines.append(f"| {name} | {100 * good.real:.2f} | {100 * good.simulated:.2f} | {100 * good.simulated_sd:.2f} |")
-    from calibrant.simulate.figures import goodness_points
+    from calibrant.plot.simulations import goodness_points
     from reproduce.bias_figures import canvas, save
 
     figure, axes = canvas(1)

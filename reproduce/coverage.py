@@ -23,7 +23,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Blend, Clipped, Power, Uniform, World, estimates
-from calibrant.simulate.curves import as_curve
+from calibrant.simulate.calibration_curves import as_curve
 from reproduce.coverage_designs import compare_task, comparisons, design_task, designs, elsewhere_task, other_worlds
 
 RESULTS = Path(__file__).with_name("results")

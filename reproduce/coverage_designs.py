@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, Beta, Glm, LogitMixture, Power, Shift, Temperature, Uniform, Wavy, World
-from calibrant.simulate.curves import Blend, WithEnds
-from calibrant.simulate.scores import WithAtoms
+from calibrant.simulate.calibration_curves import Blend, WithEnds
+from calibrant.simulate.score_distributions import WithAtoms
 
 SAMPLES, DRAWS = 300, 299
 CLUSTERS, PER_CLUSTER, WEIGHTED_ROWS = 400, 5, 2000

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.binning import EqualWidth
-from calibrant.bintable import merge
-from calibrant.kernels import SUMS, Pairs, equal_width_index
+from calibrant.numerics.binned_sums import SUMS, Pairs, equal_width_index
+from calibrant.table.binning import EqualWidth
+from calibrant.table.bintable import merge
 
 scores = st.one_of(
     st.floats(0, 1),

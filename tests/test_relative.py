@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant import relative
-from calibrant.cutting import equal_mass_table
-from calibrant.kernels import SUMS
-from calibrant.relative import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
+from calibrant.numerics import radix_buckets as relative
+from calibrant.numerics.binned_sums import SUMS
+from calibrant.numerics.radix_buckets import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
+from calibrant.numerics.sorting import sorted_rows
 from calibrant.simulate import PAPER_WORLDS
-from calibrant.sorting import sorted_rows
+from calibrant.table.from_rows import equal_mass_table
 
 ODD = [0.0, -0.0, 5e-324, 1e-300, 2.0**-66, 2.0**-65, 1e-12, 0.25, np.nextafter(0.5, 0), 0.5, np.nextafter(0.5, 1)]
 ODD += [0.75, 1 - 2.0**-24, 1 - 2.0**-53, 1.0]

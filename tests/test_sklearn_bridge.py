@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import calibrant as cal
+from calibrant.integrations.sklearn import RecalibratedClassifier, make_scorers
 from calibrant.recalibrate import Beta, Identity, Isotonic, OneVsRest, Platt, Temperature
-from calibrant.sklearn import RecalibratedClassifier, make_scorers
 
 
 def data(classes=2, n=600):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.kernels import Pairs
+from calibrant.numerics.binned_sums import Pairs
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "regression_peers.json").read_text(encoding="utf8"))[
     "made"

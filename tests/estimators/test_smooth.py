@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.smooth import fixed_point
-from calibrant.kernels import NODE_CHUNK, linear_binning
+from calibrant.numerics.binned_sums import NODE_CHUNK, linear_binning
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "smooth_peers.json").read_text(encoding="utf8"))
 

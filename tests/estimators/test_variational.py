@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
-from calibrant.estimators.crossfit import held_binary
+from calibrant.estimators.cross_fitting import held_binary
 from calibrant.estimators.variational_norms import contributions, norm_gradient
 
 

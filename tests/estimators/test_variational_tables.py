@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.binning import Distinct, HybridGrid
-from calibrant.bintable import BinTable
+from calibrant.table.binning import Distinct, HybridGrid
+from calibrant.table.bintable import BinTable
 
 
 def world(rng, n, kind="over"):

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.inference.compare import holm
+from calibrant.inference.comparison import holm
 from calibrant.simulate import Power, Uniform, World
 
 WORLD = World(Uniform(), Power(1.5))

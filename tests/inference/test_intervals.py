@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.cells import ScoreCells
+from calibrant.inference.score_cells import ScoreCells
 from calibrant.simulate import PAPER_WORLDS, Power, Uniform, World
 
 BENT = World(Uniform(), Power(1.5))

@@ -132,8 +132,8 @@ def test_a_recalibrated_classifier_reports_on_rows_it_did_not_see():
     from sklearn.datasets import make_classification
     from sklearn.naive_bayes import GaussianNB
 
+    from calibrant.integrations.sklearn import RecalibratedClassifier
     from calibrant.recalibrate import Beta
-    from calibrant.sklearn import RecalibratedClassifier
 
     X, y = make_classification(400, random_state=0)
     model = RecalibratedClassifier(GaussianNB(), Beta(), cv=2)

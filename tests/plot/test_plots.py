@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.estimate import Interval, Significance
 from calibrant.inference import ByGroup
+from calibrant.results.estimate import Interval, Significance
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_what_cannot_be_drawn_says_why(data):
         cal.plot.confidence_gaps(cal.BinTable.of(data, cal.Distinct()))
 
 
-@pytest.mark.parametrize("module", ["forecasts", "reliability"])
+@pytest.mark.parametrize("module", ["regression", "reliability"])
 def test_every_module_can_be_the_first_to_be_imported(module):
     code = f"import calibrant.plot.{module} as first; print(first.__name__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.recalibrate import conditional, neighbours
-from calibrant.recalibrate.rows import log_softmax, softmax
+from calibrant.numerics import conditional_logit as conditional
+from calibrant.numerics import neighbours
+from calibrant.numerics.softmax import log_softmax, softmax
 
 
 def draw(rng, p):

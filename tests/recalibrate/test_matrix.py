@@ -13,6 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.multinomial_loss import MatrixLogLoss, Penalty, VectorLogLoss
 from calibrant.recalibrate import (
     Dirichlet,
     MatrixScaling,
@@ -22,8 +24,6 @@ from calibrant.recalibrate import (
     VectorScaling,
     load,
 )
-from calibrant.recalibrate.multinomial import MatrixLogLoss, Penalty, VectorLogLoss
-from calibrant.validation import InvalidPredictions
 
 MAPS = [VectorScaling, MatrixScaling, Dirichlet, StructuredVectorScaling, StructuredMatrixScaling]
 STRUCTURED = [StructuredVectorScaling, StructuredMatrixScaling]
@@ -324,7 +324,7 @@ def test_bad_strengths_and_shapes_are_refused():
 def test_a_search_that_gives_up_says_so(monkeypatch):
     from sklearn.exceptions import ConvergenceWarning
 
-    monkeypatch.setattr("calibrant.recalibrate.newton._PRODUCTS", 1)
+    monkeypatch.setattr("calibrant.numerics.truncated_newton._PRODUCTS", 1)
     logits, y = world(50, 3)
     with pytest.warns(ConvergenceWarning, match="12 parameters are many for 50 rows"):
         MatrixScaling(input="logits").fit(logits, y)

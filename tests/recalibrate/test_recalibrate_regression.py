@@ -144,7 +144,9 @@ def test_the_remapped_distribution_is_one():
     for p in level:
         assert fixed.dist.cdf(fixed.quantile(p)) == pytest.approx(np.full(3000, p), abs=1e-9)
     x = np.linspace(-40, 40, 20_001)
-    one = recalibrate.mapped.Remapped(recalibrate.mapped.Normal(np.zeros(1), np.ones(1)), [(fixed.dist._maps[0])])
+    one = recalibrate.transformed_distributions.Remapped(
+        recalibrate.transformed_distributions.Normal(np.zeros(1), np.ones(1)), [(fixed.dist._maps[0])]
+    )
     mass = np.exp(one.logpdf(x)).sum() * (x[1] - x[0])
     assert mass == pytest.approx(1, abs=0.01)
     step = (one.mean()[0], one.std()[0])

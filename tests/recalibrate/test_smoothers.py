@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 import calibrant as cal
-from calibrant.recalibrate import smoothers
-from calibrant.recalibrate.penalised import logistic_fits
+from calibrant.numerics import smoothers
+from calibrant.numerics.penalised_logistic import logistic_fits
 
 
 def sigmoid(x):

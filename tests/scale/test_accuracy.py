@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.kernels import _exact_hybrid_index, hybrid_index, hybrid_scale
-from calibrant.scale.tally import first_of_cells
+from calibrant.numerics.binned_sums import _exact_hybrid_index, hybrid_index, hybrid_scale
+from calibrant.scale.batch_sums import first_of_cells
 
 BINS = [cal.EqualMass(2), cal.EqualMass(15), cal.EqualWidth(3), cal.EqualWidth(15), cal.Edges([0, 0.5, 1])]
 SCORES = st.one_of(

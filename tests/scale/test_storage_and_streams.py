@@ -15,9 +15,10 @@ import pytest
 from scale_logs import assert_same_table, make_log
 
 import calibrant as cal
-from calibrant.atomic import replacing
-from calibrant.scale import Normal, StreamingTable, bin_table, load_tables, save_tables, storage
-from calibrant.scale.tally import first_of_cells
+from calibrant._atomic_write import replacing
+from calibrant.scale import Normal, StreamingTable, bin_table, load_tables, save_tables
+from calibrant.scale.batch_sums import first_of_cells
+from calibrant.table import parquet as storage
 
 
 def tables_of_all_kinds():

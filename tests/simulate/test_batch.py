@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.simulate.batch import Batch, largest_rising
-from calibrant.simulate.registry import name_of, norm_of, vectorised
+from calibrant.simulate.batched import Batch, largest_rising
+from calibrant.simulate.estimator_metadata import name_of, norm_of, vectorised
 
 ESTIMATORS = [
     cal.ece,

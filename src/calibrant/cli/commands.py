@@ -17,7 +17,6 @@ import typer
 from rich.console import Console
 
 from calibrant._version import __version__
-from calibrant.bintable import BinTable
 from calibrant.cli.files import (
     Columns,
     Loaded,
@@ -28,7 +27,8 @@ from calibrant.cli.files import (
     require_columns,
     write_table,
 )
-from calibrant.predictions import Predictions
+from calibrant.data.predictions import Predictions
+from calibrant.table.bintable import BinTable
 
 app = typer.Typer(
     name="calibrant",
@@ -57,7 +57,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.
 
 def run() -> None:
     """Run the command; errors are one sentence with the remedy, a traceback only with --debug."""
-    from calibrant.validation import InvalidPredictions
+    from calibrant.data.validation import InvalidPredictions
 
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]

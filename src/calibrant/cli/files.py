@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.atomic import replacing
-from calibrant.bintable import BinTable
-from calibrant.distributions import Gaussian, Quantiles
-from calibrant.predictions import Binary, Multiclass, Predictions
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant._atomic_write import replacing
+from calibrant.data.distributions import Gaussian, Quantiles
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.paths import connection, files, quoted, relation
-from calibrant.validation import InvalidPredictions
+from calibrant.table.bintable import BinTable
 
 #: Beyond this many rows a binary file is grouped by DuckDB and only the table comes to Python.
 TABLE_ROWS = 2_000_000
@@ -238,8 +238,8 @@ def _unlabeled(y: NDArray[Any], p: NDArray[Any], columns: Columns) -> PositiveUn
 
 
 def _tables(names: Sequence[str], columns: Columns, notes: list[str]) -> Loaded:
-    from calibrant.bintable import merge
     from calibrant.scale import bin_table
+    from calibrant.table.bintable import merge
 
     found: Any = bin_table(
         list(names),

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.binning import HybridGrid
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
+from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, fine, result, with_norm
-from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS
-from calibrant.kernels import Floats
-from calibrant.predictions import binary
+from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import HybridGrid
+from calibrant.table.bintable import BinTable
 
 if TYPE_CHECKING:
-    from calibrant.recalibrate.penalised import LogisticFits
+    from calibrant.numerics.penalised_logistic import LogisticFits
 
 #: How suddenly the result goes to zero as noise comes to explain it.
 SHARPNESS = 5
@@ -88,8 +88,8 @@ def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
 
 def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
     """Share of each bin of the score; gap and sampling variance of each curve there; weight of each curve."""
-    from calibrant.recalibrate.penalised import logistic_fits, sigmoid, unfitted
-    from calibrant.recalibrate.smoothers import ScoreBins, families, raw_logit
+    from calibrant.numerics.penalised_logistic import logistic_fits, sigmoid, unfitted
+    from calibrant.numerics.smoothers import ScoreBins, families, raw_logit
 
     # Weights count as far as they inform: scaled so that they add up to the effective number of rows.
     scale = cells.total / float(cells.weight_squares.sum())
@@ -114,7 +114,7 @@ def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
 
 def _weights(fits: list[LogisticFits]) -> Floats:
     """Held-out likelihood, which keeps rough curves, unless the evidence is for the identity, which it finds better."""
-    from calibrant.recalibrate.smoothers import member_weights
+    from calibrant.numerics.smoothers import member_weights
 
     by_evidence, by_held_out = (member_weights(fits, by)[0][0] for by in ("evidence", "held_out"))
     calibrated = np.cbrt(by_evidence[0])  # any weight of it counts, and counts early

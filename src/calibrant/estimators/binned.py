@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.binning import Binning, EqualMass
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, binned, check_norm, fine, gap_norm, result, weighted_norm, with_norm
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning, EqualMass
 
 
 def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1) -> Estimate:

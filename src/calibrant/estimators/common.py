@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.binning import Binning, Distinct
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
-from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
-from calibrant.kernels import Floats
-from calibrant.predictions import Predictions, binary
+from calibrant.data.predictions import Predictions, binary
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning, Distinct
+from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import warn_of_impossible_rates
 
 Data = Predictions | BinTable | ArrayLike
 """What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""

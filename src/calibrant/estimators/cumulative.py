@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine, result
+from calibrant.results.estimate import Estimate
 
 
 def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.binning import Binning, EqualMass
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, binned, check_norm, result, signed_root, with_norm
-from calibrant.estimators.positive_unlabeled import Gaps
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Gaps
 
 
 def debiased_ece(

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, check_norm, weighted_norm, with_norm
-from calibrant.estimators.nodes import SIZE, Nodes, at_nodes, cosines, on_nodes
-from calibrant.kernels import Floats
+from calibrant.estimators.linear_binning import SIZE, Nodes, at_nodes, cosines, on_nodes
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
 
 #: Where the density of the scores is lower than this, the calibration curve is not looked at (as published).
 LOWEST_DENSITY = 1e-6

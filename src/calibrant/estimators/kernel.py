@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.binning import Distinct
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Multiclass, binary
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import Data, fine
-from calibrant.estimators.kernel_pu import pu_kernel_error
-from calibrant.kernels import Floats, Pairs
-from calibrant.predictions import Multiclass, binary
-from calibrant.predictions_pu import PositiveUnlabeled
-from calibrant.validation import InvalidPredictions
+from calibrant.estimators.kernel_unlabeled import pu_kernel_error
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Distinct
+from calibrant.table.bintable import BinTable
 
 #: Rows per block: pairs of blocks are all that is ever in memory.
 BLOCK = 1024

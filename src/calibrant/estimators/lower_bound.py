@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.estimate import Interval
-from calibrant.kernels import Floats
-from calibrant.validation import fraction
+from calibrant.data.validation import fraction
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval
 
 #: Evaluation parts of more rows than this use the Bernstein bound, which needs only sums and is tight there.
 BETTING_ROWS = 2**16

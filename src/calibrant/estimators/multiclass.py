@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from calibrant.estimate import Estimate
-from calibrant.predictions import Binary, Multiclass
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.results.estimate import Estimate
 
 
 def classwise(estimator: Callable[[Binary], Estimate], data: Multiclass) -> Estimate:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data, fine
+from calibrant.results.estimate import Estimate
 
 
 def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimate import Estimate
 from calibrant.estimators.common import Data
-from calibrant.estimators.nodes import SIZE, at_nodes, cosines, on_nodes
-from calibrant.kernels import Floats
+from calibrant.estimators.linear_binning import SIZE, at_nodes, cosines, on_nodes
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
 
 #: Nodes per sigma at which the smoothed residual is integrated.
 PER_SIGMA = 32

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.binning import EqualMass, EqualWidth
-from calibrant.bintable import BinTable
-from calibrant.cutting import equal_mass_table
-from calibrant.estimate import Estimate
+from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
-from calibrant.estimators.positive_unlabeled import warn_of_impossible_rates
-from calibrant.kernels import Floats
-from calibrant.places import equal_mass_cuts, equal_mass_rows, places_of
-from calibrant.predictions import binary
-from calibrant.sorting import SortedRows, sorted_rows
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.equal_mass import equal_mass_cuts, equal_mass_rows, places_of
+from calibrant.numerics.sorting import SortedRows, sorted_rows
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import EqualMass, EqualWidth
+from calibrant.table.bintable import BinTable
+from calibrant.table.from_rows import equal_mass_table
+from calibrant.table.unlabeled import warn_of_impossible_rates
 
 Family = type[EqualMass] | type[EqualWidth]
 

@@ -15,19 +15,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.crossfit import Held
-from calibrant.estimators.heldout import Settings, TopLabel, Variational
+from calibrant.estimators.cross_fitting import Held
 from calibrant.estimators.lower_bound import Bound
-from calibrant.estimators.scores import Decomposition, Score
+from calibrant.estimators.proper_scores import Decomposition, Score
+from calibrant.estimators.variational_engine import Settings, TopLabel, Variational
 from calibrant.estimators.variational_norms import Norm
-from calibrant.estimators.variational_pu import pu_calibration_error
-from calibrant.kernels import Floats
-from calibrant.predictions import Multiclass, Predictions
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.estimators.variational_unlabeled import pu_calibration_error
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.bintable import BinTable
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
 """Predictions, a fine table, a list of fine tables (one per fold), or y_true."""

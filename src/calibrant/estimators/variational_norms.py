@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
 
 
 @dataclass(frozen=True)

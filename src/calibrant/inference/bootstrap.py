@@ -8,15 +8,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.bintable import BinTable
-from calibrant.distributions import Quantiles
-from calibrant.estimate import Interval
+from calibrant.data import validation
+from calibrant.data.distributions import Quantiles
+from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.take import taken
+from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.resampling import cluster_labels, cluster_times, source
-from calibrant.inference.rows import taken
-from calibrant.kernels import Floats
-from calibrant.predictions import Multiclass, Predictions
-from calibrant.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval
+from calibrant.table.bintable import BinTable
 
 Kind = Literal["basic", "bias-corrected"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.binning import Binning, EqualMass
-from calibrant.bintable import BinTable
-from calibrant.distributions import Forecast
-from calibrant.estimate import Significance
+from calibrant.data.distributions import Forecast
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
-from calibrant.inference.forecast_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.multiscale import MultiScale
-from calibrant.predictions import Multiclass, Predictions
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.pu.inference import pu_calibration_test
-from calibrant.validation import InvalidPredictions
+from calibrant.results.estimate import Significance
+from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.bintable import BinTable
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.binning import Cut, EqualMass
-from calibrant.bintable import BinTable
-from calibrant.estimate import Significance
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
-from calibrant.inference.cells import ScoreCells, fine_table
-from calibrant.kernels import Floats
-from calibrant.predictions import Predictions
+from calibrant.inference.score_cells import ScoreCells, fine_table
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Significance
+from calibrant.table.binning import Cut, EqualMass
+from calibrant.table.bintable import BinTable
 
 #: Most steps of Newton's method for Cox's line: separable outcomes have no maximum to arrive at.
 _NEWTON_STEPS = 60

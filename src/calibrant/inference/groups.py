@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import validation
-from calibrant.estimate import Estimate, Significance
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.data.take import taken
+from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
-from calibrant.inference.compare import holm
+from calibrant.inference.comparison import holm
 from calibrant.inference.intervals import Method, interval
-from calibrant.inference.rows import taken
-from calibrant.predictions import Predictions
-from calibrant.validation import InvalidPredictions
+from calibrant.results.estimate import Estimate, Significance
 
 
 @dataclass(frozen=True, eq=False)

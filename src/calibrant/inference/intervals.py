@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from calibrant import validation
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate, Interval
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece, label_binned_ece, mce
 from calibrant.estimators.debiased import debiased_ece
@@ -19,14 +20,13 @@ from calibrant.estimators.lower_bound import SplitSampleBound
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.estimators.variational import calibration_error
 from calibrant.inference.bootstrap import Bootstrap, Clustered
-from calibrant.inference.chi_square import ChiSquareMixture
+from calibrant.inference.chi_square_mixture import ChiSquareMixture
 from calibrant.inference.inversion import Inversion
-from calibrant.inference.isotonic_band import IsotonicBand
-from calibrant.predictions import Multiclass, Predictions
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.inference.isotonic_bands import IsotonicBand
 from calibrant.pu import inference as pu
-from calibrant.simulate.registry import norm_of
-from calibrant.validation import InvalidPredictions
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.simulate.estimator_metadata import norm_of
+from calibrant.table.bintable import BinTable
 
 Estimator = Callable[[Any], Estimate]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.bintable import BinTable
-from calibrant.estimate import Interval, Side
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Predictions
 from calibrant.estimators.common import check_norm
-from calibrant.inference.cells import ScoreCells
 from calibrant.inference.gap_fit import GapFit, Luck
-from calibrant.inference.row_cells import RowCells
-from calibrant.kernels import Floats
-from calibrant.predictions import Binary, Predictions
+from calibrant.inference.score_cells import ScoreCells
+from calibrant.inference.score_cells_with_rows import RowCells
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval, Side
+from calibrant.table.bintable import BinTable
 
 #: Multiples of the fitted gap that are tried, from none at all to well beyond what the data allow; and fewer of
 #: them where zero error is out of the question, so that only multiples near one matter.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.bintable import BinTable
-from calibrant.estimate import Significance
-from calibrant.inference.cells import ScoreCells
-from calibrant.kernels import Floats
-from calibrant.predictions import Predictions
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.inference.score_cells import ScoreCells
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Significance
+from calibrant.table.bintable import BinTable
 
 #: Log-odds beyond this say no more than "certain".
 _LIMIT = 36.0

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import Distinct, EqualMass
-from calibrant.bintable import BinTable
-from calibrant.inference.cells import fine_table
-from calibrant.kernels import Floats, Pairs
-from calibrant.predictions import Binary, Predictions
-from calibrant.validation import InvalidPredictions
+from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.score_cells import fine_table
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.table.binning import Distinct, EqualMass
+from calibrant.table.bintable import BinTable
 
 #: Most cells of a table that is drawn from, and most clusters that independent rows are dealt into.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from calibrant.estimate import Estimate
 from calibrant.reporting import Report
+from calibrant.results.estimate import Estimate
 
 
 def log_report(report: Report, *, prefix: str = "calibration", page: bool = True) -> dict[str, float]:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.binning import HybridGrid
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
+from calibrant.data.predictions import Multiclass
+from calibrant.data.validation import InvalidPredictions, as_array
 from calibrant.estimators.binned import ece
-from calibrant.predictions import Multiclass
+from calibrant.results.estimate import Estimate
 from calibrant.scale.streaming import StreamingTable
-from calibrant.validation import InvalidPredictions, as_array
+from calibrant.table.binning import HybridGrid
+from calibrant.table.bintable import BinTable
 
 
 class CalibrationError:

@@ -5,7 +5,6 @@ No setting of matplotlib is changed. The figures of simulations are methods of t
 """
 
 from calibrant.plot.canvas import axes as axes
-from calibrant.plot.forecasts import forecast_diagram as forecast_diagram
 from calibrant.plot.groups import ForestRow as ForestRow
 from calibrant.plot.groups import forest as forest
 from calibrant.plot.groups import forest_rows as forest_rows
@@ -14,6 +13,7 @@ from calibrant.plot.panels import class_panels as class_panels
 from calibrant.plot.panels import class_tables as class_tables
 from calibrant.plot.panels import confidence_gaps as confidence_gaps
 from calibrant.plot.panels import confidence_strip as confidence_strip
+from calibrant.plot.regression import forecast_diagram as forecast_diagram
 from calibrant.plot.reliability import before_after as before_after
 from calibrant.plot.reliability import corp_curve as corp_curve
 from calibrant.plot.reliability import reliability_diagram as reliability_diagram

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.estimate import Estimate, Significance
 from calibrant.inference.groups import ByGroup
 from calibrant.plot.canvas import BLUE, GREY, axes
+from calibrant.results.estimate import Estimate, Significance
 
 
 @dataclass(frozen=True)

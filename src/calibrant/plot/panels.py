@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning import Binning, EqualMass
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
-from calibrant.kernels import Floats
+from calibrant.data.predictions import Multiclass
+from calibrant.numerics.binned_sums import Floats
 from calibrant.plot.canvas import BLUE, ORANGE, axes, row_of_axes
 from calibrant.plot.reliability import Drawable, reliability_diagram
-from calibrant.predictions import Multiclass
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.bintable import BinTable
 
 
 def class_tables(

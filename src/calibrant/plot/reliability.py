@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning import EqualWidth
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
-from calibrant.inference.bands import ReliabilityCurve, reliability_curve
-from calibrant.kernels import Floats
+from calibrant.data.predictions import Predictions
+from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.sorting import pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
-from calibrant.predictions import Predictions
-from calibrant.sorting import pool_adjacent_violators
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import EqualWidth
+from calibrant.table.bintable import BinTable
 
 Drawable = Estimate | BinTable | ReliabilityCurve
 

@@ -14,8 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.estimators.positive_unlabeled import Gaps as Gaps
-    from calibrant.estimators.positive_unlabeled import largest_prior as largest_prior
+    from calibrant.plot.unlabeled import reliability_diagram as reliability_diagram
     from calibrant.pu.bounds import PriorBand as PriorBand
     from calibrant.pu.bounds import bias_bound as bias_bound
     from calibrant.pu.bounds import fcmi_of_entropy as fcmi_of_entropy
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from calibrant.pu.bounds import generalization_bound as generalization_bound
     from calibrant.pu.bounds import prior_band as prior_band
     from calibrant.pu.bounds import sharp_bias_bound as sharp_bias_bound
-    from calibrant.pu.diagram import reliability_diagram as reliability_diagram
     from calibrant.pu.inference import BasicBootstrap as BasicBootstrap
     from calibrant.pu.inference import Conservative as Conservative
     from calibrant.pu.inference import DebiasedDelta as DebiasedDelta
@@ -32,20 +30,22 @@ if TYPE_CHECKING:
     from calibrant.pu.inference import pu_interval as pu_interval
     from calibrant.pu.inference import reliability as reliability
     from calibrant.pu.logistic import PULogistic as PULogistic
-    from calibrant.pu.mixture import LogitMixture as LogitMixture
-    from calibrant.pu.mixture import Normals as Normals
-    from calibrant.pu.mixture import logit_mixture as logit_mixture
     from calibrant.pu.prior import BestBin as BestBin
     from calibrant.pu.prior import ElkanNoto as ElkanNoto
     from calibrant.pu.prior import estimate_prior as estimate_prior
+    from calibrant.pu.recalibration_nonparametric import prior_shift as prior_shift
     from calibrant.pu.risks import imbalanced_nnpu_risk as imbalanced_nnpu_risk
     from calibrant.pu.risks import nnpu_risk as nnpu_risk
     from calibrant.pu.risks import upu_risk as upu_risk
-    from calibrant.recalibrate.pu_shape import prior_shift as prior_shift
+    from calibrant.simulate.logit_mixture import LogitMixture as LogitMixture
+    from calibrant.simulate.logit_mixture import Normals as Normals
+    from calibrant.simulate.logit_mixture import logit_mixture as logit_mixture
+    from calibrant.table.unlabeled import Gaps as Gaps
+    from calibrant.table.unlabeled import largest_prior as largest_prior
 
 #: Where each public name lives.
 _HOME = {
-    "estimators.positive_unlabeled": ("Gaps", "largest_prior"),
+    "table.unlabeled": ("Gaps", "largest_prior"),
     "pu.bounds": (
         "PriorBand",
         "bias_bound",
@@ -55,7 +55,7 @@ _HOME = {
         "prior_band",
         "sharp_bias_bound",
     ),
-    "pu.diagram": ("reliability_diagram",),
+    "plot.unlabeled": ("reliability_diagram",),
     "pu.inference": (
         "BasicBootstrap",
         "Conservative",
@@ -66,10 +66,10 @@ _HOME = {
         "reliability",
     ),
     "pu.logistic": ("PULogistic",),
-    "pu.mixture": ("LogitMixture", "Normals", "logit_mixture"),
+    "simulate.logit_mixture": ("LogitMixture", "Normals", "logit_mixture"),
     "pu.prior": ("BestBin", "ElkanNoto", "estimate_prior"),
     "pu.risks": ("imbalanced_nnpu_risk", "nnpu_risk", "upu_risk"),
-    "recalibrate.pu_shape": ("prior_shift",),
+    "pu.recalibration_nonparametric": ("prior_shift",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

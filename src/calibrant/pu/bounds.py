@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.binning import Binning, BoundBins, Edges, EqualMass, EqualWidth, PaperBins, bias_bound_of_bins
-from calibrant.bintable import BinTable
-from calibrant.estimate import Interval
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.common import binned
-from calibrant.estimators.positive_unlabeled import Gaps
-from calibrant.kernels import Floats
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval
+from calibrant.table.binning import Binning, BoundBins, Edges, EqualMass, EqualWidth, PaperBins, bias_bound_of_bins
+from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Gaps
 
 Bins = EqualWidth | EqualMass | PaperBins | BoundBins
 

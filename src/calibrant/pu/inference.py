@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import validation
-from calibrant.binning import Binning, EqualMass, PaperBins
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate, Interval, Significance
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.binned import ece
 from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import debiased_ece
-from calibrant.estimators.positive_unlabeled import Gaps
-from calibrant.kernels import Floats
-from calibrant.predictions_pu import PositiveUnlabeled
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate, Interval, Significance
+from calibrant.table.binning import Binning, EqualMass, PaperBins
+from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Gaps
 
 Source = PositiveUnlabeled | BinTable
 

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 
-from calibrant import validation
-from calibrant.kernels import Floats
-from calibrant.validation import InvalidPredictions
+from calibrant.data import validation
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats
 
 
 class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import validation
-from calibrant.estimate import Estimate, Interval
-from calibrant.kernels import Floats
+from calibrant.data import validation
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate, Interval
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import validation
-from calibrant.kernels import Floats
+from calibrant.data import validation
+from calibrant.numerics.binned_sums import Floats
 
 Loss = Literal["logistic", "sigmoid"]
 

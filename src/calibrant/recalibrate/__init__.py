@@ -12,41 +12,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.pu.recalibration import PUBeta as PUBeta
+    from calibrant.pu.recalibration import PUPlatt as PUPlatt
+    from calibrant.pu.recalibration import PURecalibrator as PURecalibrator
+    from calibrant.pu.recalibration import PUTemperature as PUTemperature
+    from calibrant.pu.recalibration_nonparametric import PUHistogram as PUHistogram
+    from calibrant.pu.recalibration_nonparametric import PUIsotonic as PUIsotonic
+    from calibrant.pu.recalibration_nonparametric import prior_shift as prior_shift
     from calibrant.recalibrate.base import BinaryRecalibrator as BinaryRecalibrator
     from calibrant.recalibrate.base import Identity as Identity
     from calibrant.recalibrate.base import Recalibrator as Recalibrator
-    from calibrant.recalibrate.bayesian import BayesianBinning as BayesianBinning
+    from calibrant.recalibrate.bayesian_binning import BayesianBinning as BayesianBinning
     from calibrant.recalibrate.beta import Beta as Beta
-    from calibrant.recalibrate.cdf import CdfIsotonic as CdfIsotonic
-    from calibrant.recalibrate.cdf import Conformal as Conformal
+    from calibrant.recalibrate.boosted_trees import CatBoost as CatBoost
+    from calibrant.recalibrate.boosted_trees import LightGBM as LightGBM
     from calibrant.recalibrate.ensemble import EnsembleTemperature as EnsembleTemperature
-    from calibrant.recalibrate.forecasts import ForecastRecalibrator as ForecastRecalibrator
-    from calibrant.recalibrate.forecasts import PerGroup as PerGroup
     from calibrant.recalibrate.foundation import TabICL as TabICL
     from calibrant.recalibrate.foundation import TabPFN as TabPFN
     from calibrant.recalibrate.histogram import Histogram as Histogram
     from calibrant.recalibrate.histogram import ScalingBinning as ScalingBinning
     from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
     from calibrant.recalibrate.isotonic import Isotonic as Isotonic
-    from calibrant.recalibrate.kernel import NadarayaWatson as NadarayaWatson
+    from calibrant.recalibrate.kmeans import Partition as Partition
     from calibrant.recalibrate.matrix import Dirichlet as Dirichlet
     from calibrant.recalibrate.matrix import MatrixScaling as MatrixScaling
     from calibrant.recalibrate.matrix import StructuredMatrixScaling as StructuredMatrixScaling
     from calibrant.recalibrate.matrix import StructuredVectorScaling as StructuredVectorScaling
     from calibrant.recalibrate.matrix import VectorScaling as VectorScaling
-    from calibrant.recalibrate.partition import Partition as Partition
+    from calibrant.recalibrate.nadaraya_watson import NadarayaWatson as NadarayaWatson
     from calibrant.recalibrate.persistence import load as load
-    from calibrant.recalibrate.pu import PUBeta as PUBeta
-    from calibrant.recalibrate.pu import PUPlatt as PUPlatt
-    from calibrant.recalibrate.pu import PURecalibrator as PURecalibrator
-    from calibrant.recalibrate.pu import PUTemperature as PUTemperature
-    from calibrant.recalibrate.pu_shape import PUHistogram as PUHistogram
-    from calibrant.recalibrate.pu_shape import PUIsotonic as PUIsotonic
-    from calibrant.recalibrate.pu_shape import prior_shift as prior_shift
-    from calibrant.recalibrate.regression import SpreadSpline as SpreadSpline
-    from calibrant.recalibrate.regression import StdScaling as StdScaling
-    from calibrant.recalibrate.regression import VarianceHistogram as VarianceHistogram
-    from calibrant.recalibrate.regression import VarianceIsotonic as VarianceIsotonic
+    from calibrant.recalibrate.regression_base import ForecastRecalibrator as ForecastRecalibrator
+    from calibrant.recalibrate.regression_base import PerGroup as PerGroup
+    from calibrant.recalibrate.regression_distribution import CdfIsotonic as CdfIsotonic
+    from calibrant.recalibrate.regression_distribution import Conformal as Conformal
+    from calibrant.recalibrate.regression_spread import SpreadSpline as SpreadSpline
+    from calibrant.recalibrate.regression_spread import StdScaling as StdScaling
+    from calibrant.recalibrate.regression_spread import VarianceHistogram as VarianceHistogram
+    from calibrant.recalibrate.regression_spread import VarianceIsotonic as VarianceIsotonic
     from calibrant.recalibrate.scaling import Platt as Platt
     from calibrant.recalibrate.scaling import Quadratic as Quadratic
     from calibrant.recalibrate.scaling import Temperature as Temperature
@@ -54,75 +56,73 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.smoothed import ConditionalLogit as ConditionalLogit
     from calibrant.recalibrate.smoothed import Smoothed as Smoothed
     from calibrant.recalibrate.spline import Spline as Spline
-    from calibrant.recalibrate.trees import CatBoost as CatBoost
-    from calibrant.recalibrate.trees import LightGBM as LightGBM
-    from calibrant.recalibrate.venn import VennAbers as VennAbers
+    from calibrant.recalibrate.venn_abers import VennAbers as VennAbers
     from calibrant.recalibrate.wrappers import FromClassifier as FromClassifier
     from calibrant.recalibrate.wrappers import OneVsRest as OneVsRest
 
 #: Where each public name lives.
 _HOME = {
-    "cdf": ("CdfIsotonic", "Conformal"),
-    "ensemble": ("EnsembleTemperature",),
-    "forecasts": ("ForecastRecalibrator", "PerGroup"),
-    "foundation": (
+    "recalibrate.regression_distribution": ("CdfIsotonic", "Conformal"),
+    "recalibrate.ensemble": ("EnsembleTemperature",),
+    "recalibrate.regression_base": ("ForecastRecalibrator", "PerGroup"),
+    "recalibrate.foundation": (
         "TabICL",
         "TabPFN",
     ),
-    "matrix": (
+    "recalibrate.matrix": (
         "Dirichlet",
         "MatrixScaling",
         "StructuredMatrixScaling",
         "StructuredVectorScaling",
         "VectorScaling",
     ),
-    "regression": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
-    "base": (
+    "recalibrate.regression_spread": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
+    "recalibrate.base": (
         "BinaryRecalibrator",
         "Identity",
         "Recalibrator",
     ),
-    "bayesian": ("BayesianBinning",),
-    "beta": ("Beta",),
-    "histogram": (
+    "recalibrate.bayesian_binning": ("BayesianBinning",),
+    "recalibrate.beta": ("Beta",),
+    "recalibrate.histogram": (
         "Histogram",
         "ScalingBinning",
     ),
-    "isotonic": (
+    "recalibrate.isotonic": (
         "CentredIsotonic",
         "Isotonic",
     ),
-    "kernel": ("NadarayaWatson",),
-    "partition": ("Partition",),
-    "persistence": ("load",),
-    "pu": (
+    "recalibrate.nadaraya_watson": ("NadarayaWatson",),
+    "recalibrate.kmeans": ("Partition",),
+    "recalibrate.persistence": ("load",),
+    "pu.recalibration": (
         "PUBeta",
         "PUPlatt",
         "PURecalibrator",
         "PUTemperature",
     ),
-    "pu_shape": (
+    "pu.recalibration_nonparametric": (
         "PUHistogram",
         "PUIsotonic",
         "prior_shift",
     ),
-    "scaling": (
+    "recalibrate.scaling": (
         "Platt",
         "Quadratic",
         "Temperature",
     ),
-    "selection": ("Auto",),
-    "smoothed": (
+    "recalibrate.selection": ("Auto",),
+    "recalibrate.smoothed": (
         "ConditionalLogit",
         "Smoothed",
     ),
-    "spline": ("Spline",),
-    "trees": (
+    "recalibrate.spline": ("Spline",),
+    "recalibrate.boosted_trees": (
         "CatBoost",
         "LightGBM",
     ),
-    "venn": ("VennAbers",),
-    "wrappers": (
+    "recalibrate.venn_abers": ("VennAbers",),
+    "recalibrate.wrappers": (
         "FromClassifier",
         "OneVsRest",
     ),
@@ -134,7 +134,7 @@ __all__ = sorted(_MODULE_OF)
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        return getattr(import_module(f"calibrant.recalibrate.{_MODULE_OF[name]}"), name)
+        return getattr(import_module(f"calibrant.{_MODULE_OF[name]}"), name)
     message = f"module 'calibrant.recalibrate' has no attribute {name!r}"
     raise AttributeError(message)
 

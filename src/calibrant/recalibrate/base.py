@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import validation
-from calibrant.bintable import BinTable
-from calibrant.kernels import Floats
-from calibrant.predictions import Binary, Multiclass, Predictions, class_codes
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Multiclass, Predictions, class_codes
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats
+from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
-from calibrant.recalibrate.scores import Cells, Input, Scores
-from calibrant.validation import InvalidPredictions
+from calibrant.table.bintable import BinTable
 
 Codes = NDArray[np.intp]
 """Class numbers: the outcome of each row as a column number."""

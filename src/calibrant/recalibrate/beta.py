@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
 from calibrant.recalibrate.logistic import LogisticMap, logistic_fit
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
 from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.scaling import Temperature
-from calibrant.recalibrate.scores import Scores
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 _STEPS, _HALVINGS = 100, 30

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
 from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.scores import Input, Scores
+from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.recalibrate.wrappers import with_missing_classes
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.binning import Cut, EqualMass
-from calibrant.kernels import Floats
-from calibrant.places import equal_mass_cuts
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.recalibrate.scaling import Platt
-from calibrant.recalibrate.scores import Cells, Input, Scores
+from calibrant.table.binning import Cut, EqualMass
 
 
 class Histogram(BinaryRecalibrator):

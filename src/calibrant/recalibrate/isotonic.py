@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats, Pairs
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.sorting import isotonic_blocks, pool_adjacent_violators, sorted_rows
 from calibrant.recalibrate.base import BinaryRecalibrator, Codes
-from calibrant.recalibrate.scores import Cells, Input, Scores
-from calibrant.sorting import isotonic_blocks, pool_adjacent_violators, sorted_rows
+from calibrant.recalibrate.inputs import Cells, Input, Scores
 
 
 class Isotonic(BinaryRecalibrator):

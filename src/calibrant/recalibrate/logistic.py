@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant.kernels import CHUNK, Floats
+from calibrant.numerics.binned_sums import CHUNK, Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.scores import Cells, Scores, expit
+from calibrant.recalibrate.inputs import Cells, Scores, expit
 
 #: Ridge per unit of weight, on standardised features, towards the starting map. It moves no coefficient by more
 #: than about 1e-9, and gives separable data a finite optimum (probabilities of about 1e-8 from 0 and 1).

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.kernels import Floats
-from calibrant.recalibrate.affine import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.multinomial_loss import Penalty
 from calibrant.recalibrate.base import Codes
-from calibrant.recalibrate.multinomial import Penalty
+from calibrant.recalibrate.inputs import Input, Scores, floored_log
+from calibrant.recalibrate.matrix_base import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
 from calibrant.recalibrate.scaling import Temperature
-from calibrant.recalibrate.scores import Input, Scores, floored_log
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 

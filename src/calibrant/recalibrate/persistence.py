@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from calibrant._atomic_write import replacing
 from calibrant._version import __version__
-from calibrant.atomic import replacing
-from calibrant.binning import Edges, EqualMass, EqualWidth
+from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
 #: What the files call themselves, and the newest version of their layout this release can read.
 FORMAT, VERSION = "calibrant-map", 1

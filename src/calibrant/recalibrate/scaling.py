@@ -6,12 +6,12 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.bintable import BinTable
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.temperature import inverse_temperature, inverse_temperature_of_cells
 from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.inputs import Cells, Scores, softmax
 from calibrant.recalibrate.logistic import LogisticMap, logistic_fit, two_columns
-from calibrant.recalibrate.scores import Cells, Scores, softmax
-from calibrant.recalibrate.temperature import inverse_temperature, inverse_temperature_of_cells
+from calibrant.table.bintable import BinTable
 
 
 class Temperature(Recalibrator):

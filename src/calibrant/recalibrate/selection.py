@@ -8,12 +8,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.bintable import BinTable
-from calibrant.estimators.crossfit import dealt
-from calibrant.kernels import Floats
+from calibrant.estimators.cross_fitting import dealt
+from calibrant.numerics.binned_sums import Floats
 from calibrant.recalibrate.base import Codes, Identity, Recalibrator
-from calibrant.recalibrate.scores import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.recalibrate.wrappers import fitted, predicted
+from calibrant.table.bintable import BinTable
 
 Loss = Literal["log_loss", "brier"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.kernels import Floats
-from calibrant.recalibrate import neighbours
+from calibrant.numerics import neighbours
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
+from calibrant.numerics.smoothers import ScoreBins, SmootherAverage
+from calibrant.numerics.softmax import log_softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Codes, Recalibrator
-from calibrant.recalibrate.conditional import SharedFeatures, TwoStages, compressed_logs
-from calibrant.recalibrate.rows import log_softmax
-from calibrant.recalibrate.scores import Cells, Scores
-from calibrant.recalibrate.smoothers import ScoreBins, SmootherAverage
+from calibrant.recalibrate.inputs import Cells, Scores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.
 PARTS = 5
@@ -20,7 +20,7 @@ class Smoothed(BinaryRecalibrator):
     """Average of penalised logistic smoothers of the log odds, from none over affine to splines, and isotonic steps.
 
     Members count by their marginal and their leave-one-out likelihood, so there is nothing to choose. It is what
-    `calibrant.calibration_error` fits in every fold by default. See `calibrant.recalibrate.smoothers`.
+    `calibrant.calibration_error` fits in every fold by default. See `calibrant.numerics.smoothers`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ConditionalLogit(Recalibrator):
     Shared smooth features of the class's own probability and of the top confidence, class intercepts and slopes, a
     full matrix, and the class counts of near rows, each with a ridge set by its marginal likelihood. It is what
     `calibrant.calibration_error` fits in every fold by default for several classes. It keeps up to 3,750 training
-    rows for their neighbourhoods. See `calibrant.recalibrate.conditional`.
+    rows for their neighbourhoods. See `calibrant.numerics.conditional_logit`.
 
     Parameters
     ----------

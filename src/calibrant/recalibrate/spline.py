@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
+from calibrant.recalibrate.inputs import Input
 from calibrant.recalibrate.logistic import Fit, LogisticMap, logistic_fit
-from calibrant.recalibrate.scores import Input
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
 _GROUPS = 1024

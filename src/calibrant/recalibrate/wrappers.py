@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.kernels import Floats
+from calibrant.numerics.binned_sums import Floats
 from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.scores import Input, Scores
+from calibrant.recalibrate.inputs import Input, Scores
 
 
 class OneVsRest(Recalibrator):

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from calibrant.bintable import BinTable
-from calibrant.predictions import Multiclass, Predictions, binary
+from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.reporting.model import Report
+from calibrant.table.bintable import BinTable
 
 
 def report(
@@ -59,7 +59,7 @@ def report(
 
         return unlabeled_report(task, title=named)
     if _is_forecast(task):
-        from calibrant.reporting.forecasts import forecast_report
+        from calibrant.reporting.regression import forecast_report
 
         return forecast_report(task, by=groups, title=named, seed=seed)
     from calibrant.reporting.probabilities import probability_report
@@ -68,7 +68,7 @@ def report(
 
 
 def _is_forecast(task: Predictions | BinTable) -> bool:
-    from calibrant.predictions import Binary
+    from calibrant.data.predictions import Binary
 
     if isinstance(task, BinTable):
         return task.spread

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate, Significance
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Severity
 from calibrant.reporting.text import p_in_words, points
+from calibrant.results.estimate import Estimate, Significance
+from calibrant.table.bintable import BinTable
 
 #: Fewer rows than this tell little about any calibration error.
 FEW_ROWS = 200

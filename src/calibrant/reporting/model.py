@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from calibrant.atomic import replacing
-from calibrant.estimate import Estimate, Significance
+from calibrant._atomic_write import replacing
+from calibrant.results.estimate import Estimate, Significance
 
 Severity = Literal["problem", "caution", "note"]
 

@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import validation
-from calibrant.binning import Distinct, EqualWidth, HybridGrid
-from calibrant.bintable import BinTable
-from calibrant.estimate import Estimate
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.take import taken
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
-from calibrant.estimators.crossfit import GRID_ROWS
+from calibrant.estimators.cross_fitting import GRID_ROWS
 from calibrant.estimators.cumulative import ks_error
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
-from calibrant.estimators.scores import brier, log_loss
+from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.smooth import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.estimators.variational import calibration_error, overconfidence, underconfidence
-from calibrant.inference.rows import taken
-from calibrant.predictions import Binary, Multiclass
 from calibrant.reporting.findings import direction, of_probabilities
 from calibrant.reporting.model import Group, Measure, Repair, Report
 from calibrant.reporting.repairs import repairs
 from calibrant.reporting.text import points
 from calibrant.reporting.views import STOPS, probability_view
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Distinct, EqualWidth, HybridGrid
+from calibrant.table.bintable import BinTable
 
 #: The error the verdict speaks of: mean absolute gap between stated and true probability.
 headline_error = partial(averaged_error, norm=1)

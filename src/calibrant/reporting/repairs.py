@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.binning import Distinct, HybridGrid
-from calibrant.bintable import BinTable, merge
+from calibrant.data.predictions import Binary
+from calibrant.data.take import taken
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.crossfit import GRID_CELLS, GRID_ROWS, dealt
-from calibrant.estimators.scores import brier, log_loss
-from calibrant.inference.rows import taken
-from calibrant.kernels import Floats
-from calibrant.predictions import Binary
+from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS, dealt
+from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.numerics.binned_sums import Floats
 from calibrant.reporting.model import Repair
+from calibrant.table.binning import Distinct, HybridGrid
+from calibrant.table.bintable import BinTable, merge
 
 FOLDS = 5
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from calibrant.estimate import Estimate
+from calibrant.results.estimate import Estimate
 
 if TYPE_CHECKING:
     from calibrant.reporting.model import Report

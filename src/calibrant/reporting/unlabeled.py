@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning import EqualMass, PaperBins
-from calibrant.bintable import BinTable
-from calibrant.estimate import Significance
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cumulative import ks_error
 from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.ranking import auc
-from calibrant.estimators.scores import brier, log_loss
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.predictions_pu import PositiveUnlabeled
 from calibrant.pu import largest_prior, pu_calibration_test, pu_interval, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
+from calibrant.results.estimate import Significance
+from calibrant.table.binning import EqualMass, PaperBins
+from calibrant.table.bintable import BinTable
 
 #: How far the prior is varied in the band.
 PRIOR_RANGE = 0.2

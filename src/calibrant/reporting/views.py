@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning import EqualMass, EqualWidth
-from calibrant.bintable import BinTable
 from calibrant.estimators.binned import ece
 from calibrant.estimators.common import gap_norm
-from calibrant.kernels import Floats
-from calibrant.sorting import pool_adjacent_violators
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.table.binning import EqualMass, EqualWidth
+from calibrant.table.bintable import BinTable
 
 #: The numbers of bins the slider stops at.
 STOPS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)

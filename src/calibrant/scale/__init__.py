@@ -9,10 +9,10 @@
 Every estimator takes the table in place of the rows. Tables of shards, days and models add up with ``+``.
 """
 
-from calibrant.scale.source import bin_table
-from calibrant.scale.storage import load_tables, save_tables
+from calibrant.scale.bin_tables import bin_table
+from calibrant.scale.columns import Event, Normal, OneVsRest, TopLabel, Unlabeled
 from calibrant.scale.streaming import StreamingTable
-from calibrant.scale.tasks import Event, Normal, OneVsRest, TopLabel, Unlabeled
+from calibrant.table.parquet import load_tables, save_tables
 
 __all__ = [
     "Event",

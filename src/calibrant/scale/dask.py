@@ -7,7 +7,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from calibrant.scale.collect import Tables, merged
+from calibrant.scale.group_by import Tables, merged
 from calibrant.scale.progress import Watch
 
 #: Tables merged by one task; the tree is this wide.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibrant.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions
 
 #: Which reader takes which files; a compression suffix may follow.
 READERS = {

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import validation
-from calibrant.binning import HybridGrid
-from calibrant.bintable import BinTable, merge
-from calibrant.kernels import SUMS
-from calibrant.predictions import Binary
-from calibrant.scale.tally import Tally
+from calibrant.data import validation
+from calibrant.data.predictions import Binary
+from calibrant.numerics.binned_sums import SUMS
+from calibrant.scale.batch_sums import Tally
+from calibrant.table.binning import HybridGrid
+from calibrant.table.bintable import BinTable, merge
 
 
 class StreamingTable:

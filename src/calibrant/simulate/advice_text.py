@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from calibrant.simulate.advise import Advice, EstimatorAdvice
+    from calibrant.simulate.advice import Advice, EstimatorAdvice
 
 
 def text(advice: Advice) -> str:

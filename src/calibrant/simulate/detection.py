@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import validation
-from calibrant.simulate.bias import estimates
-from calibrant.simulate.registry import Estimator, name_of, norm_of
+from calibrant.data import validation
+from calibrant.simulate.estimation_bias import estimates
+from calibrant.simulate.estimator_metadata import Estimator, name_of, norm_of
 from calibrant.simulate.worlds import World
 
 

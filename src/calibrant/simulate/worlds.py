@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.predictions import Binary
 from calibrant.estimators.common import check_norm
-from calibrant.kernels import Floats
-from calibrant.predictions import Binary
-from calibrant.simulate.curves import Curve, Glm, Identity, Power, as_curve
-from calibrant.simulate.odds import expit, log_complement, log_probability
-from calibrant.simulate.scores import Beta, Scores
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.log_odds import expit, log_complement, log_probability
+from calibrant.simulate.calibration_curves import Curve, Glm, Identity, Power, as_curve
+from calibrant.simulate.score_distributions import Beta, Scores
 
 Seed = int | np.random.SeedSequence
 

@@ -1,0 +1,190 @@
+"""Predictions where only some positives are labelled and nobody is known to be negative."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions, effective_size
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats, Pairs
+
+Scenario = Literal["case-control", "single-sample"]
+
+
+class PositiveUnlabeled(Predictions):
+    """Probabilities of rows known to be positive and of rows nobody has labelled, with the share of positives known.
+
+    Parameters
+    ----------
+    positive, unlabeled : array-like in [0, 1]
+        Stated probabilities of labelled positives, and of unlabeled rows. The positives must be labelled without
+        regard to their score (selected completely at random).
+    prior : float in (0, 1)
+        The share of positives in the population; see `calibrant.pu.estimate_prior`.
+    scenario : {"case-control", "single-sample"}
+        Case-control: two samples; the unlabeled rows are drawn from the whole population. Single-sample: one sample
+        from the population, of which some positives were labelled, and `unlabeled` are its other rows. The sample
+        of everybody is then all rows, labelled ones too, and that is what the attribute `unlabeled` holds.
+    label_frequency : float in (0, 1]
+        Single-sample only, instead of `prior`: the share of positives that were labelled.
+    weight, group : array-like, optional
+        Row weights and cluster ids: those of the positives, then those of `unlabeled`.
+    clip : bool
+        As for `Binary`.
+
+    Examples
+    --------
+    >>> PositiveUnlabeled([0.8, 0.9], [0.1, 0.4, 0.8], prior=0.4)
+    <PositiveUnlabeled, n=5>
+    >>> data = PositiveUnlabeled([0.8], [0.1, 0.4, 0.8], label_frequency=0.5, scenario="single-sample")
+    >>> data.prior, data.unlabeled
+    (0.5, array([0.8, 0.1, 0.4, 0.8]))
+    """
+
+    prior: float
+
+    def __init__(
+        self,
+        positive: ArrayLike,
+        unlabeled: ArrayLike,
+        *,
+        prior: float | None = None,
+        scenario: Scenario = "case-control",
+        label_frequency: float | None = None,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> None:
+        if scenario not in get_args(Scenario):
+            message = f"scenario must be 'case-control' or 'single-sample', got {scenario!r}."
+            raise InvalidPredictions(message)
+        self.scenario, self.nested = scenario, scenario == "single-sample"
+        self.positive = validation.probabilities("positive", positive, clip=clip)
+        self.unlabeled = validation.probabilities("unlabeled", unlabeled, clip=clip)
+        if self.nested:
+            self.unlabeled = np.concatenate([self.positive, self.unlabeled])
+        self._attach(weight, group)
+        if self.weight is not None and not (self.positive_weight.any() and self.unlabeled_weight.any()):
+            message = "weight must not be all zero on the positives or on the unlabeled rows."
+            raise InvalidPredictions(message)
+        self.prior = self._share_of_positives(prior, label_frequency)
+
+    @classmethod
+    def from_labels(
+        cls,
+        labelled: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        scenario: Scenario,
+        prior: float | None = None,
+        label_frequency: float | None = None,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        clip: bool = False,
+    ) -> PositiveUnlabeled:
+        """The same from one column of scores, and one that says which rows are labelled: 1 and 0, 1 and -1, or bool.
+
+        >>> PositiveUnlabeled.from_labels([1, -1, -1], [0.8, 0.1, 0.4], scenario="case-control", prior=0.3)
+        <PositiveUnlabeled, n=3>
+        """
+        p = validation.probabilities("y_prob", y_prob, clip=clip)
+        mark = validation.column("labelled", labelled, length=len(p))
+        validation.require(
+            "labelled", mark, (mark == 1) | (mark == 0) | (mark == -1), "must be 1 (positive) or 0 or -1"
+        )
+        known = mark == 1
+        if known.all() or not known.any():
+            message = f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}."
+            raise InvalidPredictions(message)
+        order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
+        weights = validation.weights("weight", weight, length=len(p))
+        groups = validation.groups("group", group, length=len(p))
+        return cls(
+            p[known],
+            p[~known],
+            prior=prior,
+            scenario=scenario,
+            label_frequency=label_frequency,
+            weight=None if weights is None else weights[order],
+            group=None if groups is None else groups[order],
+        )
+
+    def __len__(self) -> int:
+        return len(self.unlabeled) if self.nested else len(self.positive) + len(self.unlabeled)
+
+    @property
+    def positive_weight(self) -> Any:
+        """Weights of the positives, or None."""
+        return None if self.weight is None else self.weight[: len(self.positive)]
+
+    @property
+    def unlabeled_weight(self) -> Any:
+        """Weights of the sample of everybody, or None."""
+        return None if self.weight is None else self.weight[len(self) - len(self.unlabeled) :]
+
+    def pairs(self) -> Pairs:
+        """Refused: no row has both a weight in the population and an outcome. Tables are made from `parts`."""
+        message = (
+            "Positive-unlabeled rows have no outcome each, so this function cannot use them. These can: ece, mce, "
+            "label_binned_ece, debiased_ece, sweep_ece, ks_error, calibration_error, kernel_error, brier, log_loss, "
+            "auc, and what calibrant.pu holds."
+        )
+        raise InvalidPredictions(message)
+
+    def parts(self) -> tuple[Pairs, Pairs]:
+        """The sample of everybody, which is weighed and predicted, and the positives, which are observed."""
+        return (
+            _half(self.unlabeled, self.unlabeled_weight, "predicted"),
+            _half(self.positive, self.positive_weight, "observed"),
+        )
+
+    def noise(self) -> float:
+        """prior² / n_P + 1 / n_U; 1 / (c² n) for a single sample with label frequency c."""
+        positives, rows = effective_sizes(self)
+        if self.nested:
+            share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
+            return (self.prior / share) ** 2 / rows
+        return self.prior**2 / positives + 1 / rows
+
+    def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
+        if (prior is None) == (label_frequency is None):
+            message = "Give the prior, or for a single sample either the prior or the label_frequency."
+            raise InvalidPredictions(message)
+        if prior is not None:
+            return validation.fraction("prior", prior)
+        if not self.nested or label_frequency is None:
+            message = "label_frequency has a meaning only with scenario='single-sample'; give the prior."
+            raise InvalidPredictions(message)
+        if not 0 < label_frequency <= 1:
+            message = f"label_frequency must lie in (0, 1], got {label_frequency!r}."
+            raise InvalidPredictions(message)
+        self.label_frequency = float(label_frequency)
+        share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
+        if share >= label_frequency:
+            message = (
+                f"label_frequency is {label_frequency:g}, but {share:g} of all rows are labelled: more than all rows "
+                "would be positive."
+            )
+            raise InvalidPredictions(message)
+        return share / self.label_frequency
+
+
+def effective_sizes(data: PositiveUnlabeled) -> tuple[float, float]:
+    """Effective numbers of positives and of rows of everybody."""
+    return (
+        effective_size(len(data.positive), data.positive_weight),
+        effective_size(len(data.unlabeled), data.unlabeled_weight),
+    )
+
+
+def _half(p: NDArray[Any], weight: Floats | None, only: Literal["predicted", "observed"]) -> Pairs:
+    ones = np.broadcast_to(np.int8(1), p.shape)
+    return Pairs(p, p, ones, weight, only)
+
+
+def _total(p: NDArray[Any], weight: Floats | None) -> float:
+    return float(len(p)) if weight is None else float(weight.sum())

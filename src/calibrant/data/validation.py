@@ -1,0 +1,244 @@
+"""The one door: every array a user hands over is checked here, once, and never again below.
+
+A rule that is broken raises :class:`InvalidPredictions`, which names the argument, the rule, how many rows
+break it and the first of them. Nothing is repaired in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.numerics.binned_sums import CHUNK, Floats
+
+#: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
+ROUNDING = 1e-6
+
+
+#: By size in bytes: the whole number that has the bits of a float, and those of 1.0.
+_BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
+    4: (np.uint32, 0x3F80_0000),
+    8: (np.uint64, 0x3FF0_0000_0000_0000),
+}
+
+
+class InvalidPredictions(ValueError):
+    """The input cannot be a set of predictions; the message says why and where."""
+
+
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """Any array-like (list, NumPy, pandas, polars, pyarrow, torch on the CPU) as a NumPy array, without a copy."""
+    if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
+        if values.device.type != "cpu":
+            message = f"{name} lives on device {str(values.device)!r}; move it with {name}.cpu() first."
+            raise InvalidPredictions(message)
+        values = values.detach()
+        if str(values.dtype) == "torch.bfloat16":
+            values = values.float()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        message = f"{name} must be a rectangular array, but its rows differ in length."
+        raise InvalidPredictions(message) from error
+    if array.dtype == object:
+        array = _numbers_or_labels(name, array)
+    return array
+
+
+def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
+    """One finite floating-point column; float32 stays float32, everything else becomes float64."""
+    return _finite(name, _floats(name, values, length))
+
+
+def _floats(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
+    array = _one_dimension(name, as_array(name, values), length)
+    if array.dtype.kind not in "fiub":
+        message = f"{name} must hold numbers, got {array.dtype} values (first: {name}[0] = {array[0]!r})."
+        raise InvalidPredictions(message)
+    return array if array.dtype.char in "fd" and array.dtype.isnative else array.astype(np.float64)
+
+
+def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if not _spans(array, -np.inf, np.inf):
+        require(name, array, np.isfinite(array), "must be finite")
+    return array
+
+
+def probabilities(name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False) -> NDArray[Any]:
+    """One column of numbers in [0, 1]."""
+    array = _floats(name, values, length)
+    if _in_unit_interval_by_bits(array):
+        return array
+    return in_unit_interval(name, _finite(name, array), clip=clip)
+
+
+def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[Any]:
+    """`array` itself if all of it lies in [0, 1]; with `clip`, rounding of at most 1e-6 is repaired."""
+    if _spans(array, 0.0, 1.0):
+        return array
+    if clip and _spans(array, -ROUNDING, 1 + ROUNDING):
+        return np.clip(array, 0.0, 1.0)
+    bad = ~((array >= 0) & (array <= 1))
+    rounding = bool(np.all((array[bad] >= -ROUNDING) & (array[bad] <= 1 + ROUNDING)))
+    remedy = " All of them are rounding: pass clip=True to repair it." if rounding else ""
+    require(name, array, ~bad, "must lie in [0, 1]", remedy=remedy)
+    return array
+
+
+def binary_labels(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.int8]:
+    """One column of 0 and 1 (or False and True), as int8."""
+    array = _one_dimension(name, as_array(name, values), length)
+    if array.dtype == bool:
+        return array.view(np.int8)
+    if array.dtype.kind not in "fiu":
+        message = (
+            f"{name} must be 0 or 1, got {array.dtype} values (first: {name}[0] = {array[0]!r}); "
+            f"pass {name} == <the positive class>, or use Multiclass."
+        )
+        raise InvalidPredictions(message)
+    labels = np.empty(len(array), np.int8)
+    for start in range(0, len(array), CHUNK):
+        chunk = array[start : start + CHUNK]
+        if array.dtype.kind == "f":
+            fits = bool(((chunk == 0) | (chunk == 1)).all())
+        else:  # the union of all bits is 0 or 1 only if every label is
+            fits = int(np.bitwise_or.reduce(chunk)) in (0, 1)
+        if not fits:
+            require(name, array, (array == 0) | (array == 1), "must be 0 or 1")
+        labels[start : start + CHUNK] = chunk
+    return labels
+
+
+def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | None:
+    """Row weights: finite, not negative, not all zero; None stays None and means one each."""
+    if values is None:
+        return None
+    array = column(name, values, length=length).astype(np.float64, copy=False)
+    require(name, array, array >= 0, "must not be negative")
+    if not array.any():
+        message = f"{name} must not be all zero, but all {len(array)} values are."
+        raise InvalidPredictions(message)
+    return array
+
+
+def groups(name: str, values: ArrayLike | None, *, length: int) -> NDArray[Any] | None:
+    """Cluster or subgroup ids of any type; None stays None."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    return _one_dimension(name, array, length)
+
+
+def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> NDArray[Any]:
+    """A finite two-dimensional floating-point array."""
+    array = as_array(name, values)
+    if array.ndim != 2 or 0 in array.shape:
+        message = f"{name} must have two dimensions and be non-empty, got shape {array.shape}."
+        raise InvalidPredictions(message)
+    if rows is not None and array.shape[0] != rows:
+        message = f"{name} has {array.shape[0]} rows, expected {rows}."
+        raise InvalidPredictions(message)
+    if columns is not None and array.shape[1] != columns:
+        message = f"{name} has {array.shape[1]} columns, expected {columns}."
+        raise InvalidPredictions(message)
+    if array.dtype.kind not in "fiub":
+        message = f"{name} must hold numbers, got {array.dtype} values."
+        raise InvalidPredictions(message)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    require(name, array, np.isfinite(array).all(axis=1), "must be finite")
+    return array
+
+
+def fraction(name: str, value: float) -> float:
+    """A single number strictly between 0 and 1."""
+    if not 0 < value < 1:
+        message = f"{name} must lie in (0, 1), got {value!r}."
+        raise InvalidPredictions(message)
+    return float(value)
+
+
+def whole(name: str, value: int, *, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        message = f"{name} must be a whole number of at least {least}, got {value!r}."
+        raise ValueError(message)
+    return int(value)
+
+
+def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:
+    """Raise unless every row is `ok`; the message counts the others and shows the first."""
+    if ok.all():
+        return
+    first, bad = int(np.argmin(ok)), int((~ok).sum())
+    shown = array[first]
+    if np.ndim(shown) == 0:
+        value = f"{shown:.9g}" if isinstance(shown, (float, int, np.number)) else repr(shown)
+    else:
+        value = np.array2string(shown, precision=6, threshold=6)
+    does = "does" if bad == 1 else "do"
+    message = f"{name} {rule}, but {bad} of {len(array)} rows {does} not (first: {name}[{first}] = {value}).{remedy}"
+    raise InvalidPredictions(message)
+
+
+def _one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray[Any]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        hint = " For several class probabilities use Multiclass." if array.ndim == 2 else ""
+        message = f"{name} must have one dimension, got shape {array.shape}.{hint}"
+        raise InvalidPredictions(message)
+    if len(array) == 0:
+        message = f"{name} is empty."
+        raise InvalidPredictions(message)
+    if length is not None and len(array) != length:
+        message = f"{name} has {len(array)} rows, expected {length}."
+        raise InvalidPredictions(message)
+    return array
+
+
+def _numbers_or_labels(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Object arrays (None, pandas' NA, mixed Python values) as numbers where they are numbers, else as text."""
+    missing = np.array([value is None or value != value or repr(value) == "<NA>" for value in array.flat], dtype=bool)
+    if missing.any():
+        require(
+            name,
+            array.reshape(len(array), -1)[:, 0],
+            ~missing.reshape(len(array), -1).any(axis=1),
+            "must not be missing",
+        )
+    if any(isinstance(value, (list, tuple, np.ndarray)) for value in array.flat):
+        message = f"{name} must be a rectangular array, but its rows differ in length."
+        raise InvalidPredictions(message)
+    if any(isinstance(value, str) for value in array.flat):
+        return array.astype(str)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        return array.astype(str)
+
+
+def _spans(array: NDArray[Any], low: float, high: float) -> bool:
+    """Whether all of `array` lies in [low, high] and is finite; chunked, so that it costs one read."""
+    for start in range(0, len(array), CHUNK):
+        chunk = array[start : start + CHUNK]
+        smallest, largest = chunk.min(), chunk.max()
+        if not (smallest >= low and largest <= high and smallest > -np.inf and largest < np.inf):
+            return False
+    return True
+
+
+def _in_unit_interval_by_bits(array: NDArray[Any]) -> bool:
+    """Whether all floats lie in [0, 1], in one pass: as unsigned integers, their bits are at most those of 1.
+
+    Negative numbers, NaN and infinity have larger bits. So has -0.0, which the slower check then lets pass.
+    """
+    if not array.flags.c_contiguous:
+        return False
+    whole, largest = _BITS_OF_ONE[array.dtype.itemsize]
+    bits = array.view(whole)
+    if len(bits) <= CHUNK:
+        return bool(np.maximum.reduce(bits) <= largest)
+    return all(np.maximum.reduce(bits[start : start + CHUNK]) <= largest for start in range(0, len(bits), CHUNK))

@@ -1,0 +1,244 @@
+"""Do outcomes fall where the predicted distributions say? Interval and quantile calibration, PIT, coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.distributions import Forecast, Samples
+from calibrant.estimators.common import check_norm, with_norm
+from calibrant.estimators.pit import PitCurve, central_curve, pit_curve
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    by_output,
+    effective_size,
+    forecast,
+    mean_of,
+    null_reference,
+)
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import EqualWidth
+
+
+def interval_error(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    norm: float = 1,
+    levels: ArrayLike | None = None,
+) -> Estimate:
+    r"""Interval calibration error: gap of stated and observed coverage of the central intervals, over all levels.
+
+    .. math:: \Bigl(\int_0^1 \bigl\lvert \mathrm P(\lvert 2F(Y)-1\rvert \le p) - p\bigr\rvert^q dp\Bigr)^{1/q}
+
+    exact, from one sort; with q = 1 the miscalibration area, with q = 2 the root mean square, with infinity the
+    largest gap. Central intervals do not see a shift of all outcomes; `quantile_error` does.
+
+    This kind of calibration is marginal: any forecast passes it after `CdfIsotonic`, even one whose spread is
+    independent of the errors. `ence` tells those apart.
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next.
+    norm : float
+        The exponent q of at least 1, or infinity.
+    levels : array-like in [0, 1], optional
+        Average over these levels instead of integrating over all.
+
+    References
+    ----------
+    Kuleshov, Fenner, Ermon (2018), Accurate Uncertainties for Deep Learning Using Calibrated Regression; Levi et al.
+    (2022), section 2, for what it cannot see.
+
+    Examples
+    --------
+    >>> interval_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
+    <Interval error 0.1491, n=4, exact>
+    """
+    return _curve_error(forecast(data, mean, std), central_curve, "Interval error", norm, levels)
+
+
+def quantile_error(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    norm: float = 1,
+    levels: ArrayLike | None = None,
+) -> Estimate:
+    r"""Quantile calibration error: gap of a level and the share of outcomes below that quantile, over all levels.
+
+    .. math:: \Bigl(\int_0^1 \bigl\lvert \mathrm P(F(Y) \le p) - p\bigr\rvert^q dp\Bigr)^{1/q}
+
+    The definition of Kuleshov et al., to which their isotonic map and `CdfIsotonic` recalibrate. Parameters as for
+    `interval_error`. For `Quantiles`, pass ``levels=data.levels`` to measure at the stated levels only.
+
+    References
+    ----------
+    Kuleshov, Fenner, Ermon (2018), eq. 1-3; Gneiting, Balabdaoui, Raftery (2007), probabilistic calibration.
+
+    Examples
+    --------
+    >>> quantile_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
+    <Quantile error 0.1282, n=4, exact>
+    """
+    return _curve_error(forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
+
+
+def pit_error(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: EqualWidth = EqualWidth(10),
+) -> Estimate:
+    r"""Kolmogorov-Smirnov distance of the probability integral transforms F(y) from uniform.
+
+    ``details`` holds the p-value of the test and the PIT histogram (`histogram`, shares per bin, and `edges`): a
+    U shape says too narrow, a hump too wide, a slope says biased. For draws, quantiles and counts the transform is
+    spread evenly over the interval it is known to lie in, which makes the p-value too large, not too small.
+
+    References
+    ----------
+    Dawid (1984); Gneiting, Balabdaoui, Raftery (2007); Czado, Gneiting, Held (2009) for counts.
+
+    Examples
+    --------
+    >>> e = pit_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, bins=EqualWidth(2))
+    >>> e, e.details["histogram"]
+    (<PIT KS distance 0.3413, n=4, exact>, [0.5, 0.5])
+    """
+    from scipy.special import kolmogorov
+
+    task = forecast(data, mean, std)
+    curve = pit_curve(task)
+    value, root = curve.distance(np.inf), np.sqrt(curve.size)
+    running = curve(bins.edges)
+    shares = np.diff(running)
+    shares[0] += running[0]  # the first bin holds its low edge
+    details = {
+        "p_value": float(kolmogorov(value * (root + 0.12 + 0.11 / root))),
+        "histogram": shares.tolist(),
+        "edges": bins.edges.tolist(),
+        "null": curve.null(np.inf),
+        **by_output(task, lambda output: pit_error(output, bins=bins)),
+    }
+    return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
+
+
+def coverage(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    level: float = 0.9,
+) -> Estimate:
+    r"""Share of outcomes inside the central prediction interval of one level (PICP).
+
+    .. math:: \frac1W\sum_i w_i \mathbf 1\{ F_i^{-1}(\tfrac{1-l}2) \le y_i \le F_i^{-1}(\tfrac{1+l}2) \}
+
+    ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them. An ensemble of m
+    draws can state no interval wider than its range, which covers (m - 1) / (m + 1); its null reference says so.
+
+    Examples
+    --------
+    >>> coverage([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, level=0.9)
+    <Coverage 0.75, n=4, central 90% interval>
+    """
+    task = forecast(data, mean, std)
+    level = validation.fraction("level", level)
+    low, high = task.quantile((1 - level) / 2), task.quantile((1 + level) / 2)
+    nominal = min(level, (task.draws.shape[1] - 1) / (task.draws.shape[1] + 1)) if isinstance(task, Samples) else level
+    y, weight = task.y_true.ravel(), task.flat_weight
+    below, above = mean_of(y < low, weight), mean_of(y > high, weight)
+    size = effective_size(weight, len(y))
+    details = {
+        "mean_width": mean_of(high - low, weight),
+        "below": below,
+        "above": above,
+        "null": null_reference(nominal, np.sqrt(nominal * (1 - nominal) / size), "binomial"),
+        **by_output(task, lambda output: coverage(output, level=level)),
+    }
+    method = f"central {level:.6g} interval" if level * 100 % 1 else f"central {level:.0%} interval"
+    return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
+
+
+def group_coverage(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    level: float = 0.9,
+    by: ArrayLike | None = None,
+) -> Estimate:
+    r"""Mean absolute gap of coverage and level over groups (conditional coverage).
+
+    .. math:: \sum_g \frac{w_g}{W} \lvert \mathrm{coverage}_g - l \rvert
+
+    ``details["groups"]`` holds coverage, mean width, number of rows and z-score of each group. Groups are `by`, one
+    id per row (e.g. the bin of a feature or of sigma), or else the group of the predictions.
+
+    Examples
+    --------
+    >>> e = group_coverage([0.0, 1.0, 3.0, 2.0], [0.0] * 4, [1.0] * 4, level=0.5, by=["a", "a", "b", "b"])
+    >>> e.value, e.details["groups"]["b"]["coverage"]
+    (0.25, 0.0)
+    """
+    task = forecast(data, mean, std)
+    level = validation.fraction("level", level)
+    group = task.group if by is None else validation.groups("by", by, length=len(task))
+    if group is None:
+        message = "group_coverage needs groups: pass by=..., or predictions made with group=...."
+        raise ValueError(message)
+    names, member = np.unique(group, return_inverse=True)
+    member = np.repeat(member, task.y_true.size // len(task))
+    low, high = task.quantile((1 - level) / 2), task.quantile((1 + level) / 2)
+    y, weight = task.y_true.ravel(), task.flat_weight
+    weight = np.ones(len(y)) if weight is None else weight
+    inside = (low <= y) & (y <= high)
+    total = np.bincount(member, weight)
+    share, size = total / total.sum(), total**2 / np.bincount(member, weight**2)
+    covered, width = np.bincount(member, weight * inside) / total, np.bincount(member, weight * (high - low)) / total
+    sd = np.sqrt(level * (1 - level) / size)
+    columns = {"coverage": covered, "mean_width": width, "n": np.bincount(member), "z": (covered - level) / sd}
+    details = {
+        "groups": {
+            str(name): {column: values[k].item() for column, values in columns.items()} for k, name in enumerate(names)
+        },
+        "null": null_reference(
+            np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
+        ),
+        **by_output(task, lambda output: group_coverage(output, level=level, by=group)),
+    }
+    value = float(share @ np.abs(covered - level))
+    return Estimate(value, name="Group coverage gap", method=f"level {level:.6g}", n=len(y), details=details)
+
+
+def _curve_error(
+    task: Forecast, curve_of: Callable[[Forecast], PitCurve], name: str, norm: float, levels: ArrayLike | None
+) -> Estimate:
+    """Distance of the curve of a forecast from the diagonal, over all levels or the mean over some."""
+    norm = check_norm(norm)
+    curve = curve_of(task)
+    at: Floats | None = None
+    if levels is None:
+        value, method = curve.distance(norm), "exact"
+    else:
+        at = validation.probabilities("levels", levels).astype(np.float64)
+        gaps = np.abs(curve(at) - at)
+        value = float(gaps.max() if np.isinf(norm) else np.mean(gaps**norm) ** (1 / norm))
+        method = f"mean over {len(at)} levels"
+    each = by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
+    details = {"null": curve.null(norm, at), **each}
+    return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)

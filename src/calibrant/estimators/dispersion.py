@@ -1,0 +1,116 @@
+"""The spread as a whole: is it right on average, and does it tell rows apart?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data.distributions import Samples
+from calibrant.estimators.common import fine
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    by_output,
+    effective_size,
+    forecast,
+    mean_of,
+    null_reference,
+    spread_pairs,
+    squared_error_kurtosis,
+    table_kurtosis,
+)
+from calibrant.estimators.score_references import ensembles_left_out
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+from calibrant.table.bintable import BinTable
+
+
+def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Mean squared z-score (ZMS, reduced chi square), which is 1 when calibrated.
+
+    .. math:: \frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}
+
+    Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can carry the whole sum:
+    ``details["largest_share"]`` is the part that the largest term has in it. The null reference allows for the
+    kurtosis of the z-scores.
+
+    Examples
+    --------
+    >>> mean_squared_z([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
+    <Mean z^2 2.5, n=2, mean>
+    """
+    weight: Floats | None
+    if isinstance(data, BinTable):
+        cells = fine(data, None, needed_by="mean_squared_z", spread=True)
+        squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
+        kurtosis = table_kurtosis(cells)
+    else:
+        task = forecast(data, mean, std)
+        pairs = spread_pairs(task, needed_by="mean_squared_z")
+        squared, weight = pairs.observed / pairs.predicted, pairs.weight
+        kurtosis, size = squared_error_kurtosis(squared, weight), effective_size(weight, len(squared))
+    value = mean_of(squared, weight)
+    largest = float((squared if weight is None else squared * weight).max())
+    total = value * (len(squared) if weight is None else float(weight.sum()))
+    null = null_reference(1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal law of a mean", kurtosis=kurtosis)
+    if isinstance(data, Samples):
+        turns = [
+            mean_of(pairs.observed / pairs.predicted, data.weight)
+            for pairs in map(Samples.pairs, ensembles_left_out(data))
+        ]
+        null |= null_reference(float(np.mean(turns)), null["sd"], "draws in turn play the outcome") if turns else {}
+    return Estimate(
+        value,
+        name="Mean z^2",
+        method="mean",
+        n=data.n if isinstance(data, BinTable) else len(squared),
+        details={
+            "null": null,
+            "largest_share": largest / total if total > 0 else 0.0,
+            **by_output(data, mean_squared_z),
+        },
+    )
+
+
+def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Coefficient of variation of the predicted standard deviations, C_v.
+
+    .. math:: \frac1{\bar\sigma}\sqrt{\frac{\sum_i (\sigma_i - \bar\sigma)^2}{n-1}}
+
+    Says whether the spread tells rows apart, not whether it is right: a constant spread equal to the overall error
+    has an ENCE near 0 and a C_v of 0. No value belongs to a calibrated forecaster; the null reference is that of
+    the constant one. ``details["variance_dispersion"]`` is the same for the predicted variances.
+
+    References
+    ----------
+    Levi et al. (2022), eq. 9. The 0.79 in its Figure 2 is that of the variances; eq. 9 gives 0.47 there.
+
+    Examples
+    --------
+    >>> std_dispersion([0.0, 0.0, 0.0], [0.0] * 3, [1.0, 2.0, 3.0]).value
+    0.5
+    """
+    weight: Floats | None
+    if isinstance(data, BinTable):
+        cells = fine(data, None, needed_by="std_dispersion", spread=True)
+        sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
+        lost = cells.weight_squares.sum() / cells.total
+    else:
+        task = forecast(data, mean, std)
+        pairs = spread_pairs(task, needed_by="std_dispersion")
+        sigma, weight, size = pairs.key, pairs.weight, len(pairs.key)
+        lost = 1.0 if weight is None else float(weight @ weight / weight.sum())
+    null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
+    details = {
+        "null": null,
+        "variance_dispersion": _variation(sigma**2, weight, lost),
+        **by_output(data, std_dispersion),
+    }
+    return Estimate(_variation(sigma, weight, lost), name="C_v", method="Bessel", n=size, details=details)
+
+
+def _variation(values: Floats, weight: Floats | None, lost: float) -> float:
+    center = mean_of(values, weight)
+    total = len(values) if weight is None else float(weight.sum())
+    if total <= lost:
+        return 0.0
+    return float(np.sqrt(mean_of((values - center) ** 2, weight) * total / (total - lost)) / center)

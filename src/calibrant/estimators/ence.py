@@ -1,0 +1,239 @@
+"""Does the predicted spread match the errors? ENCE and its family, from one table of squared spreads and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data.distributions import Samples
+from calibrant.estimators.common import fine, result
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    by_output,
+    forecast,
+    null_reference,
+    ratio_variance,
+    root_mean_gap,
+    spread_pairs,
+    spread_table,
+    table_kurtosis,
+)
+from calibrant.estimators.score_references import ensembles_left_out
+from calibrant.estimators.sweep import swept
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.bintable import BinTable
+
+
+def ence(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: Binning = EqualMass(10),
+) -> Estimate:
+    r"""Expected normalised calibration error, ENCE: relative gap of error and predicted spread over bins of the spread.
+
+    .. math:: \sum_k \frac{w_k}{W} \frac{\lvert \mathrm{RMV}_k - \mathrm{RMSE}_k\rvert}{\mathrm{RMV}_k}, \qquad
+              \mathrm{RMV}_k^2 = \overline{\sigma^2}, \quad \mathrm{RMSE}_k^2 = \overline{(y-\mu)^2} \text{ in bin } k
+
+    With bins of equal size this is the paper's mean over bins. Equal spreads never part, so the result does not
+    depend on the order of rows; a constant spread is one bin. Under-confidence counts at most 1, over-confidence
+    has no bound.
+
+    A calibrated forecaster does not score 0: noise alone gives about :math:`\sqrt{(\kappa-1) K / 2\pi n}` with K
+    bins and errors of kurtosis κ. ``details["null"]`` holds that level (exact in the spread of sigma within bins
+    and in small bins), its 95 % range, and the same for Gaussian errors.
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, Samples, BinTable, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next. Several outputs are pooled, and each one's
+        value stands in ``details["outputs"]``.
+    bins : Binning
+        How to cut the predicted standard deviations.
+
+    References
+    ----------
+    Levi, Gispan, Giladi, Fetaya (2022), Evaluating and Calibrating Uncertainty Prediction in Regression Tasks,
+    eq. 6-8; Pernot (2023), Properties of the ENCE and other MAD-based calibration metrics.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> e = ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2))
+    >>> e
+    <ENCE 0.5, n=4, EqualMass(n=2)>
+    """
+    table, method = spread_table(data, mean, std, bins, needed_by="ence")
+    details = by_output(data, lambda output: ence(output, bins=bins))
+    return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
+
+
+def uce(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: Binning = EqualMass(10),
+) -> Estimate:
+    r"""Uncertainty calibration error, UCE: gap of mean squared error and mean variance, in squared units of the target.
+
+    .. math:: \sum_k \frac{w_k}{W} \bigl\lvert \overline{(y-\mu)^2}_k - \overline{\sigma^2}_k \bigr\rvert
+
+    The paper cuts the variance into bins of equal width: ``bins=EqualWidth(10, low, high)`` in terms of sigma
+    comes near; bins of equal mass are steadier.
+
+    References
+    ----------
+    Laves, Ihler, Fast, Kahrs, Ortmaier (2020), Well-Calibrated Regression Uncertainty in Medical Imaging.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> uce([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2)).value
+    6.0
+    """
+    from scipy.special import gammaln
+
+    table, method = spread_table(data, mean, std, bins, needed_by="uce")
+    some = table.filled()
+    kurtosis = table_kurtosis(table)
+    variance = ratio_variance(some, kurtosis)
+    shape = 1 / np.maximum(variance, 1e-15)
+    gap = 2 * np.exp(shape * np.log(shape) - shape - gammaln(shape + 1))  # E|G - 1| of a Gamma(shape) of mean 1
+    sizes = some.share * some.predicted_mean
+    sd = np.sqrt(sizes**2 @ np.maximum(variance - gap**2, 0.0))
+    null = null_reference(sizes @ gap, sd, "gamma law of the mean square per bin", kurtosis=kurtosis)
+    null |= _ensemble_null(data, bins, _uce_value)
+    details = by_output(data, lambda output: uce(output, bins=bins))
+    return result(_uce_value(table), "UCE", method, table, null=null, **details)
+
+
+def debiased_ence(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: Binning = EqualMass(10),
+) -> Estimate:
+    r"""Squared relative variance error over bins without the bias of noise: zero on average when calibrated.
+
+    .. math:: \sum_k \frac{w_k}{W} \frac{(\sum_i a_i)^2 - \sum_i a_i^2}{n_k (n_k - 1)}, \qquad
+              a_i = \frac{(y_i - \mu_i)^2 - \sigma_i^2}{\overline{\sigma^2}_k}
+
+    a U-statistic of :math:`(\mathrm{MSE}_k / \mathrm{MV}_k - 1)^2`, which unlike `ence` does not grow with the number
+    of bins. It may be negative. Near calibration it is four times the square of the relative error of the spread:
+    ``details["relative"]`` is sign(S) sqrt(abs(S)) / 2, on the scale of `ence`. A bin of one row adds nothing.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> debiased_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2)).value
+    4.5
+    """
+    table, method = spread_table(data, mean, std, bins, needed_by="debiased_ence")
+    some, value = table.filled(), _u_statistic(table)
+    several = some.effective_count > 1 + 1e-9
+    kurtosis = table_kurtosis(table)
+    noise = ratio_variance(some, kurtosis)
+    count = np.maximum(some.effective_count, 1 + 1e-9)
+    sd = float(np.sqrt(some.share**2 @ np.where(several, 2 * noise**2 * count / (count - 1), 0.0)))
+    null = null_reference(0.0, sd, "U-statistic of calibrated rows", kurtosis=kurtosis)
+    null |= _ensemble_null(data, bins, _u_statistic)
+    details = by_output(data, lambda output: debiased_ence(output, bins=bins))
+    relative = float(np.sign(value) * np.sqrt(abs(value)) / 2)
+    return result(value, "ENCE_debias", method, table, relative=relative, null=null, **details)
+
+
+def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
+
+    The monotone sweep of `sweep_ece` on the table of squared errors: a useful spread sorts the errors, so bins in
+    disorder are too small to be believed. Of the ways to choose the number of bins it has the least bias both for
+    calibrated and for miscalibrated forecasters. ``details["bins"]`` is the number chosen; the null reference is
+    that of `ence` with this many bins.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), for the sweep; Levi et al. (2022), for ENCE.
+
+    Examples
+    --------
+    >>> sweep_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.5, 2.0, 2.5])
+    <ENCE_sweep 0.4833, n=4, EqualMass(n=4)>
+    """
+    if not isinstance(data, BinTable):
+        data = forecast(data, mean, std)
+        spread_pairs(data, needed_by="sweep_ence")
+    found = swept(fine(data, None, needed_by="sweep_ence", spread=True))
+    table = found.bins
+    if table is None:  # pragma: no cover - the sweep always keeps its table
+        raise RuntimeError(repr(found))
+    details = by_output(data, sweep_ence)
+    ensemble = _ensemble_null(data, EqualMass(found.details["bins"]), ence_value)
+    return _ence_result(table, "ENCE_sweep", found.method, ensemble, bins=found.details["bins"], **details)
+
+
+def ence_null(table: BinTable, kurtosis: float) -> tuple[float, float]:
+    """Mean and standard deviation of the ENCE of a calibrated forecaster with these bins and this kurtosis."""
+    some = table.filled()
+    gap, sd = root_mean_gap(ratio_variance(some, kurtosis))
+    return float(some.share @ gap), float(np.sqrt(some.share**2 @ sd**2))
+
+
+def ence_value(table: BinTable) -> float:
+    """The sum of the definition over bins that have weight."""
+    some = table.filled()
+    return float(some.share @ np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)))
+
+
+def _uce_value(table: BinTable) -> float:
+    some = table.filled()
+    return float(some.share @ np.abs(some.observed_mean - some.predicted_mean))
+
+
+def _u_statistic(table: BinTable) -> float:
+    some = table.filled()
+    variance, unit = some.predicted_mean, some.weight_squares / some.weight
+    total = (some.observed - some.predicted) / variance
+    squares = (some.observed_squares - 2 * some.product + some.predicted_squares) / variance**2
+    several = some.effective_count > 1 + 1e-9
+    room = np.where(several, some.weight * (some.weight - unit), 1.0)
+    return float(some.share @ np.where(several, (total**2 - unit * squares) / room, 0.0))
+
+
+def _ensemble_null(data: ForecastData, bins: Binning, value: Callable[[BinTable], float]) -> dict[str, Any]:
+    """The reference of an ensemble, whose own spread is uncertain: draws in turn play the outcome.
+
+    Even draws from the truth are not calibrated given the standard deviation of a few of them.
+    """
+    turns = ensembles_left_out(data) if isinstance(data, Samples) else []
+    if not turns:
+        return {}
+    values = np.array([value(BinTable.of(turn, bins)) for turn in turns])
+    return null_reference(values.mean(), values.std(ddof=1), "draws in turn play the outcome")
+
+
+def _ence_result(
+    table: BinTable, name: str, method: str, ensemble: dict[str, Any] | None = None, **details: Any
+) -> Estimate:
+    kurtosis = table_kurtosis(table)
+    center, sd = ence_null(table, kurtosis)
+    null = null_reference(
+        center,
+        sd,
+        "gamma law of the mean square per bin",
+        low=max(center - 1.96 * sd, 0.0),
+        kurtosis=kurtosis,
+        gaussian=ence_null(table, 3.0)[0],
+    ) | (ensemble or {})
+    some = table.filled()
+    worst = float(np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean)).max())
+    return result(ence_value(table), name, method, table, null=null, largest=worst, **details)

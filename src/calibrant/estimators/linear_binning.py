@@ -1,0 +1,108 @@
+"""Scores as masses on equally spaced nodes of [0, 1], and smoothing that reflects at both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data.predictions import binary
+from calibrant.estimators.common import Data, require_fine
+from calibrant.numerics.binned_sums import Floats, Pairs, linear_binning
+from calibrant.table.bintable import BinTable
+
+#: Cells between nodes. A power of two, so that the place of a score among the nodes is exact.
+SIZE = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Shares of the total weight at the nodes: of all rows, and of the positive ones.
+
+    `n` counts rows; `worth` is how many rows of equal weight the data are worth. Weights that are whole numbers
+    count as repeated rows, others by Kish's (sum w)^2 / sum w^2.
+    """
+
+    population: Floats
+    positives: Floats
+    n: int
+    worth: float
+
+    @property
+    def at(self) -> Floats:
+        """Where the nodes are."""
+        return np.linspace(0.0, 1.0, len(self.population))
+
+    @property
+    def residual(self) -> Floats:
+        """Share-weighted outcome less prediction at each node; its total and, to 1/SIZE^2, its mean are kept."""
+        return self.positives - self.at * self.population
+
+
+def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
+    """The nodes of predictions or of a fine table: one pass over the rows, no sort."""
+    if isinstance(data, BinTable):
+        require_fine(data, needed_by=needed_by)
+        parts, n, squares = _cell_parts(data), data.n, float(data.weight_squares.sum())
+    else:
+        task = binary(data, y_prob)
+        parts, n, squares = task.parts(), len(task), None
+        if parts[0].predicted is not parts[0].key:
+            message = f"{needed_by} needs probabilities, got {type(task).__name__} predictions."
+            raise ValueError(message)
+    population, positives = linear_binning(parts, SIZE)
+    total = float(population.sum())
+    prior = data.prior if isinstance(data, BinTable) else task.prior
+    scale = 1.0 if prior is None else prior * total / float(positives.sum())
+    return Nodes(population / total, positives * (scale / total), n, _worth(parts[0].weight, total, squares))
+
+
+def _worth(mass: Floats | None, total: float, squares: float | None) -> float:
+    if mass is None or bool(np.all(mass == np.floor(mass))):
+        return total
+    return total**2 / (float(mass @ mass) if squares is None else squares)
+
+
+def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:
+    """A fine table as rows: the negatives and the positives of each cell, each at their own mean score.
+
+    For a positive-unlabeled table these are two parts, the unlabeled rows and the labelled positives.
+    """
+    if cells.low.min() < 0 or cells.high.max() > 1:
+        message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
+        raise ValueError(message)
+    if cells.prior is not None:
+        everybody = _cell_pairs(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "predicted")
+        return everybody, _cell_pairs(cells, cells.observed, cells.product, np.ones(len(cells)), "observed")
+    mass = np.concatenate([cells.weight - cells.observed, cells.observed])
+    moment = np.concatenate([cells.predicted - cells.product, cells.product])
+    return (_cell_pairs(cells, mass, moment, np.repeat([0.0, 1.0], len(cells)), None),)
+
+
+def _cell_pairs(
+    cells: BinTable, weight: Floats, moment: Floats, observed: Floats, only: Literal["predicted", "observed"] | None
+) -> Pairs:
+    some, copies = weight > 0, len(weight) // len(cells)
+    low, high = np.tile(cells.low, copies)[some], np.tile(cells.high, copies)[some]
+    key = np.clip(moment[some] / weight[some], low, high)
+    return Pairs(key, key, observed[some], weight[some], only)
+
+
+def cosines(masses: Floats) -> Floats:
+    r"""Coefficients of masses on nodes in the cosines of [0, 1] (a DCT-I).
+
+    The masses are continued evenly to a period of 2; the ends are their own mirror images and so count twice, which
+    gives an atom at 0 or 1 the same mass as one anywhere else. Multiplying by the transform of a kernel smooths
+    with every reflection at both ends taken into account.
+    """
+    doubled = masses.copy()
+    doubled[[0, -1]] *= 2
+    return np.fft.rfft(np.concatenate([doubled, doubled[-2:0:-1]])).real
+
+
+def at_nodes(coefficients: Floats) -> Floats:
+    """Back from cosines: density times node spacing, to be summed with weights 1/2 at the ends and 1 between."""
+    size = len(coefficients) - 1
+    return np.fft.irfft(coefficients, 2 * size)[: size + 1]

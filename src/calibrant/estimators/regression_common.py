@@ -1,0 +1,140 @@
+"""What the regression metrics share: from input to forecast or table, and what a perfect forecaster would show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data.distributions import Forecast, Gaussian, Quantiles
+from calibrant.data.predictions import Predictions
+from calibrant.estimators.common import require_kind
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.results.estimate import Estimate
+from calibrant.table.binning import Binning
+from calibrant.table.bintable import BinTable
+
+ForecastData = Forecast | BinTable | ArrayLike
+"""What a regression metric takes first: predictions, a table where sums suffice, or y_true (then mean and std)."""
+
+#: Half the width of a 95 % range in standard deviations.
+WIDE = 1.959963984540054
+
+
+def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) -> Forecast:
+    """`data` itself if it is a forecast, else the Gaussian task of (y_true, mean, std)."""
+    if isinstance(data, Forecast):
+        if mean is not None or std is not None:
+            message = "Give either predictions or (y_true, mean, std), not both."
+            raise TypeError(message)
+        return data
+    if isinstance(data, BinTable | Predictions):
+        kind = "a table" if isinstance(data, BinTable) else type(data).__name__
+        message = f"This metric needs predicted distributions (Gaussian, Distribution, Quantiles, Samples), got {kind}."
+        raise TypeError(message)
+    if mean is None or std is None:
+        message = "Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std."
+        raise TypeError(message)
+    return Gaussian(data, mean, std)
+
+
+def spread_pairs(data: Forecast, *, needed_by: str) -> Pairs:
+    """Spread, its square and the squared error of each row."""
+    if isinstance(data, Quantiles):
+        message = (
+            f"{needed_by} needs a standard deviation per row, which Quantiles lack; see quantile_error and coverage."
+        )
+        raise TypeError(message)
+    return data.pairs()
+
+
+def spread_table(
+    data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None, bins: Binning, *, needed_by: str
+) -> tuple[BinTable, str]:
+    """The table of squared spreads and errors in `bins`, and the words for it. Given bins are taken as they are."""
+    if isinstance(data, BinTable):
+        require_kind(data, needed_by=needed_by, spread=True)
+        return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
+    table = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by=needed_by), bins)
+    wanted = getattr(bins, "n", len(table))
+    fewer = f", {len(table)} after ties" if len(table) < wanted else ""
+    return table, repr(bins) + fewer
+
+
+def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> dict[str, Any]:
+    """The same metric for each of several outputs, for the details of the pooled one."""
+    if not isinstance(data, Forecast) or len(data.outputs) == 1:
+        return {}
+    return {"outputs": [measure(output).value for output in data.outputs]}
+
+
+def mean_of(values: NDArray[Any], weight: Floats | None) -> float:
+    """Weighted mean."""
+    return float(values.mean() if weight is None else np.average(values, weights=weight))
+
+
+def effective_size(weight: Floats | None, size: int) -> float:
+    """Kish's effective number of rows."""
+    return float(size) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
+
+
+def null_reference(
+    mean: float, sd: float, law: str, *, low: float | None = None, high: float | None = None, **more: Any
+) -> dict[str, Any]:
+    """What a perfect forecaster shows: mean, standard deviation, 95 % range, and in words how they were had."""
+    return {
+        "mean": float(mean),
+        "sd": float(sd),
+        "low": float(mean - WIDE * sd if low is None else low),
+        "high": float(mean + WIDE * sd if high is None else high),
+        "law": law,
+        **more,
+    }
+
+
+def squared_error_kurtosis(squared_z: Floats, weight: Floats | None) -> float:
+    """E z^4 / (E z^2)^2: 3 for Gaussian errors, more for heavy tails; 1 where there are no errors at all."""
+    second = mean_of(squared_z, weight)
+    return mean_of(squared_z**2, weight) / second**2 if second > 0 else 1.0
+
+
+def table_kurtosis(table: BinTable) -> float:
+    """Kurtosis of the errors in units of the spread, from sums alone.
+
+    Errors are taken in units of their bin's root mean variance; the spread of sigma inside the bins, which would
+    add to the kurtosis, is divided out.
+    """
+    some = table.filled()
+    variance = some.predicted_mean
+    fourth = some.share @ (some.observed_squares / some.weight / variance**2)
+    inside = some.share @ (some.predicted_squares / some.weight / variance**2)
+    second = some.share @ (some.observed_mean / variance)
+    return max(float(fourth / inside / second**2), 1.0) if second > 0 else 1.0
+
+
+def ratio_variance(table: BinTable, kurtosis: float) -> Floats:
+    """Variance of MSE / mean variance in each bin of a calibrated forecaster whose errors have this kurtosis."""
+    spread = table.predicted_squares / table.weight / table.predicted_mean**2
+    return (kurtosis - 1) * spread / table.effective_count
+
+
+def root_mean_gap(variance: Floats) -> tuple[Floats, Floats]:
+    r"""E|sqrt(G) - 1| and its standard deviation for G of mean 1 and this variance, by a gamma law.
+
+    With shape a = 1 / variance, m = E sqrt(G) and P the regularised incomplete gamma function,
+
+    .. math:: \mathrm E\lvert\sqrt G - 1\rvert = m - 1 + 2\,[P(a, a) - m\,P(a + \tfrac12, a)].
+    """
+    from scipy.special import gammainc, gammaln
+
+    shape = 1 / np.maximum(variance, 1e-15)
+    small = np.minimum(shape, 100.0)
+    root = np.where(
+        shape < 100,
+        np.exp(gammaln(small + 0.5) - gammaln(small)) / np.sqrt(small),
+        1 - 1 / (8 * shape) + 1 / (128 * shape**2) + 5 / (1024 * shape**3),  # the quotient would cancel out
+    )
+    gap = root - 1 + 2 * (gammainc(shape, shape) - root * gammainc(shape + 0.5, shape))
+    return gap, np.sqrt(np.maximum(2 - 2 * root - gap**2, 0.0))

@@ -1,0 +1,245 @@
+"""The curves behind the regression diagrams, each beside what a perfect forecaster would show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.estimators.common import fine
+from calibrant.estimators.ence import ence_null, ence_value
+from calibrant.estimators.pit import central_curve, pit_curve
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    forecast,
+    ratio_variance,
+    spread_pairs,
+    spread_table,
+    table_kurtosis,
+)
+from calibrant.numerics.binned_sums import Floats
+from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
+from calibrant.table.bintable import BinTable
+
+Diagram = Literal["spread", "pit", "interval", "ence"]
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastCurve:
+    """What was observed along x, what a perfect forecaster would show on average, and the band it would stay in.
+
+    Attributes
+    ----------
+    diagram : {"spread", "pit", "interval", "ence"}
+        Which figure this is.
+    x, observed, expected, low, high : arrays
+        The band [low, high] holds a perfect forecaster's value at each x with probability `level`.
+    details : dict
+        Further numbers, e.g. the ENCE extrapolated to no bins.
+    """
+
+    diagram: Diagram
+    x: Floats
+    observed: Floats
+    expected: Floats
+    low: Floats
+    high: Floats
+    level: float
+    n: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<ForecastCurve {self.diagram!r}, {len(self.x)} points, n={self.n:_}>"
+
+    @property
+    def outside(self) -> int:
+        """At how many points the observed value leaves the band."""
+        return int(((self.observed < self.low) | (self.observed > self.high)).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        columns = {name: getattr(self, name).tolist() for name in ("x", "observed", "expected", "low", "high")}
+        return {"diagram": self.diagram, "level": self.level, "n": self.n, **columns, "details": self.details}
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the diagram (needs matplotlib)."""
+        from calibrant.plot.regression import forecast_diagram
+
+        return forecast_diagram(self, ax=ax, **style)
+
+
+def spread_curve(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: Binning = EqualMass(10),
+    level: float = 0.95,
+) -> ForecastCurve:
+    """RMSE against root mean variance per bin of the predicted spread: the reliability diagram of regression.
+
+    The band is where the RMSE of a calibrated bin stays, given its number of rows and the kurtosis of the errors.
+
+    References
+    ----------
+    Levi et al. (2022), eq. 6-7 and Figure 4.
+
+    Examples
+    --------
+    >>> curve = spread_curve([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=EqualMass(2))
+    >>> curve.x, curve.observed
+    (array([1., 2.]), array([1., 4.]))
+    """
+    from scipy.special import gammaincinv
+
+    level = validation.fraction("level", level)
+    some = spread_table(data, mean, std, bins, needed_by="spread_curve")[0].filled()
+    kurtosis = table_kurtosis(some)
+    shape = 1 / np.maximum(ratio_variance(some, kurtosis), 1e-12)
+    spread, error = np.sqrt(some.predicted_mean), np.sqrt(some.observed_mean)
+    low, high = (spread * np.sqrt(gammaincinv(shape, (1 + side * level) / 2) / shape) for side in (-1, 1))
+    details = {"count": some.count.tolist(), "kurtosis": kurtosis}
+    return ForecastCurve("spread", spread, error, spread, low, high, level, some.n, details)
+
+
+def pit_histogram(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: EqualWidth = EqualWidth(10),
+    level: float = 0.95,
+) -> ForecastCurve:
+    """Density of the probability integral transforms per bin; 1 everywhere when calibrated.
+
+    A U says too narrow, a hump too wide, a slope says biased. The band is binomial, bin by bin.
+
+    Examples
+    --------
+    >>> pit_histogram([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, bins=EqualWidth(2)).observed
+    array([1., 1.])
+    """
+    task = forecast(data, mean, std)
+    curve = pit_curve(task)
+    running = curve(bins.edges)
+    shares = np.diff(running)
+    shares[0] += running[0]
+    share = 1 / bins.n
+    low, high = (bound / share for bound in _binomial_band(np.full(bins.n, share), curve.size, level))
+    middle = (bins.edges[1:] + bins.edges[:-1]) / 2
+    return ForecastCurve("pit", middle, shares / share, np.ones(bins.n), low, high, level, task.y_true.size)
+
+
+def interval_curve(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    levels: ArrayLike | None = None,
+    central: bool = True,
+    level: float = 0.95,
+) -> ForecastCurve:
+    """Observed coverage against stated level: of central intervals, or of quantiles with ``central=False``.
+
+    By default at 101 levels, or at those of `Quantiles`. The band is binomial, level by level.
+
+    References
+    ----------
+    Kuleshov, Fenner, Ermon (2018), calibration plot.
+
+    Examples
+    --------
+    >>> interval_curve([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, levels=[0.5, 0.9]).observed
+    array([0.25, 0.75])
+    """
+    task = forecast(data, mean, std)
+    own = None if central else getattr(task, "levels", None)
+    at = np.linspace(0, 1, 101) if own is None else own
+    if levels is not None:
+        at = validation.probabilities("levels", levels).astype(np.float64)
+    curve = central_curve(task) if central else pit_curve(task)
+    low, high = _binomial_band(at, curve.size, level)
+    return ForecastCurve(
+        "interval",
+        at,
+        curve(at),
+        at,
+        low,
+        high,
+        level,
+        task.y_true.size,
+        {"central": central, "area": curve.distance(1)},
+    )
+
+
+def ence_curve(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    bins: Sequence[int] | None = None,
+    level: float = 0.95,
+) -> ForecastCurve:
+    r"""ENCE against the number of equal-mass bins, beside its null law :math:`\sqrt{(\kappa-1) K / 2\pi n}`.
+
+    A value that lies on the law is noise, whatever its size. ``details["intercept"]`` extrapolates the line through
+    ENCE and the root of the number of bins (those above 16) to none, with its standard error: Pernot's test looks
+    whether it is 0. By default bins of at least 30 rows are tried.
+
+    References
+    ----------
+    Pernot (2023), Properties of the ENCE and other MAD-based calibration metrics, arXiv 2305.11905.
+
+    Examples
+    --------
+    >>> ence_curve([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=[1, 2]).observed.round(3)
+    array([0.844, 0.5  ])
+    """
+    from scipy.special import ndtri
+
+    if isinstance(data, BinTable):
+        cells = fine(data, None, needed_by="ence_curve", spread=True)
+    else:
+        cells = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by="ence_curve"), Distinct())
+    if bins is None:
+        tried = np.array([1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160])
+        bins = tried[(tried == 1) | (cells.n / tried > 30)].tolist()
+    tables = [cells.coarsen(EqualMass(count)) for count in bins]
+    kurtosis = table_kurtosis(tables[int(np.argmin(np.abs(np.array(bins) - 20)))])
+    law = np.array([ence_null(table, kurtosis) for table in tables])
+    values, wide = np.array([ence_value(table) for table in tables]), float(ndtri((1 + level) / 2))
+    low, high = np.maximum(law[:, 0] - wide * law[:, 1], 0.0), law[:, 0] + wide * law[:, 1]
+    details = {"kurtosis": kurtosis, **_intercept(np.array(bins, dtype=np.float64), values)}
+    return ForecastCurve(
+        "ence", np.array(bins, dtype=np.float64), values, law[:, 0], low, high, level, cells.n, details
+    )
+
+
+def _intercept(bins: Floats, values: Floats) -> dict[str, float]:
+    """Least-squares line of ENCE on the root of the number of bins, at zero."""
+    many = bins > 16
+    if many.sum() < 3:
+        return {}
+    design = np.column_stack([np.ones(many.sum()), np.sqrt(bins[many])])
+    inverse = np.linalg.inv(design.T @ design)
+    line = inverse @ design.T @ values[many]
+    residual = values[many] - design @ line
+    variance = float(residual @ residual) / (len(residual) - 2)
+    return {"intercept": float(line[0]), "standard_error": float(np.sqrt(variance * inverse[0, 0]))}
+
+
+def _binomial_band(share: Floats, size: float, level: float) -> tuple[Floats, Floats]:
+    """Normal approximation with the continuity of half a row, inside [0, 1]."""
+    from scipy.special import ndtri
+
+    wide = ndtri((1 + validation.fraction("level", level)) / 2) * np.sqrt(share * (1 - share) / size) + 0.5 / size
+    wide = np.where((share == 0) | (share == 1), 0.0, wide)
+    return np.maximum(share - wide, 0.0), np.minimum(share + wide, 1.0)

@@ -1,0 +1,250 @@
+"""Proper scores of predicted distributions. Lower is better; the reference is what the forecast expects of itself.
+
+A score alone does not say whether a forecaster is calibrated, but each distribution implies the score it expects if
+it is right. ``details["null"]`` is that expectation: in closed form for Gaussian forecasts, by one outcome drawn from
+each row's own distribution otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.estimators import score_references as own_score
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    by_output,
+    effective_size,
+    forecast,
+    mean_of,
+    null_reference,
+    spread_pairs,
+    squared_error_kurtosis,
+)
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+
+
+def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Negative log likelihood per outcome (logarithmic score): :math:`-\frac1W\sum_i w_i \log f_i(y_i)`.
+
+    The paper's sum over rows is n times this. Needs a density: `Gaussian`, or a `Distribution` with ``logpdf`` (or
+    ``logpmf``).
+
+    References
+    ----------
+    Levi et al. (2022), eq. 10; Good (1952).
+
+    Examples
+    --------
+    >>> nll([0.0], [0.0], [1.0])
+    <NLL 0.9189, n=1, mean>
+    """
+    task = forecast(data, mean, std)
+    if isinstance(task, Gaussian):
+        sigma, z = task.std.ravel().astype(np.float64, copy=False), task.z()
+        losses = np.log(sigma) + z**2 / 2 + np.log(2 * np.pi) / 2
+        kurtosis = squared_error_kurtosis(z**2, task.flat_weight)
+        size = effective_size(task.flat_weight, len(z))
+        own = mean_of(np.log(sigma), task.flat_weight) + (np.log(2 * np.pi) + 1) / 2
+        null = null_reference(own, np.sqrt((kurtosis - 1) / 4 / size), "entropy of the forecast", kurtosis=kurtosis)
+        return _score(losses, "NLL", "mean", task, null, by_output(task, nll))
+    if isinstance(task, Distribution):
+        density = next((getattr(task.dist, name) for name in ("logpdf", "logpmf") if hasattr(task.dist, name)), None)
+        if density is not None:
+
+            def loss(y: Floats) -> Floats:
+                return -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
+
+            return _score(loss(task.y_true), "NLL", "mean", task, own_score.simulated(task, loss), by_output(task, nll))
+    message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
+    raise TypeError(message)
+
+
+def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Continuous ranked probability score, CRPS, in units of the target.
+
+    .. math:: \frac1W \sum_i w_i \int \bigl(F_i(x) - \mathbf 1\{y_i \le x\}\bigr)^2 dx
+
+    Gaussian: closed form. Draws: the fair version, unbiased for the distribution behind the ensemble,
+    :math:`\frac1m\sum_j\lvert x_j - y\rvert - \frac{1}{m(m-1)}\sum_{j<k}\lvert x_j - x_k\rvert`. Quantiles: twice the
+    pinball loss, each level standing for the levels nearest to it. Distribution: Gauss-Legendre on both sides of F(y).
+
+    References
+    ----------
+    Gneiting and Raftery (2007), Strictly Proper Scoring Rules; Ferro (2014) for the fair version.
+
+    Examples
+    --------
+    >>> crps([0.0], [0.0], [1.0])
+    <CRPS 0.2337, n=1, mean>
+    """
+    task = forecast(data, mean, std)
+    details = by_output(task, crps)
+    if isinstance(task, Gaussian):
+        return _score(
+            gaussian_crps(task.z()) * task.std.ravel(),
+            "CRPS",
+            "mean",
+            task,
+            own_score.gaussian(task, gaussian_crps, 1 / np.sqrt(np.pi)),
+            details,
+        )
+    if isinstance(task, Samples):
+        null = own_score.left_out(task, own_score.fair_crps)
+        return _score(own_score.fair_crps(task), "CRPS", "fair", task, null, details)
+    if isinstance(task, Quantiles):
+        middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
+
+        def loss(y: Floats) -> Floats:
+            return 2 * (_pinballs(y[:, None] - task.values, task.levels) @ np.diff(middle))
+
+        method = f"{len(task.levels)} quantiles"
+    elif isinstance(task, Distribution) and not task.discrete:
+        method = "quadrature"
+
+        def loss(y: Floats) -> Floats:
+            return own_score.crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
+
+    else:
+        message = "crps has no closed form for this distribution of counts; draw from it and use Samples."
+        raise TypeError(message)
+    return _score(loss(task.y_true.ravel()), "CRPS", method, task, own_score.simulated(task, loss), details)
+
+
+def pinball(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    levels: ArrayLike | None = None,
+) -> Estimate:
+    r"""Pinball (quantile, check) loss, averaged over levels: :math:`(\tau - \mathbf 1\{y < q_\tau\})(y - q_\tau)`.
+
+    `levels` are by default those of `Quantiles`, and 0.1 to 0.9 for the rest. ``details["by_level"]`` holds each
+    level's loss.
+
+    References
+    ----------
+    Koenker and Bassett (1978), Regression Quantiles.
+
+    Examples
+    --------
+    >>> pinball([1.0], [0.0], [1.0], levels=[0.5])
+    <Pinball loss 0.5, n=1, mean over 1 level>
+    """
+    task = forecast(data, mean, std)
+    if levels is None:
+        levels = task.levels if isinstance(task, Quantiles) else np.arange(1, 10) / 10
+    at = np.array([validation.fraction("levels", level) for level in validation.column("levels", levels).tolist()])
+
+    quantiles = [task.quantile(level) for level in at]
+    y, weight = task.y_true.ravel(), task.flat_weight
+    single = [mean_of(_pinballs(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)]
+    details = {
+        "by_level": dict(zip(at.tolist(), single, strict=True)),
+        **by_output(task, lambda output: pinball(output, levels=at)),
+    }
+    if isinstance(task, Gaussian):
+        from scipy.special import ndtri
+
+        place = ndtri(at)
+        expected = float(np.mean(np.exp(-(place**2) / 2)) / np.sqrt(2 * np.pi))
+        null = own_score.gaussian(task, lambda z: _pinballs(z[:, None] - place, at).mean(axis=1), expected)
+    else:
+        null = own_score.of_quantiles(
+            task, at, lambda y, q: np.mean([_pinballs(y - q[k], at[k]) for k in range(len(at))], 0)
+        )
+    method = f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
+    return _finished(float(np.mean(single)), "Pinball loss", method, task, null, details)
+
+
+def interval_score(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    level: float = 0.9,
+) -> Estimate:
+    r"""Winkler's interval score of the central interval [l, u]: its width, and a fine for missing it.
+
+    .. math:: (u - l) + \frac2\alpha (l - y)_+ + \frac2\alpha (y - u)_+, \qquad \alpha = 1 - \text{level}
+
+    References
+    ----------
+    Winkler (1972); Gneiting and Raftery (2007), eq. 43.
+
+    Examples
+    --------
+    >>> interval_score([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], level=0.5).value
+    6.0
+    """
+    task = forecast(data, mean, std)
+    level = validation.fraction("level", level)
+    ends = np.array([(1 - level) / 2, (1 + level) / 2])
+    low, high = (task.quantile(end) for end in ends)
+    details = by_output(task, lambda output: interval_score(output, level=level))
+    if isinstance(task, Gaussian):
+        from scipy.special import ndtri
+
+        edge = np.array(ndtri((1 + level) / 2))
+        expected = 4 / (1 - level) * float(np.exp(-(edge**2) / 2)) / np.sqrt(2 * np.pi)
+        null = own_score.gaussian(task, lambda z: _winkler(z, -edge, edge, 1 - level), expected)
+    else:
+        null = own_score.of_quantiles(task, ends, lambda y, q: _winkler(y, q[0], q[1], 1 - level))
+    losses = _winkler(task.y_true.ravel(), low, high, 1 - level)
+    return _score(losses, "Interval score", f"level {level:.6g}", task, null, details)
+
+
+def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Root mean predicted variance, in units of the target: how concentrated the forecasts are.
+
+    Small is good only where calibration holds; a calibrated forecaster's sharpness is its root mean square error,
+    which is the null reference.
+
+    Examples
+    --------
+    >>> sharpness([0.0, 0.0], [0.0, 0.0], [3.0, 4.0])
+    <Sharpness 3.536, n=2, root mean variance>
+    """
+    task = forecast(data, mean, std)
+    pairs = spread_pairs(task, needed_by="sharpness")
+    error = np.sqrt(mean_of(pairs.observed, pairs.weight))
+    kurtosis = squared_error_kurtosis(pairs.observed, pairs.weight)
+    sd = error * np.sqrt((kurtosis - 1) / 4 / effective_size(pairs.weight, len(pairs.key)))
+    null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
+    value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))
+    return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
+
+
+def gaussian_crps(z: Floats) -> Floats:
+    r"""CRPS of the standard normal at z: :math:`z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi`."""
+    from scipy.special import erf
+
+    return z * erf(z / np.sqrt(2)) + np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) - 1 / np.sqrt(np.pi)
+
+
+def _winkler(y: Floats, low: Floats, high: Floats, missed: float) -> Floats:
+    return (high - low) + 2 / missed * (np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0))
+
+
+def _pinballs(gap: Floats, level: Floats | float) -> Floats:
+    return np.maximum(level * gap, (level - 1) * gap)
+
+
+def _score(
+    losses: Floats, name: str, method: str, task: Forecast, null: dict[str, Any], details: dict[str, Any]
+) -> Estimate:
+    return _finished(mean_of(losses, task.flat_weight), name, method, task, null, details)
+
+
+def _finished(
+    value: float, name: str, method: str, task: Forecast, null: dict[str, Any], details: dict[str, Any]
+) -> Estimate:
+    return Estimate(value, name=name, method=method, n=task.y_true.size, details={"null": null, **details})

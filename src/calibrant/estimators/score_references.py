@@ -1,0 +1,126 @@
+"""The score a forecast expects of itself, and the scores of ensembles and general distributions row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.estimators.regression_common import effective_size, mean_of, null_reference
+from calibrant.numerics.binned_sums import Floats
+
+#: Outcomes are imagined until there are this many of them.
+IMAGINED = 10_000
+
+
+def gaussian(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: float) -> dict[str, Any]:
+    """Reference of a score that is sigma times a function of z, whose mean for normal z is `expected`."""
+    from scipy.special import ndtri
+
+    scores = unit_score(ndtri((np.arange(2048) + 0.5) / 2048))
+    sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
+    size = effective_size(weight, len(sigma))
+    sd = np.sqrt(scores.var() * mean_of(sigma**2, weight) / size)
+    return null_reference(expected * mean_of(sigma, weight), sd, "expected by the forecast itself")
+
+
+def simulated(task: Forecast, score: Callable[[Floats], Floats]) -> dict[str, Any]:
+    """Reference of any score, from outcomes drawn from each row's own distribution."""
+    rng = np.random.default_rng(0)
+    size = task.y_true.size
+    rounds = max(2, -(-IMAGINED // size))
+    scores = np.stack([score(_imagined(task, rng)) for _ in range(rounds)])
+    return _of_scores(scores, task, "outcomes drawn from the forecast itself")
+
+
+def left_out(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
+    """Reference of a score of ensembles: draws in turn play the outcome, the others the ensemble."""
+    turns = ensembles_left_out(task)
+    if not turns:
+        return null_reference(np.nan, np.nan, "two draws leave none to play the outcome")
+    return _of_scores(np.stack([score(turn) for turn in turns]), task, "draws in turn play the outcome")
+
+
+def ensembles_left_out(task: Samples, *, turns: int = 10) -> list[Samples]:
+    """Tasks of a perfect forecaster: one draw of each row is the outcome, the others are the ensemble."""
+    size = task.draws.shape[1]
+    if size < 3:
+        return []
+    columns = np.unique(np.linspace(0, size - 1, min(size, turns)).astype(int))
+    return [
+        Samples(task.draws[:, column], np.delete(task.draws, column, axis=1), weight=task.weight) for column in columns
+    ]
+
+
+def of_quantiles(task: Forecast, levels: Floats, score: Callable[[Floats, list[Floats]], Floats]) -> dict[str, Any]:
+    """Reference of a score of the outcome and of the quantiles at `levels`."""
+    if isinstance(task, Samples):
+        return left_out(task, lambda turn: score(turn.y_true, [turn.quantile(level) for level in levels]))
+    quantiles = [task.quantile(level) for level in levels]
+    return simulated(task, lambda y: score(y, quantiles))
+
+
+def fair_crps(task: Samples) -> Floats:
+    """Mean distance of draws and outcome less half the mean distance of two different draws, per row."""
+    ordered, y = np.sort(task.draws.astype(np.float64, copy=False), axis=1), task.y_true
+    size = ordered.shape[1]
+    ranks = 2 * np.arange(1, size + 1) - size - 1
+    return np.abs(ordered - y[:, None]).mean(axis=1) - ordered @ (ranks / (size * (size - 1)))
+
+
+def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:
+    r"""CRPS from quantiles, on both sides of u = F(y).
+
+    .. math:: 2\int_0^u \tau\,(y - q_\tau)\,d\tau + 2\int_u^1 (1-\tau)(q_\tau - y)\,d\tau
+
+    The levels crowd towards 0 and 1 (fourth power), which tames the tails.
+    """
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    part, share = (1 + x) / 2, w / 2
+    y, u = task.y_true.astype(np.float64).ravel(), task.pit()[1]
+    total = np.zeros(len(y))
+    for t, weight in zip(part**4, share * 4 * part**3, strict=True):
+        low, high = u * t, (1 - u) * t
+        total += weight * u * low * (y - _finite(task.quantiles_at(low), y))
+        total += weight * (1 - u) * high * (_finite(task.quantiles_at(1 - high), y) - y)
+    return 2 * total
+
+
+def _finite(quantiles: Floats, y: Floats) -> Floats:
+    """Infinite quantiles are met only at levels that round to 0 or 1, whose share vanishes."""
+    return np.where(np.isfinite(quantiles), quantiles, y)
+
+
+def _of_scores(scores: Floats, task: Forecast, law: str) -> dict[str, Any]:
+    weight = task.flat_weight
+    center = mean_of(scores.mean(axis=0), weight)
+    sd = np.sqrt(mean_of(scores.var(axis=0, ddof=1), weight))
+    return null_reference(center, sd / np.sqrt(effective_size(weight, scores.shape[1])), law)
+
+
+def _imagined(task: Forecast, rng: np.random.Generator) -> Floats:
+    """One outcome per row, drawn from its distribution; levels are spread evenly over the rows."""
+    size = task.y_true.size
+    level = (rng.permutation(size) + rng.random(size)) / size
+    if isinstance(task, Distribution):
+        return task.quantiles_at(level)
+    if isinstance(task, Quantiles):
+        return _between_quantiles(task, level)
+    message = f"Cannot draw outcomes from {type(task).__name__}."
+    raise TypeError(message)
+
+
+def _between_quantiles(task: Quantiles, level: Floats) -> Floats:
+    """The quantile function as pieces of normal ones through neighbouring stated quantiles, the outer ones going on."""
+    from scipy.special import ndtri
+
+    levels, level = ndtri(task.levels), ndtri(level)
+    values = task.values.astype(np.float64, copy=False)
+    if len(levels) == 1:
+        return values[:, 0]
+    left = np.clip(np.searchsorted(levels, level) - 1, 0, len(levels) - 2)
+    rows = np.arange(len(level))
+    part = (level - levels[left]) / (levels[left + 1] - levels[left])
+    return values[rows, left] + part * (values[rows, left + 1] - values[rows, left])

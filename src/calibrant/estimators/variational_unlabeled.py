@@ -1,0 +1,127 @@
+"""The variational estimator on positive-unlabeled data: what would recalibration save, on rows the map has not seen?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.estimators.proper_scores_unlabeled import pu_log_loss
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Estimate
+
+
+def pu_calibration_error(
+    data: PositiveUnlabeled, *, norm: Any, recalibrator: Any = None, folds: int = 5, repeats: int = 1, seed: int = 0
+) -> Estimate:
+    r"""Variational calibration error from positives and unlabeled rows: a lower bound in expectation.
+
+    .. math:: \text{L1: } \pi\,\mathrm{mean}_P\, s - \mathrm{mean}_U\, s f, \quad s = \operatorname{sign}(g - f),
+              \qquad \text{squared: } \mathrm{mean}_U(f^2 - g^2) - 2\pi\,\mathrm{mean}_P(f - g)
+
+    and the difference of log losses for "kl", where f is the stated and g the recalibrated probability by a map fitted
+    without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default `PUPlatt`.
+    """
+    if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
+        message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
+        raise ValueError(message)
+    found = [_held_out(data, norm, recalibrator, folds, [seed, repeat]) for repeat in range(repeats)]
+    value, error = np.mean(found, axis=0)
+    words = f"{folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(recalibrator)}"
+    label = {"squared": "squared", "kl": "KL"}.get(norm, "L1")
+    return Estimate(
+        float(value),
+        name=f"Calibration error ({label})",
+        method=words,
+        n=len(data),
+        details={"standard_error": float(error)},
+    )
+
+
+def _held_out(
+    data: PositiveUnlabeled, norm: Any, recalibrator: Any, folds: int, seed: list[int]
+) -> tuple[float, float]:
+    """Value and standard error from one division into folds."""
+    positive, unlabeled = _folds(data, folds, np.random.default_rng(seed))
+    mapped = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
+    for fold in range(folds):
+        fitted = _fitted(recalibrator, _without(data, positive != fold, unlabeled != fold))
+        for out, side, where in zip(mapped, (data.positive, data.unlabeled), (positive, unlabeled), strict=True):
+            if (where == fold).any():
+                out[where == fold] = fitted.predict_proba(side[where == fold])[:, 1]
+    if norm == "kl":
+        after = PositiveUnlabeled(mapped[0], _rest(data, mapped[1]), prior=data.prior, scenario=data.scenario)
+        if data.weight is not None:
+            after._attach(data.weight, None)
+        return float(pu_log_loss(data) - pu_log_loss(after)), float("nan")
+    return _mean_and_error(data, *_contributions(data, mapped, squared=norm == "squared"))
+
+
+def _contributions(data: PositiveUnlabeled, mapped: list[Floats], *, squared: bool) -> tuple[Floats, Floats]:
+    """What each positive (to be multiplied by the prior) and each unlabeled row adds."""
+    f_p, f_u = (side.astype(np.float64, copy=False) for side in (data.positive, data.unlabeled))
+    if squared:
+        return -2 * (f_p - mapped[0]), f_u**2 - mapped[1] ** 2
+    return np.sign(mapped[0] - f_p), -np.sign(mapped[1] - f_u) * f_u
+
+
+def _mean_and_error(data: PositiveUnlabeled, of_p: Floats, of_u: Floats) -> tuple[float, float]:
+    w_p, w_u = (
+        np.full(len(values), 1 / len(values)) if weight is None else weight / weight.sum()
+        for values, weight in ((of_p, data.positive_weight), (of_u, data.unlabeled_weight))
+    )
+    first, second = float(w_p @ of_p), float(w_u @ of_u)
+    noise_p, noise_u = data.prior * w_p * (of_p - first), w_u * (of_u - second)
+    if data.nested:  # the labelled rows are the first of all rows
+        noise_u[: len(of_p)] += noise_p
+        noise_p = np.zeros(1)
+    return data.prior * first + second, float(np.sqrt(noise_p @ noise_p + noise_u @ noise_u))
+
+
+def _folds(data: PositiveUnlabeled, folds: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Fold of each positive and of each unlabeled row. Groups stay together, and so does a row that is both."""
+    split = len(data.positive)
+    if data.group is not None:
+        _, code = np.unique(data.group, return_inverse=True)
+        fold = rng.permutation(int(code.max()) + 1)[code.reshape(-1)] % folds
+    elif data.nested:
+        fold = rng.permutation(len(data)) % folds
+    else:
+        fold = np.concatenate([rng.permutation(split) % folds, rng.permutation(len(data.unlabeled)) % folds])
+    if min(len(np.unique(fold[:split])), len(np.unique(fold))) < 2:
+        message = f"Cross-fitting needs positives in at least two folds, got {split} positives in {folds} folds."
+        raise ValueError(message)
+    return fold[:split], fold if data.nested else fold[split:]
+
+
+def _without(data: PositiveUnlabeled, positive: NDArray[np.bool_], unlabeled: NDArray[np.bool_]) -> PositiveUnlabeled:
+    rest = _rest(data, unlabeled)
+    weight = None
+    if data.weight is not None:
+        weight = np.concatenate([data.positive_weight[positive], _rest(data, data.unlabeled_weight)[rest]])
+    return PositiveUnlabeled(
+        data.positive[positive],
+        _rest(data, data.unlabeled)[rest],
+        prior=data.prior,
+        scenario=data.scenario,
+        weight=weight,
+    )
+
+
+def _rest(data: PositiveUnlabeled, values: NDArray[Any]) -> NDArray[Any]:
+    """The rows that are not labelled: all of the unlabeled sample, or what follows the positives in a single one."""
+    return values[len(data.positive) :] if data.nested else values
+
+
+def _fitted(recalibrator: Any, data: PositiveUnlabeled) -> Any:
+    from sklearn.base import clone
+
+    from calibrant.pu.recalibration import PUPlatt
+
+    return (PUPlatt() if recalibrator is None else clone(recalibrator)).fit(data)
+
+
+def _name(recalibrator: Any) -> str:
+    return "PUPlatt" if recalibrator is None else type(recalibrator).__name__

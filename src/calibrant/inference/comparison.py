@@ -1,0 +1,232 @@
+"""Is model A better calibrated than model B? Paired differences on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.take import taken
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.bootstrap import Bootstrap, reflected
+from calibrant.inference.intervals import error_norm
+from calibrant.inference.paired_gaps import PairedGaps
+from calibrant.inference.resampling import Clusters, cluster_labels, cluster_times
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval
+from calibrant.simulate.estimator_metadata import name_of
+
+Estimator = Callable[[Any], float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of an estimator between two models on the same rows.
+
+    Attributes
+    ----------
+    estimator, a, b : str
+        Names.
+    value_a, value_b : float
+        The estimates.
+    difference : float
+        By `PairedGaps` that of the true errors, by `Bootstrap` value_a - value_b less its bias over draws. Negative
+        where A is better.
+    interval : Interval
+        For the difference.
+    p_value, adjusted : float
+        Two-sided, against no difference; `adjusted` allows for all comparisons made together (Holm).
+    """
+
+    estimator: str
+    a: str
+    b: str
+    value_a: float
+    value_b: float
+    difference: float
+    interval: Interval
+    p_value: float
+    adjusted: float
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.estimator}: {self.a} - {self.b} = {self.difference:.4g} {self.interval} "
+            f"at {self.interval.level:.0%}, p = {self.adjusted:.4g}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return asdict(self)
+
+
+def compare(
+    estimator: Estimator,
+    a: Predictions,
+    b: Predictions,
+    *,
+    level: float = 0.95,
+    method: Bootstrap | PairedGaps | None = None,
+) -> Comparison:
+    """Paired difference of an estimator between two models, with interval and p-value.
+
+    What rows (clusters, where `a` has a group) do to both models is drawn together, so that what is common to them
+    cancels. As by `interval`, calibration errors of binary models are compared by their *true* size, whichever
+    estimator of them is asked.
+
+    Parameters
+    ----------
+    estimator : callable
+        Any estimator of this package, `functools.partial` of one, or your own.
+    a, b : Predictions
+        The same rows in the same order, predicted by two models.
+    level : float in (0, 1)
+    method : PairedGaps or Bootstrap, optional
+        By default `PairedGaps` for calibration errors of binary predictions in a finite norm, and the bias-corrected
+        bootstrap for everything else.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p
+    >>> found = compare(cal.brier, cal.Binary(y, p), cal.Binary(y, p**2))
+    >>> found.difference < 0, found.p_value < 0.01
+    (True, True)
+    """
+    return compare_many(estimator, {"a": a, "b": b}, reference="b", level=level, method=method)[0]
+
+
+def compare_many(
+    estimator: Estimator,
+    models: Mapping[str, Predictions],
+    *,
+    reference: str | None = None,
+    level: float = 0.95,
+    method: Bootstrap | PairedGaps | None = None,
+) -> list[Comparison]:
+    """Every model against a reference, with p-values that allow for all the comparisons made (Holm 1979).
+
+    Parameters
+    ----------
+    estimator, level, method
+        As for `compare`. Intervals are simultaneous by Bonferroni: each has level 1 - (1 - level) / comparisons.
+    models : mapping of names to Predictions
+        The same rows in the same order.
+    reference : str, optional
+        The model the others are compared with; by default the first.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p
+    >>> models = {"true": cal.Binary(y, p), "squared": cal.Binary(y, p**2), "half": cal.Binary(y, p / 2)}
+    >>> [found.a for found in compare_many(cal.brier, models)]
+    ['squared', 'half']
+    """
+    level = validation.fraction("level", level)
+    if len(models) < 2:
+        message = f"A comparison needs at least two models, got {len(models)}."
+        raise ValueError(message)
+    base = next(iter(models)) if reference is None else reference
+    if base not in models:
+        message = f"reference must be one of {', '.join(models)}, got {base!r}."
+        raise ValueError(message)
+    _require_same_rows(models)
+    values = {name: float(estimator(data)) for name, data in models.items()}
+    others = [name for name in models if name != base]
+    wide = 1 - (1 - level) / len(others)
+    chosen = _default(estimator, models[base]) if method is None else method
+    if isinstance(chosen, PairedGaps):
+        found = [_of_true_errors(estimator, models[name], models[base], wide, chosen) for name in others]
+    else:
+        draws = _paired_draws(estimator, models, values, chosen)
+        found = [_of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen) for name in others]
+    adjusted = holm([p_value for _, _, p_value in found])
+    return [
+        Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
+        for name, (middle, interval, p_value), all_p in zip(others, found, adjusted, strict=True)
+    ]
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's adjusted p-values.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    factors = len(p_values) - np.arange(len(p_values))
+    rising = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(rising, 1.0)
+    return [float(p) for p in adjusted]
+
+
+def _default(estimator: Estimator, data: Predictions) -> Bootstrap | PairedGaps:
+    norm = error_norm(estimator)
+    finite = norm == "squared" or (isinstance(norm, float) and np.isfinite(norm))
+    return PairedGaps() if finite and isinstance(data, Binary) else Bootstrap(kind="bias-corrected")
+
+
+def _of_true_errors(
+    estimator: Estimator, a: Predictions, b: Predictions, level: float, method: PairedGaps
+) -> tuple[float, Interval, float]:
+    norm = error_norm(estimator)
+    if norm is None or norm == "kl" or not (isinstance(a, Binary) and isinstance(b, Binary)):
+        message = f"PairedGaps compares calibration errors of binary predictions; use Bootstrap() for {estimator!r}."
+        raise TypeError(message)
+    squared = norm == "squared"
+    found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
+    words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
+    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words)
+    return found.value, interval, found.p_value
+
+
+def _of_draws(value: float, draws: Floats, level: float, method: Bootstrap) -> tuple[float, Interval, float]:
+    from scipy.special import ndtr
+
+    middle, sd = 2 * value - float(draws.mean()), float(draws.std(ddof=1))
+    low, high = reflected(value, draws, level, method.kind)
+    p_value = float(2 * ndtr(-abs(middle) / sd)) if sd > 0 else float(middle == 0)
+    words = "rows (or clusters) drawn in pairs; approximate where both errors are near zero"
+    return middle, Interval(low, high, level=level, method=repr(method), assumption=words), p_value
+
+
+def _paired_draws(
+    estimator: Estimator, models: Mapping[str, Predictions], values: Mapping[str, float], method: Bootstrap
+) -> dict[str, Floats]:
+    """Estimates of all models on the same draws of clusters."""
+    first = next(iter(models.values()))
+    labels = cluster_labels(first, len(first))
+    times = cluster_times(int(labels.max()) + 1, method.n, np.random.default_rng(method.seed))
+    draws: dict[str, Floats] = {}
+    for name, data in models.items():
+        clusters = Clusters.of(data, labels=labels) if isinstance(data, Binary) else None
+        try:
+            center = None if clusters is None else float(estimator(clusters.table))
+        except (TypeError, ValueError, AttributeError):  # an estimator of rows
+            center = None
+        if clusters is not None and center is not None:
+            drawn = [float(estimator(table)) for table in clusters.weighted(times)]
+            draws[name] = np.array(drawn) + values[name] - center
+        else:
+            rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in times)
+            draws[name] = np.array([float(estimator(taken(data, some))) for some in rows])
+    return draws
+
+
+def _require_same_rows(models: Mapping[str, Predictions]) -> None:
+    first = next(iter(models.values()))
+    for name, data in models.items():
+        same = type(data) is type(first) and len(data) == len(first)
+        outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]
+        if not same or not np.array_equal(*outcomes):
+            message = f"All models must predict the same rows in the same order, but {name!r} has other outcomes."
+            raise InvalidPredictions(message)

@@ -1,0 +1,136 @@
+r"""A band that holds a rising calibration curve, for any number of rows, and the bounds of the error it implies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.common import check_norm, weighted_norm
+from calibrant.inference.score_cells import fine_table
+from calibrant.numerics.binned_sums import Floats
+from calibrant.results.estimate import Interval
+from calibrant.table.binning import EqualMass
+from calibrant.table.bintable import BinTable
+
+#: Neighbouring scores are pooled beyond this many cells; more blocks cost level and tell nothing new.
+MOST_CELLS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Per cell of scores (lowest and highest): bounds that hold the curve everywhere with probability `level`."""
+
+    low_score: Floats
+    high_score: Floats
+    share: Floats
+    lower: Floats
+    upper: Floats
+    level: float
+
+    def error(self, norm: float) -> tuple[float, float]:
+        """Smallest and largest error of the scores at hand that a curve in the band can have."""
+        nearest = np.maximum(0.0, np.maximum(self.lower - self.high_score, self.low_score - self.upper))
+        farthest = np.maximum(self.high_score - self.lower, self.upper - self.low_score)
+        return weighted_norm(nearest, self.share, norm), weighted_norm(farthest, self.share, norm)
+
+
+@dataclass(frozen=True)
+class IsotonicBand:
+    r"""Lower and upper bounds of the error in any norm, exact for every n, if the true curve rises with the score.
+
+    If the curve c rises, the outcomes of a block of scores are stochastically at most binomial with the chance at its
+    right end and at least with that at its left end. So Clopper-Pearson limits of blocks bound the curve,
+
+    .. math:: \max_{[j,k]:\,s_k \le s} L(j,k) \;\le\; c(s) \;\le\; \min_{[j,k]:\,s_j \ge s} U(j,k),
+
+    for all s at once if each limit has the risk α/2 divided by the number of blocks. Blocks have 1, 2, 4, ... cells,
+    each size starting at every half of it. The error's bounds take the nearest and the farthest value in the band at
+    each score. It is an interval for the error over the scores of the sample.
+
+    References
+    ----------
+    Dimitriadis, Dümbgen, Henzi, Puke, Ziegel (2022), Honest calibration assessment for binary outcome predictions.
+    """
+
+    def interval(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Interval:
+        """The interval for the true L_norm calibration error (infinity is allowed)."""
+        low, high = isotonic_band(data, level=level).error(check_norm(norm))
+        return Interval(
+            low,
+            high,
+            level=level,
+            method=repr(self),
+            assumption="independent rows; a rising calibration curve; exact for any n, for the scores at hand",
+        )
+
+
+def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
+    """The band itself; see `IsotonicBand`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> band = isotonic_band(cal.Binary(rng.random(1000) < p, p))
+    >>> bool(np.all((band.lower <= band.low_score) & (band.high_score <= band.upper)))
+    True
+    """
+    level = validation.fraction("level", level)
+    table = fine_table(data, needed_by="IsotonicBand")
+    if not np.array_equal(table.weight, table.count):
+        message = "IsotonicBand counts outcomes, so it has no version for weighted rows; use Inversion()."
+        raise InvalidPredictions(message)
+    if getattr(data, "group", None) is not None:
+        message = "IsotonicBand needs independent rows, but these have a group; use Clustered()."
+        raise InvalidPredictions(message)
+    return band_of(table, level)
+
+
+def band_of(table: BinTable, level: float) -> Band:
+    """The band of a fine table; with weights, effective counts stand for counts, and the band is approximate."""
+    if len(table) > MOST_CELLS:
+        table = table.coarsen(EqualMass(MOST_CELLS)).filled()
+    count = table.effective_count
+    lower, upper = _bounds(count, table.observed_mean * count, 1 - level)
+    return Band(table.low, table.high, table.share, lower, upper, level)
+
+
+def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
+    """Largest lower limit of blocks that end at or before each cell, smallest upper limit of those that begin after."""
+    cells = len(count)
+    rows, positives = np.concatenate([[0.0], np.cumsum(count)]), np.concatenate([[0.0], np.cumsum(hits)])
+    start, end = _blocks(cells)
+    low, high = clopper_pearson(positives[end] - positives[start], rows[end] - rows[start], risk / (2 * len(start)))
+    lower, upper = np.zeros(cells), np.ones(cells)
+    np.maximum.at(lower, end - 1, low)
+    np.minimum.at(upper, start, high)
+    return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
+
+
+def _blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Starts and ends of blocks of 1, 2, 4, ... cells, each size at every half of it."""
+    starts, ends, size = [], [], 1
+    while size <= cells:
+        start = np.arange(0, cells - size + 1, max(size // 2, 1))
+        starts.append(start)
+        ends.append(start + size)
+        size *= 2
+    starts.append(np.array([0]))
+    ends.append(np.array([cells]))
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def clopper_pearson(hits: Floats, count: Floats, risk: float) -> tuple[Floats, Floats]:
+    """One-sided limits of a binomial chance, each wrong with probability of at most `risk`."""
+    from scipy.special import betaincinv
+
+    some, missed = hits > 1e-9 * count, count - hits > 1e-9 * count
+    low = np.where(some, betaincinv(np.where(some, hits, 1.0), count - hits + 1, risk), 0.0)
+    high = np.where(missed, betaincinv(hits + 1, np.where(missed, count - hits, 1.0), 1 - risk), 1.0)
+    return low, high

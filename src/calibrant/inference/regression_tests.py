@@ -1,0 +1,76 @@
+"""Tests of predicted distributions: is the spread right on average, bin by bin, and does the outcome fall evenly?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.estimators.dispersion import mean_squared_z
+from calibrant.estimators.pit import pit_curve
+from calibrant.estimators.regression_common import ForecastData, forecast, ratio_variance, spread_table, table_kurtosis
+from calibrant.results.estimate import Significance
+from calibrant.table.binning import Cut, EqualMass
+
+
+@dataclass(frozen=True)
+class MeanSquaredZ:
+    r"""Is the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` one? Normal, with the spread that the kurtosis of z gives it."""
+
+    def test(self, data: ForecastData) -> Significance:
+        """Two-sided."""
+        from scipy.special import ndtr
+
+        found = mean_squared_z(data)
+        null = found.details["null"]
+        sd = float(null["sd"])
+        z = (found.value - float(null["mean"])) / sd if sd > 0 else 0.0
+        return Significance(z, float(2 * ndtr(-abs(z))), method=f"mean z^2 = {found.value:.4g}", n=found.n)
+
+
+@dataclass(frozen=True)
+class PitUniformity:
+    r"""Are the transforms F(y) uniform? Largest gap of their distribution function (Kolmogorov-Smirnov).
+
+    With weights, Kish's effective number of rows takes the place of n. For draws, quantiles and counts, whose
+    transforms are known only up to an interval and are spread over it, the test is conservative.
+    """
+
+    def test(self, data: ForecastData) -> Significance:
+        """Large values speak against calibration."""
+        from scipy.special import kolmogorov
+
+        task: Any = forecast(data, None, None)
+        curve = pit_curve(task)
+        root = np.sqrt(curve.size)
+        distance = curve.distance(np.inf)
+        p_value = float(kolmogorov(distance * (root + 0.12 + 0.11 / root)))  # Stephens' correction for small n
+        return Significance(distance, p_value, method="PIT uniformity (Kolmogorov-Smirnov)", n=task.y_true.size)
+
+
+@dataclass(frozen=True)
+class SpreadChiSquare:
+    r"""Does the error match the predicted spread in every bin of it?
+
+    .. math:: \sum_k \frac{(\mathrm{MSE}_k / \mathrm{MV}_k - 1)^2}{v_k} \sim \chi^2_K, \qquad
+              v_k = (\kappa - 1)\,\overline{\sigma^4}_k / (n_k\,\mathrm{MV}_k^2)
+
+    The ratio is taken to the power one third, where it is nearly normal (Wilson and Hilferty), and κ is the kurtosis of
+    the errors.
+    """
+
+    bins: Cut = EqualMass(10)
+
+    def test(self, data: ForecastData) -> Significance:
+        """Large values speak against calibration."""
+        from scipy.special import chdtrc
+
+        table, words = spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")
+        some = table.filled()
+        variance = ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9))
+        ratio = some.observed_mean / some.predicted_mean
+        z = (np.cbrt(ratio) - (1 - variance / 9)) / np.sqrt(variance / 9)
+        statistic = float(z @ z)
+        p_value = float(chdtrc(len(some), statistic))
+        return Significance(statistic, p_value, method=f"spread chi square, {words}", n=table.n)

@@ -1,0 +1,303 @@
+"""Calibrant inside scikit-learn: a classifier with recalibrated probabilities, and scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, assert_all_finite, indexable
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.numerics.binned_sums import Floats
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.selection import Auto
+from calibrant.results.estimate import Estimate
+
+if TYPE_CHECKING:
+    from calibrant.reporting import Report
+
+
+class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose probabilities pass through a map that was fitted to held-out predictions.
+
+    Takes the place of scikit-learn's `CalibratedClassifierCV`, with any map of `calibrant.recalibrate`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Its `predict_proba` gives the scores; without one, its `decision_function`, as logits.
+    recalibrator : Recalibrator, optional
+        The map; `Auto()` by default.
+    cv : int, splitter, iterable of splits, or "prefit"
+        How rows are held out. "prefit" takes the estimator as it is, fitted, and all rows given for the map.
+    ensemble : bool
+        If true, each split yields a classifier with its own map, and their probabilities are averaged. If false, one
+        map is fitted to the held-out predictions of all splits, and one classifier to all rows.
+
+    Attributes
+    ----------
+    classes_ : array
+    pairs_ : list of (classifier, map)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from calibrant.recalibrate import Beta
+    >>> X, y = make_classification(random_state=0)
+    >>> RecalibratedClassifier(GaussianNB(), Beta()).fit(X, y).predict_proba(X[:2]).round(1)
+    array([[0.9, 0.1],
+           [0.8, 0.2]])
+    """
+
+    classes_: NDArray[Any]
+    pairs_: list[tuple[Any, Recalibrator]]
+
+    def __init__(
+        self,
+        estimator: Any,
+        recalibrator: Recalibrator | None = None,
+        *,
+        cv: Any = 5,
+        ensemble: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+        self.ensemble = ensemble
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit classifier and map on parts of the data that do not overlap.
+
+        `sample_weight` reaches the map, and the classifier where its `fit` takes it; `fit_params` reach the classifier.
+        """
+        from sklearn.utils.multiclass import check_classification_targets
+
+        if y is None:
+            message = "RecalibratedClassifier.fit requires y to be passed, but the target y is None."
+            raise ValueError(message)
+        X, y, groups = indexable(X, y, groups)
+        labels = np.asarray(y)
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        weight = validation.weights("sample_weight", sample_weight, length=len(labels))
+        rows = _Rows(X, labels, weight, fit_params)
+        if self.cv == "prefit" or _frozen(self.estimator):
+            check_is_fitted(self.estimator)
+            self.classes_ = self.estimator.classes_
+            everything = np.arange(len(labels))
+            self.pairs_ = [(self.estimator, self._map(self.estimator, rows, everything))]
+        else:
+            self.classes_ = np.unique(labels)
+            splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, groups))
+            self.pairs_ = self._pairs(rows, splits) if self.ensemble else [self._single(rows, splits)]
+        first = self.pairs_[0][0]
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Recalibrated probabilities, one column per class."""
+        check_is_fitted(self)
+        total: Floats = np.zeros(1)
+        for classifier, recalibrator in self.pairs_:
+            total = total + recalibrator.predict_proba(_scores(classifier, X, self.classes_))
+        return total / len(self.pairs_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the highest recalibrated probability."""
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    def report(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        by: Any = None,
+        title: str | None = None,
+        folds: Any = 5,
+    ) -> Report:
+        """The `calibrant.report` of this classifier on rows it did not see.
+
+        Classifier and maps are fitted anew on all folds but one, as often as there are folds; with ``cv="prefit"`` the
+        fitted classifier states its probabilities of all rows, which should then be new to it.
+        """
+        from calibrant.reporting import report
+
+        X, y = indexable(X, y)
+        labels = np.asarray(y)
+        weight = validation.weights("sample_weight", sample_weight, length=len(labels))
+        if self.cv == "prefit" or _frozen(self.estimator):
+            classes, p = self.classes_, self.predict_proba(X)
+        else:
+            classes = np.unique(labels)
+            p = np.zeros((len(labels), len(classes)))
+            for train, held_out in check_cv(folds, labels, classifier=True).split(X, labels):
+                part = None if weight is None else weight[train]
+                fitted = clone(self).fit(_safe_indexing(X, train), labels[train], part)
+                p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
+        return report(_task(labels, p, classes, weight), by=by, title=title)
+
+    def _pairs(self, rows: _Rows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
+        """One classifier and map per split."""
+        pairs = []
+        for train, held_out in splits:
+            classifier = rows.fitted(self.estimator, train)
+            pairs.append((classifier, self._map(classifier, rows, held_out)))
+        return pairs
+
+    def _single(self, rows: _Rows, splits: list[Any]) -> tuple[Any, Recalibrator]:
+        """One map for the held-out predictions of all splits, one classifier for all rows."""
+        parts, order = [], []
+        for train, held_out in splits:
+            classifier = rows.fitted(self.estimator, train)
+            parts.append(_scores(classifier, rows.features(held_out), self.classes_))
+            order.append(held_out)
+        found = np.concatenate(order)
+        classifier = rows.fitted(self.estimator, np.arange(len(rows.labels)))
+        fresh = self._fresh(classifier)
+        fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_)
+        return classifier, fresh
+
+    def _map(self, classifier: Any, rows: _Rows, held_out: NDArray[np.intp]) -> Recalibrator:
+        scores = _scores(classifier, rows.features(held_out), self.classes_)
+        fresh = self._fresh(classifier)
+        return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_)
+
+    def _fresh(self, classifier: Any) -> Recalibrator:
+        """An unfitted map that knows what the classifier's scores are."""
+        template = Auto() if self.recalibrator is None else self.recalibrator
+        given = "probabilities" if hasattr(classifier, "predict_proba") else "logits"
+        fresh: Recalibrator = clone(template).set_params(input=given)
+        return fresh
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The training data, and classifiers fitted to parts of it."""
+
+    X: Any
+    labels: NDArray[Any]
+    weight: Floats | None
+    fit_params: dict[str, Any]
+
+    def features(self, rows: NDArray[np.intp]) -> Any:
+        return _safe_indexing(self.X, rows)
+
+    def weights(self, rows: NDArray[np.intp]) -> Floats | None:
+        return None if self.weight is None else self.weight[rows]
+
+    def fitted(self, template: Any, rows: NDArray[np.intp]) -> Any:
+        """A clone of `template` fitted to some rows, with weights if its `fit` takes them."""
+        extra = {name: self._part(value, rows) for name, value in self.fit_params.items()}
+        if self.weight is not None and has_fit_parameter(template, "sample_weight"):
+            extra["sample_weight"] = self.weight[rows]
+        return clone(template).fit(self.features(rows), self.labels[rows], **extra)
+
+    def _part(self, value: Any, rows: NDArray[np.intp]) -> Any:
+        """Some rows of a fit parameter that has one value per row."""
+        per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(self.labels)
+        return _safe_indexing(value, rows) if per_row else value
+
+
+def _scores(classifier: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    """Probabilities, else decision values, with a column for each of `classes`, also for those a split did not hold."""
+    if not hasattr(classifier, "predict_proba"):
+        values = np.asarray(classifier.decision_function(X), dtype=np.float64)
+        absent = float(np.min(values, initial=0.0)) - 50.0
+    else:
+        values, absent = np.asarray(classifier.predict_proba(X), dtype=np.float64), 0.0
+        values = np.clip(values, 0.0, 1.0)  # forests and boosters overshoot by rounding
+    if len(classifier.classes_) == len(classes):
+        return values
+    if values.ndim == 1:
+        values = np.stack([np.zeros(len(values)), values], axis=1)
+    wide = np.full((len(values), len(classes)), absent)
+    wide[:, np.searchsorted(classes, classifier.classes_)] = values
+    return wide
+
+
+def _task(labels: NDArray[Any], p: Floats, classes: NDArray[Any], weight: Any) -> Binary | Multiclass:
+    """The event of the second of two classes, or all of more."""
+    if len(classes) == 2:
+        return Binary(labels == classes[1], p[:, 1], weight=weight)
+    return Multiclass(labels, p, classes=classes.tolist(), weight=weight)
+
+
+def _frozen(estimator: Any) -> bool:
+    """Whether this is scikit-learn's FrozenEstimator (1.6 and later)."""
+    return type(estimator).__name__ == "FrozenEstimator"
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Minus a calibration error or proper score of the predicted probabilities, as scikit-learn's tools want it.
+
+    Errors of one event are taken of the second of two classes, and of the predicted class (top label) of more;
+    proper scores see all classes.
+    """
+
+    name: str
+    measure: Callable[..., Estimate]
+    whole: bool
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the measure: greater is better."""
+        p = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
+        data = _task(np.asarray(y), p, np.asarray(estimator.classes_), sample_weight)
+        if isinstance(data, Multiclass) and not self.whole:
+            data = data.top_label()
+        return -float(self.measure(data))
+
+
+def make_scorers() -> dict[str, Scorer]:
+    """Scorers for `cross_val_score`, `GridSearchCV` and the like; greater is better.
+
+    Choose models by "neg_log_loss" or "neg_brier"; the calibration errors are there to be looked at.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> X, y = make_classification(random_state=0)
+    >>> scores = cross_validate(LogisticRegression(), X, y, scoring=make_scorers(), cv=2)
+    >>> scores["test_neg_brier"].round(2)
+    array([-0.11, -0.14])
+    """
+    from calibrant.estimators.binned import ece
+    from calibrant.estimators.debiased import debiased_ece
+    from calibrant.estimators.proper_scores import brier, log_loss
+    from calibrant.estimators.sweep import sweep_ece
+
+    errors: dict[str, Callable[..., Estimate]] = {"ece": ece, "debiased_ece": debiased_ece, "sweep_ece": sweep_ece}
+    proper: dict[str, Callable[..., Estimate]] = {"brier": brier, "log_loss": log_loss}
+    made = {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=False) for name, measure in errors.items()}
+    return made | {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=True) for name, measure in proper.items()}

@@ -1,0 +1,4 @@
+"""Arrays in, arrays out: row kernels, sorting, isotonic fits, logistic fits, smoothers, quadrature.
+
+Here belongs mathematics that several rooms share. Whatever knows a task, a table or a class of ours does not.
+"""

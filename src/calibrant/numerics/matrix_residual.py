@@ -1,0 +1,88 @@
+"""A full matrix on the log probabilities, for confusions between classes that no shared feature can express."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.softmax import row_max, row_sum, softmax
+
+#: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal
+#: likelihood sticks there and misses signal, from a weak one it still shrinks to nothing on calibrated rows.
+WEAK_START = 0.02
+ITERATIONS = 12
+
+
+class ResidualMatrix:
+    """Ridged k x k matrix on standardised log probabilities, one precision by marginal likelihood.
+
+    The information matrix is taken as a Kronecker product of that of the classes and that of the inputs, which is
+    what preconditions the optimiser and gives the effective number of parameters.
+    """
+
+    def __init__(self, mean: Floats, scale: float, inputs: Floats, labels: NDArray[np.intp], weight: Floats) -> None:
+        self.mean, self.scale, self.inputs, self.weight = mean, scale, inputs, weight
+        self.labels, self.rows = labels, np.arange(len(labels))
+        outcome = np.zeros(inputs.shape)
+        outcome[self.rows, labels] = weight
+        self.observed = inputs.T @ outcome
+        values, self.axes = np.linalg.eigh((inputs * weight[:, None]).T @ inputs)
+        self.spread = np.maximum(values, 1e-9)
+        self.precision = 0.0
+        self.matrix = np.zeros((inputs.shape[1],) * 2)
+
+    @classmethod
+    def of(cls, z: Floats, labels: NDArray[np.intp], weight: Floats) -> ResidualMatrix:
+        """Standardise to these rows."""
+        mean = z.mean(axis=0)
+        scale = float(np.sqrt(np.mean((z - mean) ** 2))) + 1e-9
+        return cls(mean, scale, (z - mean) / scale, labels, weight)
+
+    def fit(self, offset: Floats, *, updates: int) -> Floats:
+        """Fit the matrix and its precision in turn; the contribution to the logits."""
+        p = softmax(offset)
+        weighted = p * self.weight[:, None]
+        curvature = (np.diag(weighted.sum(axis=0)) - weighted.T @ p) / self.weight.sum()
+        values, turn = np.linalg.eigh(curvature)
+        information = self.spread[:, None] * np.maximum(values, 1e-12)
+        if not self.precision:
+            self.precision = float(information.mean()) * WEAK_START
+        for _ in range(updates):
+            self.matrix = self._optimum(offset, information, turn)
+            old, size = self.precision, float((self.matrix**2).sum())
+            effective = float((information / (information + old)).sum())
+            moved = ((effective + 0.5) / (old * size + 0.5)) ** 1.5
+            self.precision = float(np.clip(old * moved, 1e-2, 1e7))
+            if abs(np.log(self.precision / old)) < 0.2:
+                break
+        return self.inputs @ self.matrix
+
+    def predict(self, z: Floats) -> Floats:
+        """The contribution to the logits of new rows."""
+        result: Floats = (z - self.mean) / self.scale @ self.matrix
+        return result
+
+    def _optimum(self, offset: Floats, information: Floats, turn: Floats) -> Floats:
+        from scipy.optimize import minimize
+
+        unit = 1 / np.sqrt(information + self.precision)
+        shape = self.matrix.shape
+
+        def objective(x: Floats) -> tuple[float, Floats]:
+            matrix = self.axes @ (x.reshape(shape) * unit) @ turn.T
+            logits = offset + self.inputs @ matrix
+            logits -= row_max(logits)
+            p = np.exp(logits)
+            total = row_sum(p)
+            loss = float(self.weight @ (np.log(total[:, 0]) - logits[self.rows, self.labels]))
+            p *= self.weight[:, None] / total
+            gradient = self.inputs.T @ p - self.observed + self.precision * matrix
+            loss += 0.5 * self.precision * float((matrix**2).sum())
+            return loss, ((self.axes.T @ gradient @ turn) * unit).ravel()
+
+        start = ((self.axes.T @ self.matrix @ turn) / unit).ravel()
+        options = {"maxiter": ITERATIONS, "maxcor": 10, "ftol": 1e-7, "gtol": 2e-2}
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        result: Floats = self.axes @ (found.x.reshape(shape) * unit) @ turn.T
+        return result

@@ -1,0 +1,297 @@
+r"""The fast one-dimensional map: an average of penalised logistic smoothers, fitted on a table of the scores.
+
+Every member models the logit of the outcome as the stated logit plus a smooth correction,
+
+.. math:: \operatorname{logit} g = z + \Phi b, \qquad b \sim N(0, \operatorname{diag}(1/\lambda)),
+
+with corrections from none at all over affine to splines of several lengths. A member counts by its marginal
+likelihood and by its leave-one-out likelihood (the mean of the two softmaxes); an isotonic member for steps counts
+by its cross-fitted likelihood. All of it runs on at most a few hundred bins of the score, so that the cost beyond
+one pass over the rows does not grow with their number, and all folds are fitted together.
+
+Bins, ranks and scales are made from scores alone. Labels of a fold never touch the map that is applied to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, sigmoid, unfitted
+
+#: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.
+QUANTILE_BINS, LOGIT_BINS = 100, 60
+_Kernel = Callable[[Floats, float], Floats]
+Criterion = Literal["evidence", "held_out"]
+
+#: Members with less weight than this are left out of predictions.
+LEAST_WEIGHT = 1e-3
+#: A bin with less weight than this holds only the rounding of sums.
+EMPTY = 1e-9
+#: Prior standard deviations of the coefficients of corrections with few and with many of them.
+COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBins:
+    """Scores cut into bins without looking at outcomes.
+
+    Attributes
+    ----------
+    edges : array (m - 1,)
+        Bin b holds raw logits in (edges[b - 1], edges[b]].
+    limit : float
+        Logits are clipped to ± this: log(4 n), beyond which n rows cannot tell a probability from 0 or 1.
+    logit, mass : array (m,)
+        Mean clipped logit and weight of each bin.
+    atom : array (m,) of bool
+        Bins of one distinct score.
+    """
+
+    edges: Floats
+    limit: float
+    logit: Floats
+    mass: Floats
+    atom: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, raw: Floats, mass: Floats) -> ScoreBins:
+        """Bins of the raw logits `raw` with weights `mass`."""
+        values, inverse = np.unique(raw, return_inverse=True)
+        pooled = _sums(inverse.reshape(-1), mass, len(values))
+        values, mass = values[pooled > 0], pooled[pooled > 0]
+        limit = float(np.log(4 * max(mass.sum(), 1.0)))
+        clipped = np.clip(values, -limit, limit)
+        if len(values) <= QUANTILE_BINS + LOGIT_BINS:
+            edges = values[:-1]
+        else:
+            running = np.cumsum(mass)
+            at = np.searchsorted(running, running[-1] * np.arange(1, QUANTILE_BINS) / QUANTILE_BINS)
+            even = np.linspace(clipped[0], clipped[-1], LOGIT_BINS + 1)[1:-1]
+            edges = np.union1d(values[at], even)
+        index = np.searchsorted(edges, values, side="left")
+        used, index = np.unique(index, return_inverse=True)
+        edges, index = edges[used[:-1]], index.reshape(-1)
+        weight = _sums(index, mass, len(used))
+        return cls(edges, limit, _sums(index, mass * clipped, len(used)) / weight, weight, np.bincount(index) == 1)
+
+    def __len__(self) -> int:
+        return len(self.logit)
+
+    def index(self, raw: Floats) -> NDArray[np.intp]:
+        """Bin number of each raw logit."""
+        return np.searchsorted(self.edges, raw, side="left")
+
+    @property
+    def rank(self) -> Floats:
+        """Middle rank of each bin, in (0, 1)."""
+        return (np.cumsum(self.mass) - self.mass / 2) / self.mass.sum()
+
+    @property
+    def blend(self) -> Floats:
+        """Half rank, half logit: neither crowded tails nor crowded middles are stretched too far."""
+        span = self.logit[-1] - self.logit[0]
+        return 0.5 * self.rank + 0.5 * (self.logit - self.logit[0]) / max(span, 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Members that share a basis and differ in their penalty."""
+
+    basis: Floats
+    precision: Floats
+
+
+def families(bins: ScoreBins) -> list[Family]:
+    """The corrections that are averaged, from stiff to flexible."""
+    z = bins.logit
+    scale = max(float(np.sqrt(np.average(z**2, weights=bins.mass))), 0.5)
+    slope = z / scale
+    bend = (np.logaddexp(0, z) + np.logaddexp(0, -z) - 2 * np.log(2)) / scale
+    square = slope**2 / max(1.0, float(np.abs(slope).max()) / 2)
+    one = np.ones_like(z)
+    found = [_coarse(np.column_stack([one, slope])), _coarse(np.column_stack([one, slope, bend, square]))]
+    trend = np.column_stack([one, slope, bend])
+    if len(bins) >= 6:
+        found += [
+            _fine(trend, kernel_basis(bins.blend, matern, length, knots))
+            for length, knots in ((0.5, 9), (0.15, 16), (0.05, 32))
+        ]
+        found.append(_fine(trend, kernel_basis(bins.rank, exponential, 0.3, 24)))
+    atoms = np.flatnonzero(bins.atom & (bins.mass >= max(8, 0.01 * bins.mass.sum())))
+    if 2 <= len(atoms) <= 60:
+        found.append(_fine(trend, np.eye(len(bins))[:, atoms]))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SmootherAverage:
+    """Fitted members per data set (fold): how each shifts and shrinks the logit of a bin, and how much it counts."""
+
+    bins: ScoreBins
+    shift: Floats
+    shrink: Floats
+    weight: Floats
+    steps: Floats
+    steps_weight: Floats
+
+    @classmethod
+    def fit(cls, bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> SmootherAverage:
+        """Fit one average per target to all folds but the target.
+
+        `ones` and `zeros`, arrays (folds, bins), count the rows with outcome 1 and 0.
+        """
+        positive, negative = ones.sum(axis=0) - ones[targets], zeros.sum(axis=0) - zeros[targets]
+        fits, start = [unfitted(bins.logit, positive, negative)], None
+        for family in families(bins):
+            fits.append(logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start))
+            start = fits[1].coefficients[:, -1]  # all bases begin with those of the affine family, the first
+        by_evidence, _ = member_weights(fits, "evidence")
+        by_held_out, smooth = member_weights(fits, "held_out")
+        weight = (by_evidence + by_held_out) / 2
+        eta = np.concatenate([fit.eta for fit in fits], axis=1)
+        variance = np.concatenate([fit.variance for fit in fits], axis=1)
+        steps, likelihood = _isotonic(bins, ones, zeros, targets)
+        lead = np.clip(likelihood - smooth, -500, 500)
+        return cls(bins, eta - bins.logit, 1 / np.sqrt(1 + np.pi * variance / 8), weight, steps, sigmoid(lead))
+
+    def predict(self, data_set: int, raw: Floats) -> Floats:
+        """Recalibrated probabilities of raw logits by the map fitted on one data set."""
+        index = self.bins.index(raw)
+        z = np.clip(raw, -self.bins.limit, self.bins.limit)
+        weight = np.where(self.weight[data_set] >= LEAST_WEIGHT, self.weight[data_set], 0.0)
+        smooth = np.zeros(len(raw))
+        for member in np.flatnonzero(weight):
+            shift, shrink = self.shift[data_set, member], self.shrink[data_set, member]
+            smooth += weight[member] * sigmoid((z + shift[index]) * shrink[index])
+        share = float(self.steps_weight[data_set])
+        if share < LEAST_WEIGHT:
+            return smooth / weight.sum()
+        return (1 - share) * smooth / weight.sum() + share * self.steps[data_set][index]
+
+
+def cross_fitted(
+    score: Floats, fold: NDArray[np.intp], positive: Floats, negative: Floats, *, targets: Sequence[int] | None = None
+) -> Floats:
+    """Recalibrated probability of every entry by the map that was fitted without its fold.
+
+    Parameters
+    ----------
+    score : array (r,)
+        Stated probability; an entry may stand for many rows with this score.
+    fold : array (r,) of 0 .. k-1
+    positive, negative : array (r,)
+        Number of rows with outcome 1 and 0 in the entry.
+    targets : sequence of int, optional
+        The folds to predict, all by default. Entries of other folds are only fitted on and keep their score.
+    """
+    raw = raw_logit(score)
+    bins = ScoreBins.of(raw, positive + negative)
+    index, m, k = bins.index(raw), len(bins), int(fold.max()) + 1
+    place = fold * m + index
+    ones = _sums(place, positive, k * m).reshape(k, m)
+    zeros = _sums(place, negative, k * m).reshape(k, m)
+    wanted = list(range(k) if targets is None else targets)
+    average = SmootherAverage.fit(bins, ones, zeros, wanted)
+    mapped = score.copy()
+    for i, target in enumerate(wanted):
+        own = np.flatnonzero(fold == target)
+        mapped[own] = average.predict(i, raw[own])
+    return mapped
+
+
+def raw_logit(score: Floats) -> Floats:
+    """Logit of probabilities; 0 and 1 become finite numbers beyond all others."""
+    tiny = np.finfo(np.float64).tiny
+    return np.log(np.maximum(score, tiny)) - np.log(np.maximum(1 - score, tiny))
+
+
+def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
+    return np.bincount(index, values, size).astype(np.float64, copy=False)
+
+
+def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Floats]:
+    """How much each member counts by its evidence, or by its held-out likelihood; and the log of the mean of that.
+
+    Families count alike beforehand, however many penalties they hold.
+    """
+    prior = np.concatenate([np.full(fit.evidence.shape[1], -np.log(fit.evidence.shape[1])) for fit in fits])
+    score = np.concatenate([getattr(fit, by) for fit in fits], axis=1) + prior
+    top = score.max(axis=1, keepdims=True)
+    share = np.exp(score - top)
+    total = share.sum(axis=1)
+    return share / total[:, None], top[:, 0] + np.log(total)
+
+
+def _isotonic(bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
+    """Isotonic fit to all folds but each target, and its log-likelihood on these folds, each fitted without itself."""
+    stated = sigmoid(bins.logit)
+    steps, likelihood = np.empty((len(targets), len(bins))), np.zeros(len(targets))
+    if len(ones) < 3:  # a single training fold cannot be cross-fitted
+        return steps, likelihood - np.inf
+    without_two: dict[frozenset[int], Floats] = {}
+    all_ones, all_zeros = ones.sum(axis=0), zeros.sum(axis=0)
+    for i, target in enumerate(targets):
+        steps[i] = _steps(stated, all_ones - ones[target], all_zeros - zeros[target])
+        for part in range(len(ones)):
+            pair = frozenset((target, part))
+            if part == target:
+                continue
+            if pair not in without_two:
+                left_out = [target, part]
+                fitted = _steps(stated, all_ones - ones[left_out].sum(axis=0), all_zeros - zeros[left_out].sum(axis=0))
+                without_two[pair] = np.stack([np.log(fitted), np.log1p(-fitted)])
+            logs = without_two[pair]
+            likelihood[i] += ones[part] @ logs[0] + zeros[part] @ logs[1]
+    return steps, likelihood
+
+
+def _steps(stated: Floats, ones: Floats, zeros: Floats) -> Floats:
+    """Isotonic regression, each block with one row's worth of its mean stated probability added."""
+    from scipy.optimize import isotonic_regression
+
+    total = ones + zeros
+    some = np.flatnonzero(total > EMPTY)
+    weight = total[some]
+    blocks = isotonic_regression(ones[some] / weight, weights=weight).blocks[:-1]
+    weight, observed, prior = np.add.reduceat([weight, ones[some], weight * stated[some]], blocks, axis=1)
+    level = (observed + prior / weight) / (weight + 1)
+    block = np.searchsorted(some[blocks], np.arange(len(stated)), side="right") - 1
+    return level[np.maximum(block, 0)]
+
+
+def _coarse(basis: Floats) -> Family:
+    scales = np.array(COARSE_SCALES)
+    return Family(basis, np.ones(basis.shape[1]) / scales[:, None] ** 2)
+
+
+def _fine(trend: Floats, basis: Floats) -> Family:
+    scales = np.array(FINE_SCALES)[:, None]
+    trend_precision = np.ones(trend.shape[1]) / np.maximum(scales, 0.4) ** 2
+    return Family(np.hstack([trend, basis]), np.hstack([trend_precision, np.ones(basis.shape[1]) / scales**2]))
+
+
+def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Floats:
+    """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it."""
+    from scipy.linalg import solve_triangular
+
+    at = np.linspace(x[0], x[-1], knots) if knots < len(x) else x
+    root = np.linalg.cholesky(kernel(at[:, None] - at, length) + 1e-8 * np.eye(len(at)))
+    basis: Floats = solve_triangular(root, kernel(at[:, None] - x, length), lower=True).T
+    return basis
+
+
+def matern(distance: Floats, length: float) -> Floats:
+    """Matérn kernel of smoothness 3/2."""
+    a = np.sqrt(3) * np.abs(distance) / length
+    return (1 + a) * np.exp(-a)
+
+
+def exponential(distance: Floats, length: float) -> Floats:
+    """Kernel of the Ornstein-Uhlenbeck process: rough paths."""
+    return np.exp(-np.abs(distance) / length)

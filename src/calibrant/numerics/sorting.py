@@ -1,0 +1,137 @@
+"""Rows in the order of their score, and what can be had of them: sums between cuts, runs of ties, isotonic blocks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import CHUNK, SUMS, Floats, Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Rows in the order of their key; `ends` is where each run of equal keys ends, None where no keys are equal."""
+
+    pairs: Pairs
+    ends: NDArray[np.intp] | None
+
+    def __len__(self) -> int:
+        return len(self.pairs.key)
+
+    @property
+    def run_ends(self) -> NDArray[np.intp]:
+        """End (exclusive) of each run of equal keys."""
+        return np.arange(1, len(self) + 1) if self.ends is None else self.ends
+
+    def after_ties(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The given numbers of leading rows, raised where needed so that no run of equal keys is parted."""
+        return rows if self.ends is None else self.ends[np.searchsorted(self.ends, rows, side="left")]
+
+    def distinct(self) -> tuple[Floats, Floats]:
+        """The distinct keys and the sums of their rows."""
+        rows, ends = self.pairs, self.run_ends
+        starts = ends - np.diff(ends, prepend=0)
+        key = rows.key[starts].astype(np.float64)
+        if not rows.plain_binary and not (rows.plain and rows.only):
+            return key, np.add.reduceat(rows.sums(), starts, axis=1)
+        sums = np.zeros((len(SUMS), len(key)))
+        count, positives = ends - starts, sums[4]
+        if rows.only == "observed":
+            sums[0], sums[4], sums[6], sums[7] = count, count, count * key, count
+            return key, sums
+        if rows.only == "predicted":
+            sums[:4], sums[3], sums[5] = count, count * key, count * key * key
+            return key, sums
+        positives[:] = rows.observed if self.ends is None else np.add.reduceat(rows.observed, starts, dtype=np.int64)
+        sums[:3], sums[7] = count, positives
+        np.multiply(count, key, out=sums[3])
+        np.multiply(sums[3], key, out=sums[5])
+        np.multiply(positives, key, out=sums[6])
+        return key, sums
+
+    def between(self, cuts: NDArray[np.intp]) -> Floats:
+        """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
+        rows, unlabeled = self.pairs, self.pairs.plain and self.pairs.only == "predicted"
+        if not rows.plain_binary and not unlabeled:
+            return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
+        sums = np.zeros((len(SUMS), len(cuts) - 1))
+        sums[:3] = np.diff(cuts)
+        if not unlabeled:
+            sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
+        sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
+        for k, (start, end) in enumerate(pairwise(cuts)):
+            for left in range(start, end, CHUNK):  # in the cache, so that the products need no memory of their own
+                p = rows.key[left : min(left + CHUNK, end)].astype(np.float64, copy=False)
+                sums[5, k] += (p * p).sum()
+                if not unlabeled:
+                    sums[6, k] += (p * rows.observed[left : min(left + CHUNK, end)]).sum()
+        return sums
+
+
+def sorted_rows(pairs: Pairs) -> SortedRows:
+    """Sort rows by key.
+
+    Plain binary rows are sorted as one integer each, the bits of the score followed by the outcome (the bits of
+    floats in [0, 1] are ordered as the floats are): several times faster than an argsort and a gather.
+    """
+    if pairs.plain_binary:
+        whole = np.int32 if pairs.key.dtype == np.float32 else np.int64
+        code = (pairs.key + pairs.key.dtype.type(0)).view(whole)  # adding zero turns -0.0 into 0.0
+        code <<= 1
+        code |= pairs.observed
+        code.sort()
+        low_byte = 0 if sys.byteorder == "little" else code.itemsize - 1
+        observed = code.view(np.int8)[low_byte :: code.itemsize] & np.int8(1)
+        code >>= 1
+        key = code.view(pairs.key.dtype)
+        ordered = Pairs(key, key, observed)
+    elif pairs.plain and pairs.only is not None:
+        key = np.sort(pairs.key)
+        ordered = Pairs(key, key, pairs.observed, only=pairs.only)
+    else:
+        ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
+    differs = ordered.key[1:] != ordered.key[:-1]
+    if differs.all():
+        return SortedRows(ordered, None)
+    return SortedRows(ordered, np.append(np.flatnonzero(differs) + 1, len(ordered.key)))
+
+
+def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
+    ends = rows.ends
+    if ends is None:
+        observed = rows.pairs.observed
+        rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
+        starts = np.concatenate([[0], np.flatnonzero(rises) + 1])
+        weight = np.diff(starts, append=len(rows)).astype(np.float64)
+    else:
+        starts = np.concatenate([[0], ends[:-1]])
+        weight = np.diff(ends, prepend=0).astype(np.float64)
+    positives = np.add.reduceat(rows.pairs.observed, starts, dtype=np.int64).astype(np.float64)
+    blocks, weight, positives = pool_adjacent_violators(weight, positives)
+    return starts[blocks], weight, positives
+
+
+def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
+
+    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
+    such rounds leave little for the sequential algorithm. Neighbouring blocks of equal mean come out as one.
+    """
+    starts = np.arange(len(weight))
+    for _ in range(12):
+        mean = observed / weight
+        rises = mean[1:] > mean[:-1]
+        if rises.all():
+            return starts, weight, observed
+        keep = np.concatenate([[0], np.flatnonzero(rises) + 1])
+        starts = starts[keep]
+        weight, observed = np.add.reduceat(weight, keep), np.add.reduceat(observed, keep)
+    from scipy.optimize import isotonic_regression
+
+    blocks = isotonic_regression(observed / weight, weights=weight).blocks[:-1]
+    return starts[blocks], np.add.reduceat(weight, blocks), np.add.reduceat(observed, blocks)

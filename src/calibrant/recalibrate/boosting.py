@@ -1,0 +1,223 @@
+"""What boosted maps share: cross-fitted models, their average, a smooth map on top, and files beside the JSON."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant._atomic_write import replacing
+from calibrant.numerics.binned_sums import Floats
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.inputs import LOG_FLOOR, Input, Scores, expit, softmax
+from calibrant.recalibrate.matrix import StructuredMatrixScaling
+from calibrant.recalibrate.matrix_base import normalised_logs
+from calibrant.recalibrate.scaling import Quadratic
+from calibrant.recalibrate.wrappers import fitted, predicted
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What trees are fed with.
+
+    Attributes
+    ----------
+    features : array of shape (n, 1) or (n, K)
+        Probability of the event, or of all classes.
+    start : array of shape (n,) or (n, K), or None
+        Log odds or log probabilities the trees are added to.
+    codes, weight : arrays of shape (n,); no weight is None
+    """
+
+    features: Floats
+    start: Floats | None
+    codes: Codes
+    weight: Floats | None
+
+    def take(self, rows: Any) -> Rows:
+        """Some of the rows."""
+        start = None if self.start is None else self.start[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.features[rows], start, self.codes[rows], weight)
+
+    def with_all_classes(self, classes: int) -> Rows:
+        """The same, and a row of next to no weight for each class that has none: CatBoost drops such classes."""
+        missing = np.setdiff1d(np.arange(classes), self.codes)
+        if not len(missing):
+            return self
+        again = self.take(np.concatenate([np.arange(len(self.features)), np.zeros(len(missing), np.intp)]))
+        weight = np.ones(len(again.features)) if again.weight is None else again.weight
+        weight[-len(missing) :] = 1e-6 * weight.mean()
+        codes = np.concatenate([self.codes, missing])
+        return Rows(again.features, again.start, codes, weight)
+
+
+class Boosted(Recalibrator):
+    """Base of the boosted maps: folds, the average, the smooth map, and the files beside the JSON."""
+
+    #: How many trees, plain and warm-started, and the rounds without gain that stop them.
+    _trees: ClassVar[tuple[int, int]]
+    _patience: ClassVar[int]
+    _suffix: ClassVar[str]
+    _library: ClassVar[str]
+
+    models_: list[Any]
+    rates_: Floats
+    step_: Recalibrator
+
+    def __init__(
+        self,
+        *,
+        warm_started: bool = False,
+        trees: int | None = None,
+        folds: int = 8,
+        seed: int = 0,
+        threads: int = 1,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.warm_started = warm_started
+        self.trees = trees
+        self.folds = folds
+        self.seed = seed
+        self.threads = threads
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        for name, value, least in (("folds", self.folds, 2), ("trees", self.trees, 1)):
+            if value is not None and value < least:
+                message = f"{name} must be at least {least}, got {value!r}."
+                raise ValueError(message)
+        self._import()
+        rows = Rows(self._features(scores), self._start(scores), codes, weight)
+        counts = np.bincount(codes, weights=weight, minlength=scores.classes)
+        self.rates_ = (counts + 1) / (counts.sum() + len(counts))
+        out = np.empty((len(scores), scores.classes))
+        self.models_ = []
+        for train, held in _folds(codes, self.folds, self.seed):
+            part = rows.take(train)
+            learnable = len(np.unique(codes[train])) > 1 and bool(np.ptp(part.features, axis=0).any())
+            model = self._train(part, rows.take(held), scores.classes) if learnable else None
+            self.models_.append(model)
+            out[held] = self._probabilities(model, scores.take(held))
+        template = Quadratic(laplace=1.0) if scores.classes == 2 else StructuredMatrixScaling(laplace=1.0)
+        self.step_ = fitted(template, Scores(out, logits=False), codes, weight)
+
+    def _predict(self, scores: Scores) -> Floats:
+        mean = np.zeros((len(scores), scores.classes))
+        for model in self.models_:
+            mean += self._probabilities(model, scores)
+        return predicted(self.step_, Scores(mean / len(self.models_), logits=False))
+
+    def _probabilities(self, model: Any, scores: Scores) -> Floats:
+        """Probabilities of one model; a fold with nothing to learn has none and changes nothing."""
+        if model is None:
+            return scores.probabilities if self.warm_started else np.tile(self.rates_, (len(scores), 1))
+        raw, start = self._raw(model, self._features(scores)), self._start(scores)
+        if start is not None:
+            raw = raw + start
+        if scores.classes == 2:
+            p = expit(raw)
+            return np.stack([1 - p, p], axis=1)
+        return softmax(raw)
+
+    def _features(self, scores: Scores) -> Floats:
+        if scores.classes == 2:
+            return scores.probability.astype(np.float64).reshape(-1, 1)
+        return scores.probabilities
+
+    def _start(self, scores: Scores) -> Floats | None:
+        if not self.warm_started:
+            return None
+        if scores.classes == 2:
+            return np.clip(scores.log_odds, LOG_FLOOR, -LOG_FLOOR)
+        return normalised_logs(scores)
+
+    @property
+    def _size(self) -> int:
+        """Number of trees asked for."""
+        return self._trees[self.warm_started] if self.trees is None else self.trees
+
+    def _import(self) -> Any:
+        """The library, or what to do about its absence."""
+        from importlib import import_module
+
+        try:
+            return import_module(self._library)
+        except ImportError as error:
+            message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[boost]'."
+            raise ImportError(message) from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted map to a JSON file and its trees to files of their own format beside it."""
+        self._alone = True  # as part of another map there would be no place for the trees
+        try:
+            super().save(path)
+        finally:
+            del self._alone
+
+    def _state(self) -> dict[str, Any]:
+        if not hasattr(self, "_alone"):
+            message = (
+                f"{type(self).__name__} keeps its trees beside its own JSON: it cannot be saved inside another map."
+            )
+            raise TypeError(message)
+        state = super()._state()
+        state["models_"] = [model is not None for model in self.models_]
+        return state
+
+    def _write_beside(self, path: Path) -> list[Path]:
+        files = []
+        for number, model in enumerate(self.models_):
+            if model is not None:
+                files.append(self._file(path, number))
+                with replacing(files[-1]) as place:
+                    place.write_bytes(self._to_bytes(model))
+        return files
+
+    def _read_beside(self, path: Path) -> None:
+        self._import()
+        self.models_ = [
+            self._from_file(self._file(path, number)) if present else None
+            for number, present in enumerate(self.models_)
+        ]
+
+    def _file(self, path: Path, number: int) -> Path:
+        return path.with_name(f"{path.stem}.{number}{self._suffix}")
+
+    @abstractmethod
+    def _train(self, train: Rows, held: Rows, classes: int) -> Any:
+        """A model fitted to some rows, with as many trees as suit the others best."""
+
+    @abstractmethod
+    def _raw(self, model: Any, features: Floats) -> Floats:
+        """What the trees add up to, (n,) or (n, K)."""
+
+    @abstractmethod
+    def _to_bytes(self, model: Any) -> bytes:
+        """The model in the format of its library."""
+
+    @abstractmethod
+    def _from_file(self, file: Path) -> Any:
+        """The model back."""
+
+
+def _folds(codes: Codes, folds: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
+    """Stratified folds; fewer where there are fewer rows, plain ones where every class is rare."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    parts = min(folds, len(codes))
+    if parts < 2:
+        everything = np.arange(len(codes))
+        return iter([(everything, everything)])
+    splitter = StratifiedKFold if np.bincount(codes).max() >= parts else KFold
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a rare class is absent from some folds
+        return iter(list(splitter(parts, shuffle=True, random_state=seed).split(codes, codes)))

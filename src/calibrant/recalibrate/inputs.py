@@ -1,0 +1,242 @@
+"""Scores as the maps see them: checked once, then read as probabilities, log odds or log probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data import validation
+from calibrant.data.predictions import SUM_TOLERANCE
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.sorting import sorted_rows
+from calibrant.table.bintable import BinTable
+
+Input = Literal["probabilities", "logits"]
+
+#: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
+LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+
+#: Logits beyond this count as this: certain by any measure, and their squares stay finite.
+LARGEST_LOGIT = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Validated scores: (n,) of one event, or (n, K) of K classes; probabilities or logits.
+
+    Attributes
+    ----------
+    values : array of shape (n,) or (n, K)
+        float32 or float64, as given.
+    logits : bool
+        Whether the values are logits (log odds of the event, or unnormalised log probabilities of the classes).
+    """
+
+    values: NDArray[Any]
+    logits: bool
+
+    @classmethod
+    def of(cls, values: ArrayLike, *, input: Input, clip: bool = False) -> Scores:
+        """Check what the user gave."""
+        if input not in ("probabilities", "logits"):
+            message = f"input must be 'probabilities' or 'logits', got {input!r}."
+            raise ValueError(message)
+        if hasattr(values, "tocsr"):
+            message = "scores is a sparse matrix, and sparse input is not supported: pass scores.toarray()."
+            raise InvalidPredictions(message)
+        array = validation.as_array("scores", values)
+        wide = array.ndim == 2 and array.shape[1] > 1
+        checked = validation.matrix("scores", array) if wide else validation.column("scores", array)
+        if input == "probabilities":
+            flat = validation.in_unit_interval("scores", checked.ravel(), clip=clip)
+            checked = flat.reshape(checked.shape)
+            if wide:
+                sums = checked.sum(axis=1, dtype=np.float64)
+                fine = np.abs(sums - 1) <= SUM_TOLERANCE
+                remedy = " Pass logits with input='logits'."
+                validation.require("scores", checked, fine, "must have rows that sum to 1", remedy=remedy)
+        elif max(float(checked.max()), -float(checked.min())) > LARGEST_LOGIT:
+            checked = np.clip(checked, -LARGEST_LOGIT, LARGEST_LOGIT)
+        return cls(checked, input == "logits")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns as given: 1 for the probability of an event."""
+        return 1 if self.values.ndim == 1 else int(self.values.shape[1])
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: two for a single column."""
+        return max(self.columns, 2)
+
+    def take(self, rows: Any) -> Scores:
+        """Some of the rows."""
+        return Scores(self.values[rows], self.logits)
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Log odds of the second class, finite (binary scores only)."""
+        values = self.values.astype(np.float64, copy=False)
+        if self.logits:
+            return values if values.ndim == 1 else values[:, 1] - values[:, 0]
+        if values.ndim == 1:
+            return log_odds(values)
+        return floored_log(values[:, 1]) - floored_log(values[:, 0])
+
+    @cached_property
+    def probability(self) -> NDArray[Any]:
+        """Probability of the second class (binary scores only)."""
+        if self.logits:
+            return expit(self.log_odds)
+        if self.values.ndim == 1:
+            return self.values
+        values = self.values.astype(np.float64, copy=False)
+        share: Floats = values[:, 1] / (values[:, 0] + values[:, 1])
+        return share
+
+    @cached_property
+    def log_probabilities(self) -> Floats:
+        """Logarithms of the class probabilities, (n, K), finite; logits as they are (unnormalised)."""
+        values = self.values.astype(np.float64, copy=False)
+        if self.logits:
+            return values if values.ndim == 2 else np.stack([np.zeros(len(values)), values], axis=1)
+        if values.ndim == 1:
+            with np.errstate(divide="ignore"):
+                return np.stack([np.maximum(np.log1p(-values), LOG_FLOOR), floored_log(values)], axis=1)
+        return floored_log(values)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probabilities of all classes, (n, K), whose rows sum to 1."""
+        if self.classes == 2:
+            if self.logits:
+                return np.stack([expit(-self.log_odds), expit(self.log_odds)], axis=1)
+            p = self.probability.astype(np.float64)
+            return np.stack([1 - p, p], axis=1)
+        if self.logits:
+            return softmax(self.values.astype(np.float64))
+        values = self.values.astype(np.float64)
+        values /= values.sum(axis=1, keepdims=True)
+        return values
+
+    def one_vs_rest(self, k: int) -> Scores:
+        """The event that class `k` comes, as one column."""
+        if self.classes == 2:
+            sign = 1 if k == 1 else -1
+            if self.logits:
+                return Scores(sign * self.log_odds, logits=True)
+            return Scores(self.probability if k == 1 else self.probabilities[:, 0], logits=False)
+        if not self.logits:
+            return Scores(np.ascontiguousarray(self.probabilities[:, k]), logits=False)
+        values = self.log_probabilities
+        others = np.delete(values, k, axis=1)
+        top = others.max(axis=1)
+        rest = top + np.log(np.exp(others - top[:, None]).sum(axis=1))
+        return Scores(values[:, k] - rest, logits=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Where the scores lie and what happened there: single rows, distinct scores, or the cells of a table.
+
+    Attributes
+    ----------
+    scores : Scores
+        The score of each cell, one column.
+    weight, positive : array
+        Weight of all rows of the cell, and of those with the outcome 1.
+    """
+
+    scores: Scores
+    weight: Floats
+    positive: Floats
+
+    @classmethod
+    def of_rows(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> Cells:
+        """One cell per row."""
+        positive = outcome.astype(np.float64)
+        if weight is None:
+            return cls(scores, np.ones(len(scores)), positive)
+        return cls(scores, weight, weight * positive)
+
+    @classmethod
+    def of_distinct(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> Cells:
+        """One cell per distinct probability, rising."""
+        p = scores.probability
+        rows = sorted_rows(Pairs(p, p, outcome.astype(np.int8), weight))
+        ends, ordered = rows.run_ends, rows.pairs
+        count = np.diff(ends, prepend=0)
+        starts = ends - count
+        key = Scores(ordered.key[starts], logits=False)
+        if ordered.weight is None:
+            positive = (
+                ordered.observed if rows.ends is None else np.add.reduceat(ordered.observed, starts, dtype=np.intp)
+            )
+            return cls(key, count.astype(np.float64), positive.astype(np.float64))
+        total = np.add.reduceat(ordered.weight, starts)
+        return cls(key, total, np.add.reduceat(ordered.weight * ordered.observed, starts))
+
+    @classmethod
+    def of_table(cls, table: BinTable) -> Cells:
+        """The cells of a table that have weight, at their mean score."""
+        some = table if table.weight.all() else table.filled()
+        p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score
+        return cls(Scores(p, logits=False), some.weight, some.observed * some.observed_scale)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def probability(self) -> NDArray[Any]:
+        """Scores as probabilities."""
+        return self.scores.probability
+
+    @property
+    def log_odds(self) -> Floats:
+        """Scores as log odds."""
+        return self.scores.log_odds
+
+    @property
+    def total(self) -> float:
+        """Weight of all cells."""
+        return float(self.weight.sum())
+
+    @property
+    def rate(self) -> float:
+        """Share of positives."""
+        return float(self.positive.sum()) / self.total
+
+
+def log_odds(p: NDArray[Any]) -> Floats:
+    """Logarithm of p / (1 - p); those of 0 and 1 are -87.3 and 87.3."""
+    p = p.astype(np.float64, copy=False)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(p), LOG_FLOOR) - np.maximum(np.log1p(-p), LOG_FLOOR)
+
+
+def floored_log(p: Floats) -> Floats:
+    """Logarithm of p, of 0 too: -87.3."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(p), LOG_FLOOR)
+
+
+def expit(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+def softmax(logits: Floats) -> Floats:
+    """Class probabilities of unnormalised log probabilities; a new array."""
+    p = logits - logits.max(axis=1, keepdims=True)
+    np.exp(p, out=p)
+    p /= p.sum(axis=1, keepdims=True)
+    return p

@@ -1,0 +1,115 @@
+"""A partition of the scores by k-means."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Self
+
+import numpy as np
+
+from calibrant.numerics.binned_sums import CHUNK, Floats
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.table.bintable import BinTable
+
+
+class Partition(Recalibrator):
+    r"""Partition-wise recalibration: k-means clusters of the probability vectors, each with its class shares.
+
+    Works for any number of classes. A cluster without rows of some class gives it (0 + 1) / (w + K), Laplace's rule,
+    and the others share the rest.
+
+    Parameters
+    ----------
+    clusters : int, optional
+        15 for one event, 30 for more classes, by default; never more than there are distinct scores.
+    allow_certainty : bool
+        Give classes that do not occur in a cluster the probability 0.
+    seed : int
+        Of the starts of k-means.
+    input, laplace, clip
+        As for all maps: see `Recalibrator`.
+
+    Attributes
+    ----------
+    centres_ : array of shape (clusters, K)
+    values_ : array of shape (clusters, K)
+
+    Examples
+    --------
+    >>> Partition(clusters=2).fit([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 0, 1, 1]).values_.round(3)
+    array([[0.667, 0.333],
+           [0.333, 0.667]])
+    """
+
+    centres_: Floats
+    values_: Floats
+
+    def __init__(
+        self,
+        *,
+        clusters: int | None = None,
+        allow_certainty: bool = False,
+        seed: int = 42,
+        input: Input = "probabilities",
+        laplace: float = 0.0,
+        clip: bool = False,
+    ) -> None:
+        super().__init__(input=input, laplace=laplace, clip=clip)
+        self.clusters = clusters
+        self.allow_certainty = allow_certainty
+        self.seed = seed
+
+    def fit_table(self, table: BinTable) -> Self:
+        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        cells = Cells.of_table(table)
+        self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
+        counts = np.stack([cells.weight - cells.positive, cells.positive], axis=1)
+        self._fit_counts(cells.scores.probabilities, counts)
+        return self
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        counts = np.zeros((len(scores), scores.classes))
+        counts[np.arange(len(scores)), codes] = 1.0 if weight is None else weight
+        self._fit_counts(scores.probabilities, counts)
+
+    def _fit_counts(self, points: Floats, counts: Floats) -> None:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+
+        wanted = self.clusters or (15 if points.shape[1] == 2 else 30)
+        number = min(wanted, len(np.unique(points, axis=0)))
+        means = KMeans(number, n_init="auto", random_state=self.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters are fine
+            means.fit(points, sample_weight=counts.sum(axis=1))
+        self.centres_ = means.cluster_centers_.astype(np.float64)
+        index = self._cluster(points)
+        sums: Floats = np.stack([np.bincount(index, column, number) for column in counts.T], axis=1)
+        self.values_ = _shares(sums, allow_certainty=self.allow_certainty)
+
+    def _predict(self, scores: Scores) -> Floats:
+        values: Floats = self.values_[self._cluster(scores.probabilities)]
+        return values
+
+    def _cluster(self, points: Floats) -> Codes:
+        """Number of the nearest centre."""
+        squares = np.einsum("ij,ij->i", self.centres_, self.centres_)
+        index = np.empty(len(points), dtype=np.intp)
+        rows = max(CHUNK // len(self.centres_), 16)
+        for start in range(0, len(points), rows):
+            part = points[start : start + rows]
+            index[start : start + rows] = (squares - 2 * part @ self.centres_.T).argmin(axis=1)
+        return index
+
+
+def _shares(sums: Floats, *, allow_certainty: bool) -> Floats:
+    """Class shares per cluster; uniform where a cluster is empty."""
+    weight, size = sums.sum(axis=1, keepdims=True), sums.shape[1]
+    share = np.where(weight > 0, sums / np.where(weight > 0, weight, 1), 1 / size)
+    if allow_certainty:
+        return share
+    missing = (sums <= 0) & (weight > 0)
+    given = np.where(missing, 1 / (weight + size), 0.0)
+    mixed: Floats = share * (1 - given.sum(axis=1, keepdims=True)) + given
+    return mixed

@@ -1,0 +1,111 @@
+"""What maps share that are affine functions of the log probabilities of all classes: the fit and the softmax."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.multinomial_loss import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss
+from calibrant.numerics.truncated_newton import minimise
+from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.recalibrate.inputs import LOG_FLOOR, Scores, softmax
+
+#: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
+#: moves any other by far less than its standard error.
+RIDGE = 1e-9
+
+#: How close to its minimum the objective comes: many parameters are content with less.
+_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-12, 5e-11, 1000
+
+
+class AffineMap(Recalibrator):
+    """Base: log probabilities in, softmax of an affine function of them out.
+
+    Log probabilities are normalised and floored at -87.3 (the logarithm of the smallest float32), so logits and
+    their softmax give the same map, and a probability of exactly 0 or a logit of any size is a finite number.
+    """
+
+    _loss: ClassVar[type[AffineLogLoss]]
+    intercept_: Floats
+    objective_: float
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        z = self._fit_inputs(scores, codes, weight)
+        problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
+        tolerance = _CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH
+        found = minimise(problem, problem.start, tolerance=tolerance)
+        if not found.converged:
+            from sklearn.exceptions import ConvergenceWarning
+
+            message = (
+                f"{type(self).__name__} stopped after {found.products} products, with a gradient of "
+                f"{found.gradient:.1e}: {problem.cost.size:,} parameters are many for {len(z):,} rows; consider "
+                "StructuredMatrixScaling or StructuredVectorScaling."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        self.objective_ = found.value
+        self._keep(found.theta.reshape(problem.cost.shape))
+
+    def _predict(self, scores: Scores) -> Floats:
+        return softmax(self._logits(self._inputs(scores)))
+
+    def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
+        """Fit what comes before the affine map, if anything, and apply it."""
+        return self._inputs(scores)
+
+    def _inputs(self, scores: Scores) -> Floats:
+        """What the affine map is applied to, (n, K)."""
+        return normalised_logs(scores)
+
+    def _penalty(self, classes: int) -> Penalty:
+        """Cost of the parameters: free, but for the ridge."""
+        return Penalty(RIDGE, RIDGE, RIDGE)
+
+    @abstractmethod
+    def _keep(self, theta: Floats) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _logits(self, z: Floats) -> Floats:
+        """The affine map."""
+
+
+class VectorMap(AffineMap):
+    """A slope and an intercept per class."""
+
+    _loss = VectorLogLoss
+    scale_: Floats
+
+    def _keep(self, theta: Floats) -> None:
+        self.scale_, self.intercept_ = 1 + theta[0], theta[1].copy()
+
+    def _logits(self, z: Floats) -> Floats:
+        return z * self.scale_ + self.intercept_
+
+
+class MatrixMap(AffineMap):
+    """A full matrix and an intercept per class."""
+
+    _loss = MatrixLogLoss
+    matrix_: Floats
+
+    def _keep(self, theta: Floats) -> None:
+        self.matrix_, self.intercept_ = theta[:, :-1] + np.eye(len(theta)), theta[:, -1].copy()
+
+    def _logits(self, z: Floats) -> Floats:
+        return z @ self.matrix_.T + self.intercept_
+
+
+def normalised_logs(scores: Scores) -> Floats:
+    """Log probabilities whose exponentials sum to 1, floored at -87.3, (n, K)."""
+    z = scores.log_probabilities
+    if not scores.logits:
+        return z
+    with np.errstate(over="ignore"):
+        z = z - z.max(axis=1, keepdims=True)
+    z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
+    return np.maximum(z, LOG_FLOOR)

@@ -1,0 +1,216 @@
+"""What the maps of predicted distributions share: the door, several outputs, groups, and what comes out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data import validation
+from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import Floats
+from calibrant.recalibrate.persistence import Stored
+from calibrant.recalibrate.transformed_distributions import stretched
+
+AnyForecast = TypeVar("AnyForecast", bound=Forecast)
+
+
+class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the maps from stated to recalibrated distributions: a scikit-learn transformer.
+
+    It is fitted to a forecast with its outcomes (`Gaussian`, `Distribution`, `Samples`), or to an array with the
+    columns mean and std and to `y`. Forecasts come back as forecasts, arrays as arrays. Several outputs are a forecast
+    of shape (n, d) or an array with d columns of means and d of standard deviations.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns of the array form.
+    """
+
+    def fit(
+        self, forecast: Forecast | ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the map to predicted distributions and what happened.
+
+        Parameters
+        ----------
+        forecast : Forecast, or array-like of shape (n, 2 d)
+            A forecast holds its outcomes and weights; an array holds d columns of means, then d of stds.
+        y : array-like of shape (n,) or (n, d)
+            The values that came, with the array form.
+        sample_weight : array-like of shape (n,), optional
+            Row weights, with the array form.
+        """
+        task = forecast if isinstance(forecast, Forecast) else self._task(forecast, y, sample_weight)
+        if task is forecast and (y is not None or sample_weight is not None):
+            message = "A forecast holds its outcomes and weights; fit it without y and sample_weight."
+            raise TypeError(message)
+        self._require_kind(task)
+        self.n_features_in_ = 2 * len(task.outputs)
+        self._fit(task)
+        return self
+
+    def transform(self, forecast: Any) -> Any:
+        """Recalibrated forecasts; an array of means and stds gives an array of the same columns."""
+        check_is_fitted(self)
+        if isinstance(forecast, Forecast):
+            self._require_outputs(2 * len(forecast.outputs))
+            return self._transform(forecast)
+        mean, std = self._columns(forecast)
+        self._require_outputs(2 * (mean.shape[1] if mean.ndim == 2 else 1))
+        fixed = self._transform(Gaussian(mean, mean, std))
+        if isinstance(fixed, Quantiles):
+            return fixed.values
+        if not isinstance(fixed, Gaussian | Distribution):  # pragma: no cover - maps give one of the three
+            raise TypeError(type(fixed).__name__)
+        return np.column_stack([fixed.mean, fixed.std])
+
+    def predict(self, forecast: Any) -> Any:
+        """The same as `transform`."""
+        return self.transform(forecast)
+
+    @abstractmethod
+    def _fit(self, task: Forecast) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _transform(self, task: Forecast) -> Forecast:
+        """The forecast, recalibrated."""
+
+    def _task(self, values: ArrayLike, y: ArrayLike | None, weight: ArrayLike | None) -> Gaussian:
+        if y is None:
+            message = f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None."
+            raise InvalidPredictions(message)
+        mean, std = self._columns(values)
+        return Gaussian(y, mean, std, weight=weight)
+
+    def _columns(self, values: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        matrix = validation.matrix("forecast", values)
+        if matrix.shape[1] % 2:
+            message = f"forecast needs as many columns of standard deviations as of means, got shape {matrix.shape}."
+            raise InvalidPredictions(message)
+        half = matrix.shape[1] // 2
+        mean, std = matrix[:, :half], matrix[:, half:]
+        return (mean[:, 0], std[:, 0]) if half == 1 else (mean, std)
+
+    def _require_kind(self, task: Forecast) -> None:
+        """Refuse forecasts this map cannot change; `Quantiles` have no spread, so most maps cannot."""
+
+    def _require_outputs(self, columns: int) -> None:
+        if columns != self.n_features_in_:
+            name = type(self).__name__
+            message = f"The forecast has {columns // 2} outputs, but {name} was fitted with {self.n_features_in_ // 2}."
+            raise InvalidPredictions(message)
+
+
+class OutputRecalibrator(ForecastRecalibrator):
+    """Base of the maps that learn from each output by itself.
+
+    Attributes
+    ----------
+    outputs_ : list of dict
+        What was learnt, per output.
+    """
+
+    def _fit(self, task: Forecast) -> None:
+        self.outputs_ = [self._fit_output(output) for output in task.outputs]
+
+    @abstractmethod
+    def _fit_output(self, task: Forecast) -> dict[str, Any]:
+        """What is learnt from the rows of one output."""
+
+
+class SpreadRecalibrator(OutputRecalibrator):
+    """Base of the maps that multiply the spread of each row by a factor that depends on the spread alone."""
+
+    def _require_kind(self, task: Forecast) -> None:
+        spread_of(task)
+
+    def _transform(self, task: Forecast) -> Forecast:
+        factors = [
+            self._factor(learnt, spread_of(output)) for learnt, output in zip(self.outputs_, task.outputs, strict=True)
+        ]
+        return stretched(task, factors[0] if task.y_true.ndim == 1 else np.column_stack(factors))
+
+    @abstractmethod
+    def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
+        """What to multiply each standard deviation by."""
+
+
+class PerGroup(ForecastRecalibrator):
+    """A map of its own for each group of rows (Mondrian), and one of all rows for groups that are new or too small.
+
+    Parameters
+    ----------
+    map : ForecastRecalibrator
+        The map to fit to each group.
+    least : int
+        Groups of fewer rows are left to the common map.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.Gaussian([1.0, -1.0, 3.0, -3.0], [0.0] * 4, [1.0] * 4, group=["a", "a", "b", "b"])
+    >>> PerGroup(cal.recalibrate.StdScaling(), least=2).fit(data).transform(data).std
+    array([1., 1., 3., 3.])
+    """
+
+    def __init__(self, map: ForecastRecalibrator, *, least: int = 30) -> None:
+        self.map = map
+        self.least = least
+
+    def _fit(self, task: Forecast) -> None:
+        task, group = _grouped(task)
+        self.common_ = clone(self.map).fit(task)
+        names, member, count = np.unique(group, return_inverse=True, return_counts=True)
+        large = np.flatnonzero(count >= self.least)
+        self.groups_ = names[large]
+        self.maps_ = [clone(self.map).fit(rows_of(task, np.flatnonzero(member == k))) for k in large]
+
+    def _transform(self, task: Forecast) -> Forecast:
+        task, group = _grouped(task)
+        parts = [(np.arange(len(task)), self.common_)]
+        parts += [(np.flatnonzero(group == name), map) for name, map in zip(self.groups_, self.maps_, strict=True)]
+        factor = np.ones(task.y_true.shape)
+        for rows, map in parts:
+            if len(rows):
+                part = rows_of(task, rows)
+                fixed = map._transform(part)
+                if not isinstance(fixed, Gaussian | Samples):
+                    message = f"PerGroup works with maps of the spread, which {type(map).__name__} is not."
+                    raise TypeError(message)
+                factor[rows] = fixed.std / part.std
+        return stretched(task, factor)
+
+
+def _grouped(task: Forecast) -> tuple[Gaussian | Samples, NDArray[Any]]:
+    """The forecast and the groups of its rows, if it has groups and its rows can be taken apart."""
+    if isinstance(task, Gaussian | Samples) and task.group is not None:
+        return task, task.group
+    message = "PerGroup needs a Gaussian or Samples forecast made with group=...."
+    raise TypeError(message)
+
+
+def rows_of(task: AnyForecast, rows: NDArray[np.intp]) -> AnyForecast:
+    """Some rows of a Gaussian or Samples forecast."""
+    kept = {name: None if (column := getattr(task, name)) is None else column[rows] for name in ("weight", "group")}
+    if isinstance(task, Gaussian):
+        return type(task)(task.y_true[rows], task.mean[rows], task.std[rows], **kept)
+    if isinstance(task, Samples):
+        return type(task)(task.y_true[rows], task.draws[rows], **kept)
+    message = f"Rows of {type(task).__name__} cannot be taken."
+    raise TypeError(message)
+
+
+def spread_of(task: Forecast) -> Floats:
+    """Predicted standard deviations of one output."""
+    if isinstance(task, Gaussian | Distribution | Samples):
+        return np.asarray(task.std, dtype=np.float64)
+    message = f"{type(task).__name__} have no standard deviation; recalibrate them with Conformal."
+    raise TypeError(message)

@@ -1,0 +1,197 @@
+"""The report on predicted distributions: does the stated spread match the errors?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.distributions import Forecast, Gaussian
+from calibrant.data.take import taken
+from calibrant.estimators.coverage import coverage, interval_error, pit_error, quantile_error
+from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
+from calibrant.estimators.ence import debiased_ence, ence, uce
+from calibrant.estimators.regression_curves import (
+    ForecastCurve,
+    ence_curve,
+    interval_curve,
+    pit_histogram,
+    spread_curve,
+)
+from calibrant.estimators.regression_scores import crps, nll, sharpness
+from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
+from calibrant.reporting.text import number, p_in_words
+from calibrant.results.estimate import Estimate, Interval, Significance
+from calibrant.table.bintable import BinTable
+
+FOLDS = 5
+_TITLES = {
+    "spread": ("Spread against error: root mean squared error per bin of the stated spread", "stated spread", "error"),
+    "pit": ("Where outcomes fall in the predicted distribution: flat if calibrated", "F(y)", "density"),
+    "interval": ("Central intervals: observed share against stated level", "stated level", "observed share"),
+    "ence": ("ENCE against the number of bins, and what a perfect forecaster would show", "number of bins", "ENCE"),
+}
+
+
+def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: str, seed: int) -> Report:
+    """Measure spread, intervals and scores, each beside what a perfect forecaster of this size would show."""
+    measures = tuple(_measures(data))
+    test = _test(measures)
+    tried = _repairs(data, seed)
+    groups = _groups(data, by)
+    headline = next(m.estimate for m in measures if m.headline)
+    names = {"Gaussian": "Predicted means and standard deviations", "Quantiles": "Predicted quantiles"}
+    kind = type(data).__name__
+    return Report(
+        title=title,
+        task=names.get(kind, "Predicted distributions"),
+        n=data.n if isinstance(data, BinTable) else len(data),
+        verdict=_verdict(measures, test, tried),
+        measures=measures,
+        tests=(test,),
+        repairs=tried,
+        groups=groups,
+        findings=tuple(_findings(headline, measures, test, groups)),
+        charts={"kind": "forecasts", "curves": list(_curves(data))},
+        beside="if perfect",
+    )
+
+
+def _measures(data: Forecast | BinTable) -> Iterator[Measure]:
+    """Those measures that this kind of forecast allows; the first is the headline."""
+    first = True
+    wanted: tuple[Callable[..., Estimate], ...]
+    wanted = (ence, debiased_ence, mean_squared_z, interval_error, quantile_error, coverage, pit_error, uce)
+    for estimator in (*wanted, std_dispersion, sharpness, crps, nll):
+        try:
+            estimate = estimator(data)
+        except (ValueError, TypeError):  # the estimator says that this kind of forecast lacks what it needs
+            continue
+        yield Measure(_beside_null(estimate), headline=first)
+        first = False
+
+
+def _beside_null(estimate: Estimate) -> Estimate:
+    """The range of a perfect forecaster takes the place of the interval, and says so."""
+    null = estimate.details.get("null", {})
+    if not null or null["low"] == null["high"]:
+        return estimate
+    how = f"range of a perfect forecaster ({null['law']})"
+    return estimate.with_interval(Interval(float(null["low"]), float(null["high"]), 0.95, how))
+
+
+def _named(measures: tuple[Measure, ...], name: str) -> Estimate | None:
+    return next((m.estimate for m in measures if m.estimate.name == name), None)
+
+
+def _test(measures: tuple[Measure, ...]) -> Significance:
+    """Mean z^2 against 1 where there are standard deviations, else the uniformity of F(y)."""
+    from scipy.special import ndtr
+
+    z = _named(measures, "Mean z^2")
+    if z is not None and z.details["null"]["sd"] > 0:
+        statistic = (float(z) - 1) / z.details["null"]["sd"]
+        return Significance(statistic, float(2 * ndtr(-abs(statistic))), "mean z^2 against 1", z.n)
+    pit = _named(measures, "PIT KS distance")
+    if pit is None:
+        message = "These predictions allow neither mean z^2 nor PIT values, so nothing can be reported."
+        raise ValueError(message)
+    return Significance(float(pit), float(pit.details["p_value"]), "uniformity of F(y), Kolmogorov-Smirnov", pit.n)
+
+
+def _verdict(measures: tuple[Measure, ...], test: Significance, tried: tuple[Repair, ...]) -> str:
+    z, error = _named(measures, "Mean z^2"), next(m.estimate for m in measures if m.headline)
+    low, high = _range(error)
+    if z is None:
+        state = "Not calibrated" if error > high else "No miscalibration can be shown"
+        perfect = f"{number(low)} to {number(high)}"
+        return f"{state}: {error.name} {number(error)}, where a perfect forecaster would show {perfect}."
+    factor = float(np.sqrt(z))
+    beside = f"ENCE {100 * error:.1f} % where a perfect forecaster would show {100 * low:.1f} to {100 * high:.1f} %"
+    if test.p_value >= 0.05 and error <= high:
+        return f"No miscalibration can be shown: errors are {factor:.2f} times the stated spread; {beside}."
+    side = "Over-confident" if factor > 1 else "Under-confident"
+    if test.p_value >= 0.05:
+        return f"Right on average but not at every spread: {beside}."
+    sentence = f"{side}: errors are {factor:.2f} times the stated spread ({beside})"
+    best = tried[0] if tried else None
+    return f"{sentence}; {best.name} would bring ENCE to {100 * best.error:.1f} %." if best else f"{sentence}."
+
+
+def _range(estimate: Estimate) -> tuple[float, float]:
+    null = estimate.details["null"]
+    return float(null["low"]), float(null["high"])
+
+
+def _repairs(data: Forecast | BinTable, seed: int) -> tuple[Repair, ...]:
+    """STD scaling and its relatives, cross-fitted, by CRPS; only for means with standard deviations."""
+    from calibrant.recalibrate import SpreadSpline, StdScaling, VarianceIsotonic
+
+    if not isinstance(data, Gaussian) or data.y_true.ndim > 1 or len(data) < 10 * FOLDS:
+        return ()
+    fold = np.random.default_rng(seed).permutation(len(data)) % FOLDS
+    before, found = float(crps(data)), []
+    for recalibrator in (StdScaling(), VarianceIsotonic(), SpreadSpline()):
+        std = np.empty(len(data))
+        for k in range(FOLDS):
+            fixed = recalibrator.fit(taken(data, fold != k)).transform(taken(data, fold == k))
+            std[fold == k] = fixed.std
+        after = Gaussian(data.y_true, data.mean, std, weight=data.weight)
+        found.append(Repair(type(recalibrator).__name__, float(ence(after)), float(crps(after)), before))
+    return tuple(sorted(found, key=lambda repair: repair.loss))
+
+
+def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...]:
+    if by is None:
+        return ()
+    if not isinstance(data, Gaussian):
+        message = f"by= needs means with standard deviations (Gaussian), got {type(data).__name__}."
+        raise ValueError(message)
+    labels = np.asarray(validation.groups("by", by, length=len(data)))
+    found = []
+    for name in np.unique(labels):
+        part = tuple(_measures(taken(data, labels == name)))
+        headline = next(m.estimate for m in part if m.headline)
+        found.append(Group(str(name), int((labels == name).sum()), headline, _test(part).p_value))
+    return tuple(sorted(found, key=lambda group: -group.estimate))
+
+
+def _findings(
+    headline: Estimate, measures: tuple[Measure, ...], test: Significance, groups: tuple[Group, ...]
+) -> Iterator[Finding]:
+    if test.p_value < 0.05:
+        yield Finding(
+            "CAL601", "problem", f"The stated spread is not the size of the errors ({p_in_words(test.p_value)})."
+        )
+    bad = [group for group in groups if group.p_value * len(groups) < 0.05]
+    if bad:
+        yield Finding(
+            "CAL301", "problem", f"{len(bad)} of {len(groups)} groups are off after correction, e.g. {bad[0].name!r}."
+        )
+    dispersion = _named(measures, "C_v")
+    if dispersion is not None and dispersion < 0.05:
+        yield Finding(
+            "CAL602", "caution", "The stated spread is nearly constant: it cannot tell easy rows from hard ones."
+        )
+    z = _named(measures, "Mean z^2")
+    if z is not None and z.details.get("largest_share", 0) > 0.2:
+        text = "One row makes up more than a fifth of mean z^2: a tiny stated spread dominates; use robust scaling."
+        yield Finding("CAL603", "caution", text)
+    share = _named(measures, "Interval error")
+    if share is not None and share <= _range(share)[1] and headline.name == "ENCE" and headline > _range(headline)[1]:
+        text = "Intervals cover on average although the spread of single rows is wrong: coverage alone would hide it."
+        yield Finding("CAL604", "caution", text)
+
+
+def _curves(data: Forecast | BinTable) -> Iterator[dict[str, Any]]:
+    for make in (spread_curve, pit_histogram, interval_curve, ence_curve):
+        try:
+            curve: ForecastCurve = make(data)
+        except (ValueError, TypeError):  # this kind of forecast has no such diagram
+            continue
+        title, across, up = _TITLES[curve.diagram]
+        columns = {name: getattr(curve, name) for name in ("x", "observed", "expected", "low", "high")}
+        yield {"title": title, "across": across, "up": up, "bars": curve.diagram == "pit", **columns}

@@ -1,0 +1,186 @@
+"""Results: a number that remembers how it was measured, its interval, and the outcome of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from calibrant.table.bintable import BinTable
+
+Side = Literal["two-sided", "lower", "upper"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval that says its level, its method and its side. It need not contain the estimate.
+
+    >>> interval = Interval(0.01, 0.05, level=0.95, method="Bootstrap(n=999, seed=0)")
+    >>> 0.03 in interval, str(interval)
+    (True, '[0.01, 0.05]')
+    """
+
+    low: float
+    high: float
+    level: float
+    method: str
+    side: Side = "two-sided"
+    assumption: str = ""
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"[{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Significance:
+    """The outcome of a test: small `p_value`, strong evidence against the null hypothesis.
+
+    >>> Significance(statistic=2.5, p_value=0.0124, method="Spiegelhalter z", n=500)
+    <Spiegelhalter z: statistic 2.5, p = 0.0124, n=500>
+    """
+
+    statistic: float
+    p_value: float
+    method: str
+    n: int
+    null: str = "calibrated"
+
+    def __repr__(self) -> str:
+        return f"<{self.method}: statistic {self.statistic:.4g}, p = {self.p_value:.4g}, n={self.n:_}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return asdict(self)
+
+
+class Estimate(float):
+    """An estimate. It *is* a float; the rest is provenance.
+
+    Arithmetic gives plain floats, so provenance is never inherited by accident. The data are not kept.
+
+    Attributes
+    ----------
+    name : str
+        What is estimated, e.g. ``"ECE"``.
+    method : str
+        What was done, e.g. ``"EqualMass(n=15)"``.
+    n : int
+        Number of rows.
+    interval : Interval or None
+        Filled in by `calibrant.interval`.
+    bins : BinTable or None
+        The sums the number was made from.
+    details : Mapping
+        Further numbers of this estimator, e.g. the null reference of ENCE.
+
+    Examples
+    --------
+    >>> e = Estimate(0.25, name="ECE", method="EqualMass(n=2)", n=8)
+    >>> e
+    <ECE 0.25, n=8, EqualMass(n=2)>
+    >>> e < 0.3, f"{e:.3f}", str(e), type(e + 0)
+    (True, '0.250', '0.25', <class 'float'>)
+    """
+
+    __slots__ = ("bins", "details", "interval", "method", "n", "name")
+    name: str
+    method: str
+    n: int
+    interval: Interval | None
+    bins: BinTable | None
+    details: Mapping[str, Any]
+
+    def __new__(
+        cls,
+        value: float,
+        *,
+        name: str,
+        method: str,
+        n: int,
+        interval: Interval | None = None,
+        bins: BinTable | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> Estimate:
+        """See the class."""
+        self = super().__new__(cls, value)
+        fields = {
+            "bins": bins,
+            "details": dict(details or {}),
+            "interval": interval,
+            "method": method,
+            "n": int(n),
+            "name": name,
+        }
+        for field, given in fields.items():
+            object.__setattr__(self, field, given)
+        return self
+
+    @property
+    def value(self) -> float:
+        """The bare number."""
+        return float(self)
+
+    @property
+    def clipped(self) -> float:
+        """max(0, value), for estimates that may come out below zero."""
+        return max(0.0, float(self))
+
+    def with_interval(self, interval: Interval) -> Estimate:
+        """The same estimate with its interval filled in."""
+        return Estimate(self.value, **{**self._fields(), "interval": interval})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "method": self.method,
+            "n": self.n,
+            "interval": None if self.interval is None else asdict(self.interval),
+            "details": dict(self.details),
+        }
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the reliability diagram behind this estimate (needs matplotlib)."""
+        if self.name.startswith(("ENCE", "UCE")) and self.bins is not None and not self.bins.fine:
+            from calibrant.estimators.regression_curves import spread_curve
+
+            return spread_curve(self.bins).plot(ax, **style)
+        from calibrant.plot import reliability_diagram
+
+        return reliability_diagram(self, ax=ax, **style)
+
+    def _fields(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in self.__slots__}
+
+    def __repr__(self) -> str:
+        value = f"{self.name} {self.value:.4g}"
+        if self.interval is not None:
+            value += f" {self.interval} at {self.interval.level:.0%}"
+        return f"<{value}, n={self.n:_}, {self.method}>"
+
+    def __str__(self) -> str:  # csv files, logs and f-strings must stay machine-readable
+        return float.__repr__(self)
+
+    def _repr_html_(self) -> str:
+        rows = [("estimate", f"{self.value:.6g}")]
+        if self.interval is not None:
+            rows.append((f"{self.interval.level:.0%} interval", f"{self.interval} ({self.interval.method})"))
+        rows += [("rows", f"{self.n:,}"), ("method", self.method)]
+        body = "".join(f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in rows)
+        return f"<table><caption>{escape(self.name)}</caption>{body}</table>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        message = f"{type(self).__name__} is immutable."
+        raise AttributeError(message)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:  # pickle and deepcopy keep the fields
+        return (self.value,), self._fields()
+
+    def __getstate__(self) -> None:
+        return None

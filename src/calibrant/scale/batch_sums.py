@@ -1,0 +1,188 @@
+"""Sums per cell of rows that come in batches: buffered cheaply, then sorted and summed in bulk.
+
+The bits of a float in [0, 1], read as a whole number, are ordered as the float is. So a row is one whole number: its
+outcome, the bits of its score, and a last bit that is 0. Marks, odd numbers just below the first row of every cell, are
+sorted along with the rows: afterwards they part the cells, and no row needs a logarithm.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import CHUNK, hybrid_index, hybrid_scale
+from calibrant.table.binning import EqualWidth, HybridGrid
+from calibrant.table.bintable import BinTable
+
+#: Rows that wait, per cell of the grid: enough that the work per cell is small beside the work per row.
+ROWS_PER_CELL = 128
+
+Whole = NDArray[Any]
+
+
+class Tally:
+    """The rows of one precision: those that wait, and the sums of those that do not any more.
+
+    Parameters
+    ----------
+    grid : HybridGrid
+    dtype : np.float32 or np.float64
+        Of the scores; the others go to another tally, since their first numbers of cells differ.
+    """
+
+    def __init__(self, grid: HybridGrid, dtype: np.dtype[Any]) -> None:
+        self.grid, self.dtype = grid, dtype
+        self.key, first = first_of_cells(grid, dtype)
+        self.one, self.top = np.array(1, first.dtype), np.array(8 * first.itemsize - 1, first.dtype)
+        marks = (first << self.one) - self.one  # just below the first row of the cell
+        self.marks = np.concatenate([marks, marks + (self.one << self.top)])
+        self.room = max(CHUNK, ROWS_PER_CELL * grid.cells)
+        self.codes = np.empty(len(self.marks) + self.room, first.dtype)
+        self.waiting = 0
+        self.count, self.predicted, self.squares = (np.zeros(len(self.marks)) for _ in range(3))
+        self.low, self.high = np.full(len(self.marks), np.inf), np.full(len(self.marks), -np.inf)
+
+    def take(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
+        """Add valid rows."""
+        if len(y_prob) <= min(CHUNK, self.room - self.waiting):
+            self._wait(y_true, y_prob)
+            return
+        start = 0
+        while start < len(y_prob):
+            if self.waiting == self.room:
+                self.absorb()
+            end = min(len(y_prob), start + self.room - self.waiting, start + CHUNK)
+            self._wait(y_true[start:end], y_prob[start:end])
+            start = end
+
+    def _wait(self, y_true: NDArray[np.int8], y_prob: NDArray[Any]) -> None:
+        begin = len(self.marks) + self.waiting
+        self.waiting += len(y_prob)
+        codes = self.codes[begin : begin + len(y_prob)]
+        np.left_shift(y_prob.view(codes.dtype), self.one, out=codes)  # off with the sign, which only -0.0 has
+        positive = y_true.astype(codes.dtype)
+        positive <<= self.top
+        codes |= positive
+
+    def absorb(self) -> None:
+        """Sum what waits."""
+        codes = self.codes[: len(self.marks) + self.waiting]
+        self.waiting = 0
+        codes[: len(self.marks)] = self.marks
+        codes[1:].sort()  # the first mark comes first; it has no number below it
+        at = np.zeros(len(self.marks) + 1, np.intp)
+        at[-1] = len(codes)
+        cell = 0  # the one that a chunk begins in
+        for start in range(1, len(codes), CHUNK):
+            marks = self._add_chunk(codes[start : start + CHUNK], cell)
+            at[cell + 1 : cell + 1 + len(marks)] = start + marks
+            cell += len(marks)
+        count = np.diff(at) - 1
+        some = count > 0
+        self.count += count
+        self.low[some] = np.minimum(self.low[some], self._scores(codes[at[:-1][some] + 1]))
+        self.high[some] = np.maximum(self.high[some], self._scores(codes[at[1:][some] - 1]))
+
+    def _add_chunk(self, codes: Whole, cell: int) -> NDArray[np.intp]:
+        """Add the scores and their squares to the sums of `cell` and those after it; the places of the marks."""
+        marks = np.flatnonzero((codes & self.one).astype(bool))
+        starts = np.concatenate([[0], marks])
+        scores = self._scores(codes)
+        scores[marks] = 0.0
+        cells = slice(cell, cell + len(starts))
+        self.predicted[cells] += np.add.reduceat(scores, starts)
+        scores *= scores
+        self.squares[cells] += np.add.reduceat(scores, starts)
+        return marks
+
+    def _scores(self, codes: Whole) -> NDArray[np.float64]:
+        bits = codes << 1  # off with the outcome
+        bits >>= 2
+        return bits.view(self.dtype).astype(np.float64)
+
+    def table(self) -> BinTable:
+        """The table of all rows so far."""
+        if self.waiting:
+            self.absorb()
+        by_outcome = (
+            values.reshape(2, -1) for values in (self.count, self.predicted, self.squares, self.low, self.high)
+        )
+        count, predicted, squares, low, high = by_outcome
+        total, positives = count.sum(axis=0), count[1]
+        sums = [total, total, total, predicted.sum(axis=0), positives, squares.sum(axis=0), predicted[1], positives]
+        some = total > 0
+        return BinTable(
+            self.grid, self.key[some], low.min(axis=0)[some], high.max(axis=0)[some], np.stack(sums)[:, some]
+        )
+
+
+@lru_cache(maxsize=8)
+def first_of_cells(grid: HybridGrid, dtype: np.dtype[Any]) -> tuple[NDArray[np.intp], Whole]:
+    """The cells that scores of this precision can be in, and the bits of the lowest score of each.
+
+    Near 1 single precision has fewer numbers than the grid has cells.
+    """
+    first = _first_of_plain_cells(grid.cells, grid.limit, dtype)
+    if grid.equal_width is not None:
+        edges = EqualWidth(grid.equal_width).edges[1:-1]
+        first = np.concatenate([first, [_first_above(edge, dtype) for edge in edges]])
+    first = np.sort(first)
+    first = first[np.diff(first, prepend=-1) > 0].astype(f"u{dtype.itemsize}")
+    return grid.index(first.view(dtype)), first
+
+
+def _first_of_plain_cells(cells: int, limit: float, dtype: np.dtype[Any]) -> NDArray[np.int64]:
+    """The inverse of the grid, put right by bisection where rounding matters, all cells at once."""
+    whole, one = np.dtype(f"u{dtype.itemsize}"), np.ones(1, dtype)
+    last = int(one.view(whole)[0])
+
+    def cell(bits: NDArray[np.int64]) -> NDArray[np.intp]:
+        return hybrid_index(bits.astype(whole).view(dtype), cells, limit)
+
+    exact = _inverse(cells, limit)
+    guess = exact.astype(dtype).view(whole).astype(np.int64)
+    high = guess + (guess.astype(whole).view(dtype) < exact)
+    unsure = np.arange(cells)
+    if dtype.itemsize == 4:  # unless a number of single precision is as near as double precision can err
+        near = np.abs(exact.astype(dtype) - exact) <= 1e-12 * exact
+        unsure = np.flatnonzero(near | (exact < np.exp(-limit)))
+    low = np.maximum(guess[unsure] - 64, 0)
+    top = np.minimum(guess[unsure] + 64, last)
+    low[cell(low) >= unsure] = 0
+    top[cell(top) < unsure] = last + 1  # no score is in this cell or above
+    while len(rest := np.flatnonzero(low < top)):
+        middle = (low[rest] + top[rest]) // 2
+        reached = cell(middle) >= unsure[rest]
+        top[rest[reached]] = middle[reached]
+        low[rest[~reached]] = middle[~reached] + 1
+    high[unsure] = top
+    return high[high <= last]
+
+
+def _inverse(cells: int, limit: float) -> NDArray[np.float64]:
+    """The scores where cells begin but for rounding: interpolated on the logit, then two of Newton's steps."""
+    least, slope = hybrid_scale(cells, limit)
+    place = np.arange(cells)
+
+    def score_at(logit: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        share = 1 / (1 + np.exp(-logit))
+        return (1 + 2 * least) * share - least, (1 + 2 * least) * share * (1 - share)
+
+    end = cells / 4 / slope
+    logit = np.linspace(-end, end, 4097)
+    logit = np.interp(place, score_at(logit)[0] * cells / 2 + logit * slope + cells / 4, logit)
+    for _ in range(2):
+        score, rise = score_at(logit)
+        logit -= (score * cells / 2 + logit * slope + cells / 4 - place) / (rise * cells / 2 + slope)
+    return np.clip(score_at(logit)[0], 0.0, 1.0)
+
+
+def _first_above(edge: float, dtype: np.dtype[Any]) -> int:
+    """The bits of the lowest number of this precision above `edge`."""
+    near = np.array([edge], dtype)
+    if float(near[0]) <= edge:
+        near = np.nextafter(near, dtype.type(2))
+    return int(near.view(f"u{dtype.itemsize}")[0])

@@ -1,0 +1,216 @@
+"""From a source, whatever it is, to its tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, overload
+
+import narwhals.stable.v2 as nw
+
+from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.columns import Event, Normal, OneClass, OneVsRest, Task, TopLabel, Unlabeled
+from calibrant.scale.group_by import Plan, Tables, collected, merged
+from calibrant.scale.progress import Watch, watching
+from calibrant.scale.second_pass import exactly
+from calibrant.scale.sources import Shard, shards
+from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
+from calibrant.table.bintable import BinTable
+
+Names = str | Sequence[str]
+
+
+@overload
+def bin_table(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: Names = ...,
+    weight: str | None = ...,
+    by: None = ...,
+    fold: None = ...,
+    where: nw.Expr | str | None = ...,
+    task: Event | TopLabel | Normal | Unlabeled = ...,
+    grid: Grid | None = ...,
+    exact: bool | Binning = ...,
+    max_invalid: float = ...,
+    progress: bool | None = ...,
+) -> BinTable: ...
+
+
+@overload
+def bin_table(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: Names = ...,
+    weight: str | None = ...,
+    by: Names | None = ...,
+    fold: str | None = ...,
+    where: nw.Expr | str | None = ...,
+    task: Task = ...,
+    grid: Grid | None = ...,
+    exact: bool | Binning = ...,
+    max_invalid: float = ...,
+    progress: bool | None = ...,
+) -> Any: ...
+
+
+def bin_table(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: Names = (),
+    weight: str | None = None,
+    by: Names | None = None,
+    fold: str | None = None,
+    where: nw.Expr | str | None = None,
+    task: Task = Event(),
+    grid: Grid | None = None,
+    exact: bool | Binning = False,
+    max_invalid: float = 0.0,
+    progress: bool | None = None,
+) -> Any:
+    """The fine table of a source that need not fit into memory, by one GROUP BY on its own engine.
+
+    Parameters
+    ----------
+    source : path, frame, or list of them
+        A file, folder or pattern (Parquet, CSV, JSON lines; read by an embedded DuckDB, which also knows ``s3://``
+        and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask.
+    y_true, y_prob, weight : column names
+        The outcome, its stated probability (one column per class for `TopLabel` and `OneVsRest`), row weights.
+    by : column name or names, optional
+        One table per group: ``{group: table}``; groups of several columns are tuples.
+    fold : column name, optional
+        One table per fold as well, within each group: needed where rows are weighted or belong together. The folds
+        of independent rows are drawn from the cell counts afterwards.
+    where : Narwhals expression, or SQL text for files, optional
+        The rows to use. SQL text is passed to DuckDB as it is: never build it from untrusted input.
+    task : Event, TopLabel, OneVsRest, Normal or Unlabeled
+        What the columns mean. `OneVsRest` gives ``{class: table}``, within groups and around folds.
+    grid : HybridGrid or LogGrid, optional
+        The cells, 2^16 by default; take fewer, e.g. ``HybridGrid(2**12)``, for thousands of groups.
+    exact : bool, EqualMass, EqualWidth or Edges
+        Make these bins exact (True: `EqualMass(15)`). Equal width costs a second key, the others a second pass over the
+        rows of the few cells that an edge cuts. Without it `BinTable.error_bound` says how far off a result can be.
+    max_invalid : float
+        The share of invalid rows that is tolerated (left out, and counted by reason in `table.invalid`).
+    progress : bool, optional
+        Show a progress bar; by default where the standard error is a terminal and rich is installed.
+
+    Returns
+    -------
+    BinTable, or dict of them
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> log = pl.LazyFrame({"y": [0, 0, 1, 1], "p": [0.1, 0.3, 0.6, 0.8], "country": ["at", "at", "at", "de"]})
+    >>> bin_table(log, y_true="y", y_prob="p", by="country")["at"]
+    <BinTable of 3 cells, n=3, HybridGrid>
+    """
+    names, keys = _names(y_prob), _names(by)
+    chosen, second_pass = _grid(grid, task, exact=exact)
+    plan = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen)
+    parts = shards(source, where)
+    if isinstance(task, OneVsRest):
+        labels = task.labels(names)
+        plans = {
+            label: replace(plan, y_prob=(name,), task=OneClass(label))
+            for label, name in zip(labels, names, strict=True)
+        }
+    else:
+        plans = {None: plan}
+    found: Tables = {}
+    with watching(len(parts) * len(plans), enabled=progress) as watch:
+        for label, one in plans.items():
+            tables = _tables(parts, one, watch)
+            _require_valid(tables, max_invalid, [part.name for part in parts])
+            _require_possible(tables)
+            if second_pass is not None:
+                tables = exactly(tables, parts, one, second_pass, watch)
+            middle = () if label is None else (label,)
+            cut = len(keys)
+            found |= {(*group[:cut], *middle, *group[cut:]): table for group, table in tables.items()}
+    return _nested(found, len(keys), tuple_keys=not isinstance(by, str))
+
+
+def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
+    found = []
+    for part in parts:
+        with watch.part(part.name):
+            found.append(part.apply(partial(collected, plan=plan), watch))
+    return merged(found)
+
+
+def _names(given: Names | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid, Binning | None]:
+    """The grid, and the bins that need a second pass."""
+    wanted = LogGrid if isinstance(task, Normal) else HybridGrid
+    grid = wanted() if grid is None else grid
+    if not isinstance(grid, wanted):
+        message = f"task={task!r} needs a {wanted.__name__}, got {grid!r}."
+        raise TypeError(message)
+    if exact is True:
+        return grid, EqualMass(15)
+    if exact is False:
+        return grid, None
+    if isinstance(exact, EqualWidth) and isinstance(grid, HybridGrid) and (exact.low, exact.high) == (0, 1):
+        return replace(grid, equal_width=exact.n), None
+    return grid, exact
+
+
+def _require_valid(tables: Tables, max_invalid: float, names: Sequence[str]) -> None:
+    rows = sum(table.n for table in tables.values())
+    invalid = sum((Counter(table.invalid) for table in tables.values()), Counter[str]())
+    bad = invalid.total()
+    listed = ", ".join(f"{reason}: {count:_}" for reason, count in invalid.items())
+    if bad > max_invalid * (rows + bad):
+        message = (
+            f"{bad:_} of {rows + bad:_} rows are invalid ({listed}), a share of {bad / (rows + bad):.3g}; "
+            f"max_invalid={max_invalid:g} allows no more than that. Raise it to leave them out and count them."
+        )
+        raise InvalidPredictions(message)
+    if rows == 0:
+        reason = f" ({listed})" if listed else ""
+        message = f"The source has no valid rows{reason}: {', '.join(names)}."
+        raise InvalidPredictions(message)
+
+
+def _require_possible(tables: Tables) -> None:
+    for group, table in tables.items():
+        if table.label_frequency is not None and table.n and not table.prior < 1:  # type: ignore[operator]
+            share = float(table.observed.sum()) / table.total
+            where = f" of group {group}" if group else ""
+            message = (
+                f"label_frequency is {table.label_frequency:g}, but {share:g} of all rows{where} are labelled: more "
+                "than all rows would be positive."
+            )
+            raise InvalidPredictions(message)
+
+
+def _nested(tables: Tables, keys: int, *, tuple_keys: bool) -> Any:
+    """Tables by group, then by class and fold, one dict within the other; the table itself where there is no key."""
+    if () in tables:
+        return tables[()]
+    nested: dict[Any, Any] = {}
+    for group, table in sorted(tables.items(), key=_order):
+        path = ([group[:keys]] if tuple_keys and keys else list(group[:keys])) + list(group[keys:])
+        place = nested
+        for step in path[:-1]:
+            place = place.setdefault(step, {})
+        place[path[-1]] = table
+    return nested
+
+
+def _order(item: tuple[tuple[Any, ...], BinTable]) -> list[tuple[str, Any]]:
+    """Groups of any mixture of types in a stable order: numbers by size, the rest as text."""
+    return [("", value) if isinstance(value, (int, float)) else (type(value).__name__, str(value)) for value in item[0]]

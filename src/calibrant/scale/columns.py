@@ -1,0 +1,268 @@
+"""What the columns of a source mean: one small class per task, turning columns into expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import narwhals.stable.v2 as nw
+
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import Scenario
+from calibrant.data.predictions import SUM_TOLERANCE
+from calibrant.data.validation import InvalidPredictions
+
+Frame = nw.LazyFrame[Any]
+
+BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule that rows must keep, and the words under which those that break it are counted.
+
+    `implied` rules fail only where a later one fails too: they give the reason its name but need not be asked
+    to find the invalid rows.
+    """
+
+    reason: str
+    holds: nw.Expr
+    implied: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a task as the table sees them; compare `calibrant.numerics.binned_sums.Pairs`.
+
+    `predicted` is None where it is the score itself. `mass` is what a row adds to the weight of its cell, None
+    where that is its weight. `zero_or_one` says that outcomes equal their squares.
+    """
+
+    frame: Frame
+    score: nw.Expr
+    observed: nw.Expr
+    checks: tuple[Check, ...]
+    predicted: nw.Expr | None = None
+    mass: nw.Expr | None = None
+    zero_or_one: bool = True
+
+
+@dataclass(frozen=True)
+class Event:
+    """`y_true` is 0 or 1 (or a boolean), `y_prob` one column: the probability of 1."""
+
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+        """Score and prediction are the probability, the outcome is the label."""
+        score, checks = _probability(frame, _only(y_prob, "Event()"))
+        label = number(frame, y_true, "y_true")
+        valid = Check("y_true not 0 or 1", (label == 0) | (label == 1))
+        return Rows(frame, score, label, (*checks, *_present(frame, y_true, "y_true"), valid))
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """One class of many against the rest: `y_prob` is its column, `y_true` the label of the class that came."""
+
+    label: Any
+
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+        """The outcome is whether the class came."""
+        score, checks = _probability(frame, _only(y_prob, "OneClass"))
+        came = (nw.col(y_true) == self.label).cast(nw.Float64)
+        return Rows(frame, score, came, (*checks, *_present(frame, y_true, "y_true", implied=False)))
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """One table per class: `y_prob` has one column per class, `y_true` holds the class that came.
+
+    `classes` are the labels of the columns; without it `y_true` holds column numbers from 0.
+    """
+
+    classes: tuple[Hashable, ...] | None = None
+
+    def labels(self, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
+        """The label of each column."""
+        return _labels(self.classes, y_prob)
+
+
+@dataclass(frozen=True)
+class TopLabel:
+    """The confidence of the predicted class and whether it was right; columns and `classes` as in `OneVsRest`.
+
+    The largest probability and its column are found in the engine; of equal ones the first counts.
+    """
+
+    classes: tuple[Hashable, ...] | None = None
+
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+        """Score and prediction are the largest probability, the outcome is whether its class came."""
+        labels = _labels(self.classes, y_prob)
+        size, columns = len(y_prob), [nw.col(name).cast(nw.Float64) for name in y_prob]
+        for name in y_prob:
+            number(frame, name, "y_prob")
+        frame = frame.with_columns(
+            nw.max_horizontal(*columns).alias(LARGEST),
+            nw.sum_horizontal(*columns).alias(TOTAL),
+            nw.min_horizontal(
+                *(
+                    nw.when(nw.col(y_true) == label).then(nw.lit(k)).otherwise(nw.lit(size))
+                    for k, label in enumerate(labels)
+                )
+            ).alias(CODE),
+        )
+        largest = nw.col(LARGEST)
+        best = (nw.when(column == largest).then(nw.lit(k)).otherwise(nw.lit(size)) for k, column in enumerate(columns))
+        frame = frame.with_columns(nw.min_horizontal(*best).alias(BEST))
+        inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in columns), ignore_nulls=False)
+        checks = (
+            *(check for name in y_prob for check in _present(frame, name, "y_prob")),
+            Check("y_prob outside [0, 1]", inside),
+            Check("y_prob does not sum to 1", (nw.col(TOTAL) - 1).abs() <= SUM_TOLERANCE),
+            *_present(frame, y_true, "y_true"),
+            Check("y_true is no class", nw.col(CODE) < size),
+        )
+        return Rows(frame, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """`y_true` is a number; the columns `mean` and `std` give its predicted normal distribution."""
+
+    mean: str
+    std: str
+
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+        """The score is sigma; predicted and observed are the squares of sigma and of the error."""
+        if y_prob:
+            message = "Normal(mean, std) takes no y_prob."
+            raise TypeError(message)
+        mean, std = (
+            number(frame, name, role).cast(nw.Float64) for name, role in ((self.mean, "mean"), (self.std, "std"))
+        )
+        y = number(frame, y_true, "y_true").cast(nw.Float64)
+        checks = tuple(
+            check
+            for name, role in ((y_true, "y_true"), (self.mean, "mean"), (self.std, "std"))
+            for check in (
+                *_present(frame, name, role),
+                Check(f"{role} not finite", _finite(nw.col(name).cast(nw.Float64))),
+            )
+        )
+        checks = (*checks, Check("std not positive", std > 0))
+        error = y - mean
+        return Rows(frame, std, error * error, checks, predicted=std * std, zero_or_one=False)
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """Positive-unlabeled data: `y_true` is `positive` for known positives, `unlabeled` for the other rows.
+
+    `prior` is the share of positives in the population. With ``scenario="single-sample"`` all rows are one sample, some
+    of whose positives were labelled, and `label_frequency`, the share of them that were, may stand in for `prior`. See
+    `calibrant.PositiveUnlabeled`.
+    """
+
+    prior: float | None = None
+    positive: Any = 1
+    unlabeled: Any = 0
+    scenario: Scenario = "case-control"
+    label_frequency: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scenario not in get_args(Scenario):
+            message = f"scenario must be 'case-control' or 'single-sample', got {self.scenario!r}."
+            raise InvalidPredictions(message)
+        known = self.label_frequency is not None
+        if (self.prior is None) != known or (known and not self.nested):
+            message = "Give the prior, or for scenario='single-sample' either the prior or the label_frequency."
+            raise InvalidPredictions(message)
+        if self.prior is not None:
+            validation.fraction("prior", self.prior)
+        if self.label_frequency is not None and self.label_frequency != 1:
+            validation.fraction("label_frequency", self.label_frequency)
+
+    @property
+    def nested(self) -> bool:
+        """Whether the labelled rows belong to the sample of everybody."""
+        return self.scenario == "single-sample"
+
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+        """Only the sample of everybody weighs and is predicted, only the positives are observed."""
+        score, checks = _probability(frame, _only(y_prob, "Unlabeled(prior)"))
+        positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
+        everybody = (positive | unlabeled) if self.nested else unlabeled
+        mass = everybody.cast(nw.Float64)
+        known = Check("y_true neither positive nor unlabeled", positive | unlabeled)
+        checks = (*checks, *_present(frame, y_true, "y_true"), known)
+        predicted = score.cast(nw.Float64) * mass
+        return Rows(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
+
+
+Task = Event | OneClass | OneVsRest | TopLabel | Normal | Unlabeled
+
+
+def number(frame: Frame, name: str, role: str) -> nw.Expr:
+    """A column that can be computed with; booleans become 0 and 1."""
+    kind = column_type(frame, name, role)
+    if kind == nw.Boolean:
+        return nw.col(name).cast(nw.Float64)
+    if not kind.is_numeric():
+        message = f"{role} must hold numbers, but column {name!r} holds {kind} values."
+        raise InvalidPredictions(message)
+    return nw.col(name) if kind in (nw.Float32, nw.Float64) or kind.is_integer() else nw.col(name).cast(nw.Float64)
+
+
+def column_type(frame: Frame, name: str, role: str) -> Any:
+    """The type of a column, which must be there."""
+    schema = frame.collect_schema()
+    if name not in schema:
+        listed = ", ".join(repr(column) for column in list(schema)[:20])
+        message = f"{role} names the column {name!r}, which the source does not have. It has {listed}."
+        raise InvalidPredictions(message)
+    return schema[name]
+
+
+def weight_checks(frame: Frame, name: str) -> tuple[Check, ...]:
+    """Weights are finite and not negative."""
+    values = number(frame, name, "weight").cast(nw.Float64)
+    valid = Check("weight negative or not finite", (values >= 0) & _finite(values))
+    return (*_present(frame, name, "weight"), valid)
+
+
+def _probability(frame: Frame, name: str) -> tuple[nw.Expr, tuple[Check, ...]]:
+    score = number(frame, name, "y_prob")
+    inside = Check("y_prob outside [0, 1]", (score >= 0) & (score <= 1))
+    return score, (*_present(frame, name, "y_prob"), inside)
+
+
+def _present(frame: Frame, name: str, role: str, *, implied: bool = True) -> tuple[Check, ...]:
+    """Null and NaN are both missing; backends do not tell them apart alike."""
+    present = ~nw.col(name).is_null()
+    if column_type(frame, name, role).is_float():
+        present = present & ~nw.col(name).is_nan()
+    return (Check(f"{role} missing", present, implied=implied),)
+
+
+def _finite(values: nw.Expr) -> nw.Expr:
+    return (values > float("-inf")) & (values < float("inf"))
+
+
+def _only(y_prob: tuple[str, ...], task: str) -> str:
+    if len(y_prob) != 1:
+        message = (
+            f"task={task} needs one column as y_prob, got {len(y_prob)}; for several use TopLabel() or OneVsRest()."
+        )
+        raise TypeError(message)
+    return y_prob[0]
+
+
+def _labels(classes: tuple[Hashable, ...] | None, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
+    labels = tuple(range(len(y_prob))) if classes is None else tuple(classes)
+    if len(labels) != len(y_prob) or len(labels) < 2:
+        message = (
+            f"Several classes need one column of y_prob each, got {len(y_prob)} columns and {len(labels)} classes."
+        )
+        raise TypeError(message)
+    return labels

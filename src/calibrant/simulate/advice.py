@@ -1,0 +1,224 @@
+"""What to expect of each estimator on predictions like yours, at your sample size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.estimators.binned import ece
+from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.kde import kde_ece
+from calibrant.estimators.sweep import sweep_ece
+from calibrant.numerics.binned_sums import Floats
+from calibrant.simulate.calibration_curves import Blend, Curve, Power, as_curve
+from calibrant.simulate.estimation_bias import Bias, estimates
+from calibrant.simulate.estimator_metadata import Clipped, Estimator, norm_of
+from calibrant.simulate.world_fit import WorldFit, fit_world
+from calibrant.simulate.worlds import World
+from calibrant.table.binning import EqualMass, EqualWidth
+
+#: Errors to look for, as multiples of 1/sqrt(n): the smallest is invisible to all estimators, the largest to none.
+_ERRORS = np.geomspace(0.3, 12.0, 9)
+
+#: A fitted curve closer to the diagonal than this has no shape to exaggerate.
+_FLAT = 1e-3
+
+
+@dataclass(frozen=True)
+class EstimatorAdvice:
+    """One estimator: what it says of the data, and how it behaves in the fitted world and were the model calibrated.
+
+    `detectable` is the smallest true error it would tell from none; None where even the largest tried is missed.
+    """
+
+    name: str
+    estimate: float
+    fitted: Bias
+    calibrated: Bias
+    detectable: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Which estimator to believe at this sample size, and how small an error can be seen. Prints readably.
+
+    Attributes
+    ----------
+    fit : WorldFit
+        The world the simulations come from.
+    rows : tuple of EstimatorAdvice
+    n, simulated_n : int
+        Rows of the data and of the simulated samples, which are fewer where the data are large.
+    true_error : float
+        That of the fitted world.
+    level, power : float
+        Rate of false alarms, and chance of detection, behind `detectable`.
+    """
+
+    fit: WorldFit
+    rows: tuple[EstimatorAdvice, ...]
+    n: int
+    simulated_n: int
+    norm: float
+    true_error: float
+    level: float
+    power: float
+
+    @property
+    def least_bias(self) -> EstimatorAdvice:
+        """The estimator with the least absolute bias in the fitted world."""
+        return min(self.rows, key=lambda row: abs(row.fitted.bias))
+
+    @property
+    def least_rmse(self) -> EstimatorAdvice:
+        """The estimator with the least root mean squared error in the fitted world."""
+        return min(self.rows, key=lambda row: row.fitted.rmse)
+
+    @property
+    def most_sensitive(self) -> EstimatorAdvice:
+        """The estimator that detects the smallest error."""
+        return min(self.rows, key=lambda row: np.inf if row.detectable is None else row.detectable)
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest true error that the most sensitive estimator detects."""
+        return self.most_sensitive.detectable
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return {
+            "n": self.n,
+            "simulated_n": self.simulated_n,
+            "norm": self.norm,
+            "true_error": self.true_error,
+            "level": self.level,
+            "power": self.power,
+            "detectable": self.detectable,
+            "least_bias": self.least_bias.name,
+            "least_rmse": self.least_rmse.name,
+            "most_sensitive": self.most_sensitive.name,
+            "estimators": [asdict(row) for row in self.rows],
+            "fit": self.fit.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Advice: least bias {self.least_bias.name}, least rmse {self.least_rmse.name}, n={self.n:_}>"
+
+    def __str__(self) -> str:
+        from calibrant.simulate.advice_text import text
+
+        return text(self)
+
+
+def advise(
+    data: Predictions | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    estimators: Mapping[str, Estimator] | None = None,
+    norm: float = 1,
+    level: float = 0.05,
+    power: float = 0.8,
+    repeats: int = 200,
+    seed: int = 0,
+    largest: int = 20_000,
+) -> Advice:
+    """Which estimator has the least bias and error on predictions like these, and how small an error can be seen.
+
+    A world is fitted to the predictions; samples of the same size are drawn from it, from a calibrated model with the
+    same scores, and from models between and beyond the two.
+
+    Parameters
+    ----------
+    data : Binary, or y_true
+        Unweighted; for several classes ``data.top_label()``.
+    estimators : mapping of name to callable, optional
+        By default equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density ECE, all of `norm`.
+        Give estimators of one norm.
+    level, power : float in (0, 1)
+        An error counts as detectable if an estimator tells it from none with this chance of detection, and false
+        alarms at this rate.
+    repeats, seed : int
+        Simulated samples of each kind.
+    largest : int
+        More rows than this are not simulated: the biases are then those of samples of this size.
+
+    Examples
+    --------
+    >>> from calibrant.simulate import PAPER_WORLDS
+    >>> advice = advise(PAPER_WORLDS["resnet110_c100"].sample(500, seed=1), repeats=50)
+    >>> advice.least_bias.name, round(advice.true_error, 2)
+    ('debiased', 0.17)
+    """
+    validation.fraction("level", level)
+    validation.fraction("power", power)
+    chosen = dict(_usual(norm) if estimators is None else estimators)
+    fit = fit_world(data, y_prob)
+    n = min(len(fit.data), largest)
+    q = norm if estimators is None else norm_of(next(iter(chosen.values())))
+    simulated = partial(estimates, chosen, n=n, repeats=repeats, seed=seed)
+    calibrated = fit.world.calibrated()
+    here, null = simulated(fit.world), simulated(calibrated)
+    thresholds = {name: float(np.quantile(values, 1 - level)) for name, values in null.items()}
+    errors, chances = _detection(fit.world, simulated, thresholds, n, q)
+    truth = fit.world.true_error(q)
+    rows = tuple(
+        EstimatorAdvice(
+            name=name,
+            estimate=float(estimator(fit.data)),
+            fitted=Bias.of(here[name], truth, estimator=name, world="fitted", n=n),
+            calibrated=Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n),
+            detectable=_crossing(errors, chances[name], power),
+        )
+        for name, estimator in chosen.items()
+    )
+    return Advice(fit, rows, len(fit.data), n, q, truth, level, power)
+
+
+def _usual(norm: float) -> dict[str, Estimator]:
+    return {
+        "ECE, equal width": partial(ece, bins=EqualWidth(15), norm=norm),
+        "ECE, equal mass": partial(ece, bins=EqualMass(15), norm=norm),
+        "debiased": Clipped(partial(debiased_ece, norm=norm)),
+        "sweep": partial(sweep_ece, norm=norm),
+        "kernel density": partial(kde_ece, norm=norm),
+    }
+
+
+def _detection(
+    world: World, simulated: Any, thresholds: dict[str, float], n: int, norm: float
+) -> tuple[Floats, dict[str, Floats]]:
+    """True errors of worlds between calibrated and far beyond the fitted one, and each estimator's power there."""
+    shape: Curve = as_curve(world.curve)
+    if world.true_error(norm) < _FLAT:
+        shape = Power(2)
+    whole = World(world.scores, shape).true_error(norm)
+    worlds = [
+        World(world.scores, Blend(shape, float(error / whole)), f"{world.name}, error {step}")
+        for step, error in enumerate(_ERRORS / np.sqrt(n))
+    ]
+    values = [simulated(each) for each in worlds]
+    errors = np.array([each.true_error(norm) for each in worlds])
+    powers = {
+        name: np.array([np.mean(value[name] > threshold) for value in values]) for name, threshold in thresholds.items()
+    }
+    return errors, powers
+
+
+def _crossing(errors: Floats, chances: Floats, wanted: float) -> float | None:
+    """The first error at which the chance of detection is what is wanted, by interpolation."""
+    enough = np.flatnonzero(chances >= wanted)
+    if not len(enough):
+        return None
+    at = int(enough[0])
+    if at == 0:
+        return float(errors[0])
+    part = (wanted - chances[at - 1]) / (chances[at] - chances[at - 1])
+    return float(errors[at - 1] + part * (errors[at] - errors[at - 1]))

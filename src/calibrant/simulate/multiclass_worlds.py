@@ -1,0 +1,139 @@
+"""Worlds of several classes: Dirichlet probabilities and the true chances behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.data.predictions import Multiclass
+from calibrant.estimators.common import check_norm
+from calibrant.numerics.binned_sums import Floats
+from calibrant.simulate.calibration_curves import Identity, Temperature
+from calibrant.simulate.worlds import Seed
+
+#: Draws behind a true error, and bins behind that of the top label (each the mean of noise-free gaps).
+_DRAWS, _BINS = 1 << 19, 1 << 10
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Vectors of class probabilities, drawn as logarithms so that small ones keep their digits.
+
+    >>> np.exp(Dirichlet([0.5, 0.5, 0.5]).draw(np.random.default_rng(0), 2)).sum(axis=1)
+    array([1., 1.])
+    """
+
+    alpha: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", tuple(float(a) for a in self.alpha))
+        if len(self.alpha) < 2 or min(self.alpha) <= 0:
+            message = f"Dirichlet needs at least two positive numbers, got {list(self.alpha)}."
+            raise ValueError(message)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """Log-probabilities, one row each."""
+        alpha, size = np.array(self.alpha), (n, len(self.alpha))
+        logs = np.log(rng.standard_gamma(alpha + 1, size)) - rng.standard_exponential(size) / alpha
+        return _normalised(logs)
+
+
+@dataclass(frozen=True)
+class MulticlassWorld:
+    """Class probabilities and the true chances behind them.
+
+    Parameters
+    ----------
+    scores : Dirichlet
+    curve : Identity, Temperature or callable
+        ``Temperature(t)`` is softmax(log p / t); a callable maps probabilities (n, K) to chances (n, K).
+    name : str
+        As for `World`.
+
+    Examples
+    --------
+    >>> world = MulticlassWorld(Dirichlet([0.5] * 3), Temperature(1 / 0.3))
+    >>> round(world.true_error(2), 3)
+    0.276
+    >>> world.sample(100)
+    <Multiclass, n=100>
+    """
+
+    scores: Dirichlet
+    curve: Identity | Temperature | Callable[[Any], Any] = field(default_factory=Identity)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.scores!r}, {self.curve!r}")
+
+    def chances(self, log_probabilities: Floats) -> Floats:
+        """The true chance of each class."""
+        if isinstance(self.curve, Identity):
+            return np.exp(log_probabilities)
+        if isinstance(self.curve, Temperature):
+            return np.exp(_normalised(log_probabilities / self.curve.t))
+        values = np.asarray(self.curve(np.exp(log_probabilities)), dtype=np.float64)
+        return values / values.sum(axis=1, keepdims=True)
+
+    def true_error(
+        self, norm: float | Literal["squared", "kl"] = 1, *, of: Literal["vector", "top_label"] = "vector"
+    ) -> float:
+        r"""The true calibration error of the whole vector, or that of the confidence in the predicted class.
+
+        .. math:: \mathrm E\lVert P - c(P)\rVert_q, \qquad
+                  \bigl(\mathrm E\lvert M - \mathrm E[Y = \hat k \mid M]\rvert^q\bigr)^{1/q}
+
+        ``"squared"`` and ``"kl"`` as for `World`. By 2^19 draws: exact to about 3e-4.
+        """
+        return _true_error(self, norm, of)
+
+    def sample(self, n: int, seed: Seed = 0) -> Multiclass:
+        """`n` independent rows."""
+        rng = np.random.default_rng(seed)
+        logs = self.scores.draw(rng, n)
+        running = np.cumsum(self.chances(logs), axis=1)
+        label = (rng.random((n, 1)) * running[:, -1:] >= running[:, :-1]).sum(axis=1)
+        return Multiclass(label, np.exp(logs))
+
+
+@lru_cache(maxsize=256)
+def _true_error(world: MulticlassWorld, norm: Any, of: str) -> float:
+    rng, step = np.random.default_rng(20_221_115), 1 << 17
+    logs = [world.scores.draw(rng, step) for _ in range(_DRAWS // step)]
+    if of == "top_label":
+        return _top_label_error(world, logs, check_norm(norm))
+    return float(np.mean([_vector_errors(world, part, norm).mean() for part in logs]))
+
+
+def _vector_errors(world: MulticlassWorld, logs: Floats, norm: Any) -> Floats:
+    chance = world.chances(logs)
+    if norm == "kl":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(chance > 0, chance * (np.log(chance) - logs), 0.0).sum(axis=1))
+    gap = np.abs(np.exp(logs) - chance)
+    if norm == "squared":
+        return np.asarray((gap**2).sum(axis=1))
+    return np.asarray(np.linalg.norm(gap, ord=check_norm(norm), axis=1))
+
+
+def _top_label_error(world: MulticlassWorld, parts: list[Floats], norm: float) -> float:
+    """Gaps averaged over draws of like confidence: what is left is what the confidence alone gets wrong."""
+    confidence, gap = [], []
+    for logs in parts:
+        best = logs.argmax(axis=1)[:, None]
+        top = np.exp(np.take_along_axis(logs, best, axis=1)[:, 0])
+        confidence.append(top)
+        gap.append(top - np.take_along_axis(world.chances(logs), best, axis=1)[:, 0])
+    order = np.argsort(np.concatenate(confidence))
+    means = np.abs(np.concatenate(gap)[order].reshape(_BINS, -1).mean(axis=1))
+    return float(means.max() if np.isinf(norm) else np.mean(means**norm) ** (1 / norm))
+
+
+def _normalised(logs: Floats) -> Floats:
+    top = logs.max(axis=1, keepdims=True)
+    return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))

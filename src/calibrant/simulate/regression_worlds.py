@@ -1,0 +1,164 @@
+"""Worlds of predicted spreads: what the model says sigma is, and what it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.data.distributions import Gaussian
+from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.quadrature import integral
+from calibrant.simulate.worlds import Seed
+
+
+class Spreads(ABC):
+    """A distribution of predicted standard deviations."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """Independent spreads."""
+
+    @abstractmethod
+    def expect(self, function: Callable[[Floats], Floats]) -> float:
+        """Expectation of a vectorised function of the spread."""
+
+
+@dataclass(frozen=True)
+class UniformSpreads(Spreads):
+    """Every spread between `low` and `high` alike.
+
+    Examples
+    --------
+    >>> UniformSpreads(1, 3).expect(lambda sigma: sigma)
+    2.0
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            message = f"UniformSpreads needs 0 < low < high, got low={self.low!r}, high={self.high!r}."
+            raise ValueError(message)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """Uniform draws."""
+        return rng.uniform(self.low, self.high, n)
+
+    def expect(self, function: Callable[[Floats], Floats]) -> float:
+        """By quadrature."""
+        return integral(function, np.linspace(self.low, self.high, 33)) / (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class LogNormalSpreads(Spreads):
+    """Spreads whose logarithm is Gaussian about log `median` with standard deviation `sd`.
+
+    Examples
+    --------
+    >>> round(LogNormalSpreads(median=1, sd=0.5).expect(lambda sigma: sigma), 4)  # exp(0.5² / 2)
+    1.1331
+    """
+
+    median: float = 1.0
+    sd: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not (self.median > 0 and self.sd > 0):
+            message = f"LogNormalSpreads needs a positive median and sd, got {self.median!r} and {self.sd!r}."
+            raise ValueError(message)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """Log-normal draws."""
+        return self.median * np.exp(self.sd * rng.standard_normal(n))
+
+    def expect(self, function: Callable[[Floats], Floats]) -> float:
+        """By quadrature over ten standard deviations."""
+
+        def weighted(x: Floats) -> Floats:
+            return function(self.median * np.exp(self.sd * x)) * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+        return integral(weighted, np.linspace(-10, 10, 41))
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The true spread is the stated one times a factor: above 1 the model is overconfident.
+
+    >>> Scaled(1.5)(np.array([2.0]))
+    array([3.])
+    """
+
+    factor: float
+
+    def __call__(self, sigma: Floats) -> Floats:
+        """Factor times sigma."""
+        return self.factor * sigma
+
+
+@dataclass(frozen=True)
+class RegressionWorld:
+    """Predicted standard deviations and the true ones behind them.
+
+    Parameters
+    ----------
+    spreads : UniformSpreads or LogNormalSpreads
+    curve : callable
+        The true standard deviation where the model says sigma, e.g. `Scaled(1.2)`, or any vectorised function.
+    tails : float, optional
+        Degrees of freedom of Student errors (above 2), scaled to the true spread; None is Gaussian.
+    name : str
+        As for `World`.
+
+    Examples
+    --------
+    >>> world = RegressionWorld(UniformSpreads(1, 10), lambda sigma: np.full_like(sigma, 0.6083))
+    >>> round(world.true_error("ence"), 4)
+    0.8444
+    >>> world.sample(50)
+    <Gaussian, n=50>
+    """
+
+    spreads: Spreads
+    curve: Callable[[Any], Any] = Scaled(1.0)
+    tails: float | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.tails is not None and not self.tails > 2:
+            message = f"tails must exceed 2 degrees of freedom, so that the spread exists, got {self.tails!r}."
+            raise ValueError(message)
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.spreads!r}, {self.curve!r}, tails={self.tails!r}")
+
+    def true_error(self, norm: Literal["ence", "uce"] | float = "ence") -> float:
+        r"""The error that bins of spread estimate, in the limit of narrow bins.
+
+        .. math:: \mathrm{ENCE} = \mathrm E\,\frac{\lvert\sigma - c(\sigma)\rvert}{\sigma}, \qquad
+                  \mathrm{UCE} = \mathrm E\lvert\sigma^2 - c(\sigma)^2\rvert
+
+        A number is taken as ``"ence"``, the one estimators have no norm for.
+        """
+        if norm == "uce":
+            return self.spreads.expect(lambda s: np.abs(s**2 - self._truth(s) ** 2))
+        if norm == "ence" or not isinstance(norm, str):
+            return self.spreads.expect(lambda s: np.abs(s - self._truth(s)) / s)
+        message = f"norm must be 'ence' or 'uce', got {norm!r}."
+        raise ValueError(message)
+
+    def sample(self, n: int, seed: Seed = 0) -> Gaussian:
+        """`n` independent rows with standard Gaussian means."""
+        rng = np.random.default_rng(seed)
+        sigma, mean = self.spreads.draw(rng, n), rng.standard_normal(n)
+        if self.tails is None:
+            noise = rng.standard_normal(n)
+        else:
+            noise = rng.standard_t(self.tails, n) * np.sqrt(1 - 2 / self.tails)
+        return Gaussian(mean + self._truth(sigma) * noise, mean, sigma)
+
+    def _truth(self, sigma: Floats) -> Floats:
+        return np.asarray(self.curve(sigma), dtype=np.float64)

@@ -1,0 +1,4 @@
+"""The one sufficient statistic: where to cut, sums per bin or cell, and their files.
+
+Here belongs whatever turns rows into tables and tables into bins. Engines and estimates do not.
+"""

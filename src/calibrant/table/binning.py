@@ -1,0 +1,242 @@
+"""Where to cut the scores. Bins are (low, high]; the first also holds its low edge.
+
+A binning only says where to cut; it never counts. Three of them make a handful of bins (`EqualWidth`,
+`EqualMass`, `Edges`), three make cells so fine that every other binning can be had from them afterwards
+(`Distinct`, exact, one cell per distinct score; `HybridGrid` for probabilities and `LogGrid` for spreads, fixed
+grids that any engine can group by).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import Floats, equal_width_index, hybrid_index
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    """`n` bins of the same width over [low, high].
+
+    >>> EqualWidth(4).edges
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+
+    n: int = 15
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_whole("EqualWidth", self.n)
+        if not self.low < self.high:
+            message = f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}."
+            raise ValueError(message)
+
+    @property
+    def edges(self) -> Floats:
+        """The n + 1 edges, in double precision."""
+        return np.linspace(self.low, self.high, self.n + 1)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Bin number of each key."""
+        return equal_width_index(key, self.edges)
+
+
+@dataclass(frozen=True)
+class EqualMass:
+    """`n` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
+
+    Inner edge b is the order statistic of rank floor(rows * b / n), in whole numbers. Weights that are whole
+    numbers count as repeated rows; other weights cut where their running sum first reaches b / n of the total.
+
+    >>> import calibrant as cal
+    >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges
+    array([0.1, 0.2, 0.4])
+    """
+
+    n: int = 15
+
+    def __post_init__(self) -> None:
+        _require_whole("EqualMass", self.n)
+
+
+@dataclass(frozen=True, init=False)
+class Edges:
+    """Edges given by hand, rising; every score must lie between the first and the last.
+
+    >>> Edges([0, 0.5, 1]).edges
+    array([0. , 0.5, 1. ])
+    """
+
+    at: tuple[float, ...]
+
+    def __init__(self, at: Sequence[float] | Floats) -> None:
+        object.__setattr__(self, "at", tuple(float(edge) for edge in at))
+        if len(self.at) < 2 or not np.all(np.diff(self.at) >= 0) or not np.all(np.isfinite(self.at)):
+            message = f"Edges must be at least two finite, rising numbers, got {list(self.at)}."
+            raise ValueError(message)
+
+    @property
+    def edges(self) -> Floats:
+        """The edges as an array."""
+        return np.array(self.at)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Bin number of each key."""
+        return np.searchsorted(self.edges[1:-1], key, side="left")
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """One cell per distinct score: nothing is lost, ties are pooled.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.BinTable.of(cal.Binary([0, 1, 1], [0.2, 0.2, 0.7]), Distinct()).observed_mean
+    array([0.5, 1. ])
+    """
+
+
+@dataclass(frozen=True)
+class HybridGrid:
+    r"""A fixed grid on [0, 1], half linear and half logit, for tables that engines build and shards merge.
+
+    .. math:: h(p) = \frac p2 + \frac14 + \frac1{4\Lambda} \ln\frac{p + \delta}{1 - p + \delta},
+              \qquad \delta = e^{-L}, \quad \Lambda = \ln(1 + e^L), \qquad \mathrm{cell} = \lfloor M h(p) \rfloor
+
+    The linear half keeps cells narrow in the middle, the logit half near 0 and 1, where the scores of
+    confident models crowd and where linear cells lose the sweep and the logarithmic score. The logit levels off at
+    :math:`\pm L` without a clip, which would cost engines more than the logarithm. With `equal_width=B` each
+    cell is also divided at the edges of `EqualWidth(B)`, so that those bins can be had exactly.
+
+    >>> HybridGrid(cells=8).index(np.array([0.0, 0.5, 1.0]))
+    array([0, 4, 7])
+    """
+
+    cells: int = 2**16
+    limit: float = 37.0
+    equal_width: int | None = None
+
+    def __post_init__(self) -> None:
+        _require_whole("HybridGrid", self.cells)
+        if not 0 < self.limit < 700:
+            message = f"HybridGrid needs a limit in (0, 700), got {self.limit!r}."
+            raise ValueError(message)
+        if self.equal_width is not None:
+            _require_whole("HybridGrid(equal_width=...)", self.equal_width)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Cell number of each score in [0, 1]."""
+        cell = hybrid_index(np.asarray(key), self.cells, self.limit)
+        if self.equal_width is None:
+            return cell
+        return cell * self.equal_width + EqualWidth(self.equal_width).index(np.asarray(key, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class LogGrid:
+    r"""A fixed grid on the logarithm of a positive key, for tables of predicted spreads that engines build.
+
+    .. math:: \mathrm{cell} = \lfloor r \ln \sigma \rfloor
+
+    with r cells per factor of e (1024: every cell is a tenth of a percent wide, whatever the unit). It has no ends,
+    so tables of any two sources can be added.
+
+    >>> LogGrid(per_fold=10).index(np.array([0.1, 1.0, 2.0]))
+    array([-24,   0,   6])
+    """
+
+    per_fold: int = 1024
+
+    def __post_init__(self) -> None:
+        _require_whole("LogGrid", self.per_fold)
+
+    def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
+        """Cell number of each positive key."""
+        return np.floor(np.log(np.asarray(key, dtype=np.float64)) * self.per_fold).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class PaperBins:
+    r"""As many bins as the sample sizes carry: :math:`B = \lceil v^{-1/3} \rceil`, v = prior² / n_P + 1 / n_U.
+
+    n_P and n_U are the numbers of positives and of unlabeled rows; for labelled data v = 1 / n. It balances the
+    orders of the two terms of `calibrant.pu.bias_bound`. Weighted rows count by Kish's effective number.
+
+    References
+    ----------
+    Estimating Expected Calibration Error for Positive-Unlabeled Learning (2025), corollary 1 and section 5.1.
+
+    Examples
+    --------
+    >>> PaperBins().resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
+    EqualWidth(n=15, low=0.0, high=1.0)
+    """
+
+    cut: type[EqualWidth] | type[EqualMass] = EqualWidth
+
+    def resolve(self, noise: float, n: float) -> EqualWidth | EqualMass:
+        """The bins for data whose noise is v, with n rows that are weighed."""
+        bins = int(np.ceil(noise ** (-1 / 3) - 1e-9))
+        return self.cut(int(min(bins, max(1, n / 2))) if self.cut is EqualMass else bins)
+
+
+@dataclass(frozen=True)
+class BoundBins:
+    """The number of bins that minimises the bias bound of Theorem 1 (`calibrant.pu.bias_bound`).
+
+    `lipschitz` is the steepness of the true calibration curve; 1 is that of a calibrated model.
+
+    Examples
+    --------
+    >>> BoundBins(lipschitz=1).resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
+    EqualWidth(n=32, low=0.0, high=1.0)
+    """
+
+    lipschitz: float = 1.0
+    cut: type[EqualWidth] | type[EqualMass] = EqualWidth
+
+    def resolve(self, noise: float, n: float) -> EqualWidth | EqualMass:
+        """The bins for data whose noise is v, with n rows that are weighed."""
+        equal_mass = self.cut is EqualMass
+        most = 10 * ((1 + self.lipschitz) ** 2 / noise) ** (1 / 3) + 2
+        bins = np.arange(1, int(min(most, max(1, n / 2)) if equal_mass else most) + 1)
+        bound = bias_bound_of_bins(bins, noise, n, lipschitz=self.lipschitz, equal_mass=equal_mass)
+        return self.cut(int(bins[np.argmin(bound)]))
+
+
+def bias_bound_of_bins(
+    bins: Any, noise: float, n: float, *, lipschitz: float, equal_mass: bool, surprise: float = 0.0
+) -> Any:
+    """Theorem 1 for one or many numbers of bins; `surprise` is log(1 / delta), 0 for the expectation."""
+    within = (1 + lipschitz) / bins
+    size = 2 * (bins * np.log(2) + surprise)
+    if not equal_mass:
+        return within + np.sqrt(size * noise)
+    rest = n - bins
+    spread = (1 + lipschitz) / np.sqrt(rest) + np.sqrt(noise - 1 / n + 1 / rest)
+    return within + (3 + 2 * lipschitz) * bins / rest + np.sqrt(size) * spread
+
+
+Cut = EqualWidth | EqualMass | Edges
+"""Binnings that know their number of bins."""
+
+Binning = Cut | PaperBins | BoundBins
+"""What estimators take as `bins=`."""
+
+Grid = HybridGrid | LogGrid
+"""Fixed cells, the same for all tables, so that tables made apart can be added."""
+
+Cells = Distinct | Grid
+"""What fine tables are made of."""
+
+
+def _require_whole(name: str, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        message = f"{name} needs a whole number of at least 1, got {n!r}."
+        raise ValueError(message)

@@ -1,0 +1,325 @@
+"""Sums per bin, and nothing else.
+
+Sums add up: a table made by a warehouse from a billion rows, or merged from a thousand shards, is the same
+object as one made by NumPy on a laptop, and every estimator that needs only sums works on either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.equal_mass import equal_mass_cuts, places_of, require_inside, scores_at, sums_between
+from calibrant.table.binning import (
+    Binning,
+    BoundBins,
+    Cells,
+    Cut,
+    Distinct,
+    Edges,
+    EqualMass,
+    Grid,
+    PaperBins,
+)
+
+if TYPE_CHECKING:
+    from calibrant.data.predictions import Predictions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BinTable:
+    """Per bin or cell: lowest and highest score, and the sums of `SUMS`.
+
+    Tables of bins (`EqualWidth`, `EqualMass`, `Edges`) keep empty bins. Fine tables (`Distinct`, `HybridGrid`,
+    `LogGrid`) hold only cells that have rows, and `coarsen` turns them into bins.
+
+    Attributes
+    ----------
+    cut : Edges, Distinct, HybridGrid or LogGrid
+        How the rows were divided. Only tables with equal cuts can be added.
+    key : array
+        Bin or cell number; the score itself for `Distinct`.
+    low, high : array
+        Bounds of the scores in the cell: the bin's edges, or the lowest and highest score seen.
+    sums : array of shape (8, cells)
+        The columns `count`, `weight`, `weight_squares`, `predicted`, `observed`, `predicted_squares`, `product`,
+        `observed_squares`; each is also an attribute. Counts are whole unless an edge had to cut a cell.
+    prior, label_frequency, nested
+        Positive-unlabeled tables only, where `weight`, `predicted` and their squares are sums over the unlabeled rows,
+        and `observed`, `product` and `observed_squares` (there: of squared weights) are sums over labelled positives.
+        The observed column is scaled to the share `prior` of positives; or, where `label_frequency` is known, by
+        one over it. `nested` says that the labelled rows are among the unlabeled ones (one sample, not two).
+    invalid : mapping of text to int
+        Rows that were left out when the table was made, by reason; empty where there were none.
+    spread : bool
+        Whether the scores are predicted spreads, and `predicted` and `observed` sums of their squares and of squared
+        errors (`Gaussian`, `Distribution`, `Samples`), not probabilities and outcomes.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> table = BinTable.of(cal.Binary([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8]), cal.EqualWidth(2))
+    >>> table
+    <BinTable of 2 bins, n=4, Edges>
+    >>> table.predicted_mean, table.observed_mean
+    (array([0.2, 0.7]), array([0., 1.]))
+    """
+
+    cut: Edges | Distinct | Grid
+    key: NDArray[Any]
+    low: Floats
+    high: Floats
+    sums: Floats
+    prior: float | None = None
+    label_frequency: float | None = None
+    nested: bool = False
+    invalid: Mapping[str, int] = field(default_factory=dict)
+    spread: bool = False
+
+    @classmethod
+    def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
+        """The table of `data` cut by `binning`.
+
+        Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
+        bins of known edges always are, since nothing needs them.
+        """
+        from calibrant.table.from_rows import cut_rows
+
+        parts = (data,) if isinstance(data, Pairs) else data.parts()
+        if isinstance(binning, PaperBins | BoundBins):
+            rows = len(parts[0].key)
+            binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
+        table = cut_rows(parts, binning, squares=squares)
+        if parts[0].spread:
+            return replace(table, spread=True)
+        if isinstance(data, Pairs) or data.prior is None:
+            return table
+        return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __repr__(self) -> str:
+        kind = "cells" if self.fine else "bins"
+        return f"<BinTable of {len(self):_} {kind}, n={self.n:_}, {type(self.cut).__name__}>"
+
+    def __add__(self, other: BinTable) -> BinTable:
+        if not isinstance(other, BinTable):
+            return NotImplemented
+        return merge([self, other])
+
+    @property
+    def fine(self) -> bool:
+        """Whether this is a table of cells, from which any bins can be made."""
+        return not isinstance(self.cut, Edges)
+
+    @property
+    def edges(self) -> Floats:
+        """The edges of a table of bins."""
+        if not isinstance(self.cut, Edges):
+            message = "A fine table has cells, not edges; coarsen it first, e.g. table.coarsen(EqualMass(15))."
+            raise AttributeError(message)
+        return self.cut.edges
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return round(float(self.count.sum()))
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weight.sum())
+
+    @property
+    def share(self) -> Floats:
+        """The part of the total weight in each bin."""
+        return self.weight / self.total
+
+    @property
+    def observed_scale(self) -> float:
+        """Factor of the observed column: 1, but for positive-unlabeled tables, whose positives stand for `prior`."""
+        if self.prior is None:
+            return 1.0
+        if self.label_frequency is not None:
+            return 1 / self.label_frequency
+        positives = float(self.observed.sum())
+        return self.prior * self.total / positives if positives else 1.0
+
+    @property
+    def predicted_mean(self) -> Floats:
+        """Mean prediction per bin; NaN where the bin is empty."""
+        return self._per_weight(self.predicted)
+
+    @property
+    def observed_mean(self) -> Floats:
+        """Mean outcome per bin; NaN where the bin is empty."""
+        return self._per_weight(self.observed * self.observed_scale)
+
+    @property
+    def effective_count(self) -> Floats:
+        """Kish's effective number of rows per bin, (sum w)^2 / sum w^2: the count itself without weights."""
+        squares = self.weight_squares
+        return np.divide(self.weight**2, squares, out=np.zeros_like(squares), where=squares > 0)
+
+    @property
+    def noise(self) -> float:
+        """Variance of the mass of a bin that holds everything, as `PaperBins` needs it; 1 / n for labelled rows."""
+        rows = float(self.weight_squares.sum()) / self.total**2
+        if self.prior is None:
+            return rows
+        positives = float(self.observed_squares.sum()) / float(self.observed.sum()) ** 2
+        share = self.observed_scale * float(self.observed.sum()) / self.total
+        return rows * self.observed_scale**2 if self.nested else share**2 * positives + rows
+
+    @property
+    def _origin(self) -> tuple[object, ...]:
+        return self.prior if self.label_frequency is None else None, self.label_frequency, self.nested, self.spread
+
+    def filled(self) -> BinTable:
+        """The bins that have weight. The edges are kept whole."""
+        return self.take(self.weight > 0)
+
+    def take(self, which: Any) -> BinTable:
+        """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
+        some = replace(self, key=self.key[which], low=self.low[which], high=self.high[which], sums=self.sums[:, which])
+        if self.prior is None or not some.weight.any():
+            return some
+        return replace(some, prior=self.observed_scale * float(some.observed.sum()) / some.total)
+
+    def coarsen(self, binning: Binning) -> BinTable:
+        """A fine table regrouped into bins.
+
+        A cell of several scores that an edge falls into is cut proportionally; a cell of one score never is.
+        """
+        if not self.fine:
+            message = "Only a fine table can be coarsened; this one has bins already."
+            raise ValueError(message)
+        binning = self.resolved(binning)
+        at = self.places(binning)
+        if isinstance(binning, EqualMass):
+            edges = np.concatenate([self.low[:1], scores_at(at[1:-1], self.low, self.high), self.high[-1:]])
+        else:
+            edges = binning.edges
+        sums = sums_between(self.sums, at)
+        return replace(self, cut=Edges(edges), key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
+
+    def resolved(self, binning: Binning) -> Cut:
+        """`binning` with its number of bins, which for some depends on the sample sizes."""
+        if isinstance(binning, PaperBins | BoundBins):
+            return binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
+        return binning
+
+    def places(self, binning: Cut) -> Floats:
+        """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
+        if isinstance(binning, EqualMass):
+            return equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
+        require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
+        return places_of(binning.edges, self.low, self.high)
+
+    def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
+        r"""The most by which the ECE of a fine table in `bins` can differ from the ECE of its rows.
+
+        It holds whatever the rows in a cut cell are, tied or weighted. With `distinct`, which promises that no two rows
+        of a cut cell share a score, it is smaller (unweighted rows, equal mass): if a of the n rows of a cell, n1 of
+        them positive, lie to the left of the edge and the cell is w wide, the bound is the sum over edges of
+
+        .. math:: \frac 2N \Bigl(\max\bigl(\min(a, n_1) - \tfrac{a n_1}n, \tfrac{a n_1}n - \max(0, a - n_0)\bigr)
+                  + \min(a, n - a)\, w\Bigr).
+        """
+        from calibrant.table.discretization import error_bound
+
+        return error_bound(self, bins, distinct=distinct)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a Parquet file (needs pyarrow), all of it or nothing."""
+        from calibrant.table.parquet import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> BinTable:
+        """Read a table that `save` wrote."""
+        from calibrant.table.parquet import load
+
+        return load(path)
+
+    def _per_weight(self, column: Floats) -> Floats:
+        return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
+
+    @property
+    def count(self) -> Floats:
+        """Rows."""
+        return self.sums[0]
+
+    @property
+    def weight(self) -> Floats:
+        """Sum of weights."""
+        return self.sums[1]
+
+    @property
+    def weight_squares(self) -> Floats:
+        """Sum of squared weights."""
+        return self.sums[2]
+
+    @property
+    def predicted(self) -> Floats:
+        """Weighted sum of predictions."""
+        return self.sums[3]
+
+    @property
+    def observed(self) -> Floats:
+        """Weighted sum of outcomes (of labelled positives, where the table has a prior)."""
+        return self.sums[4]
+
+    @property
+    def predicted_squares(self) -> Floats:
+        """Weighted sum of squared predictions; NaN in bins of fixed edges made from unweighted probabilities."""
+        return self.sums[5]
+
+    @property
+    def product(self) -> Floats:
+        """Weighted sum of prediction times outcome."""
+        return self.sums[6]
+
+    @property
+    def observed_squares(self) -> Floats:
+        """Weighted sum of squared outcomes."""
+        return self.sums[7]
+
+
+def merge(tables: list[BinTable]) -> BinTable:
+    """The table of all rows behind `tables`, which must be cut alike."""
+    if not tables:
+        message = "There is no table to merge."
+        raise ValueError(message)
+    first = tables[0]
+    if any(table.cut != first.cut or table._origin != first._origin for table in tables):
+        message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
+        raise ValueError(message)
+    invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
+    key = np.concatenate([table.key for table in tables])
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0])[: len(key)])
+
+    def gathered(name: str) -> Floats:
+        return np.concatenate([getattr(table, name) for table in tables], axis=-1)[..., order]
+
+    merged = replace(
+        first,
+        key=key[order][starts],
+        low=np.minimum.reduceat(gathered("low"), starts),
+        high=np.maximum.reduceat(gathered("high"), starts),
+        sums=np.add.reduceat(gathered("sums"), starts, axis=1),
+        invalid=dict(invalid),
+    )
+    if first.label_frequency is None:
+        return merged
+    return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)

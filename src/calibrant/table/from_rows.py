@@ -1,0 +1,78 @@
+"""From rows to the table of their sums: bins by a sort or without one, fine cells, grids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.numerics.binned_sums import SUMS, Floats, Pairs, equal_width_indexer, sums_by_index
+from calibrant.numerics.equal_mass import equal_count_edges, equal_mass_cuts, equal_mass_rows, require_inside
+from calibrant.numerics.radix_buckets import equal_mass_sums, worth_selecting
+from calibrant.numerics.sorting import SortedRows, sorted_rows
+from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
+from calibrant.table.bintable import BinTable, merge
+
+
+def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> BinTable:
+    """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
+    if isinstance(binning, Distinct | HybridGrid | LogGrid):
+        tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
+        return tables[0] if len(tables) == 1 else merge(tables)
+    first = parts[0]
+    if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
+        binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
+    if isinstance(binning, EqualMass):
+        if worth_selecting(first, binning.n):
+            return of_bins(*equal_mass_sums(first, binning.n, squares=squares))
+        table = equal_mass_table(sorted_rows(first), binning.n)
+        if len(parts) == 1:
+            return table
+        edges, parts, sums = table.edges, parts[1:], table.sums
+        edges[0] = min(edges[0], *(part.key.min() for part in parts))
+        edges[-1] = max(edges[-1], *(part.key.max() for part in parts))
+        binning = Edges(edges)
+    else:
+        edges = binning.edges
+        sums = np.zeros((len(SUMS), len(edges) - 1))
+    for part in parts:
+        if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
+            require_inside(part.key, edges)
+        index = equal_width_indexer(edges) if isinstance(binning, EqualWidth) else binning.index
+        wanted = squares and part.only is not None
+        sums = sums + sums_by_index(part, index, len(edges) - 1, squares=wanted)
+    return of_bins(edges, sums)
+
+
+def _distinct(pairs: Pairs) -> BinTable:
+    key, sums = sorted_rows(pairs).distinct()
+    return BinTable(Distinct(), key, key, key, sums)
+
+
+def of_bins(edges: Floats, sums: Floats) -> BinTable:
+    """The table of bins with these edges and sums."""
+    return BinTable(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
+
+
+def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
+    """The table of `n` bins of equal mass of rows that are sorted already."""
+    pairs = rows.pairs
+    if pairs.weight is None:
+        cuts = equal_mass_rows(rows, n)
+    else:
+        ends = rows.run_ends
+        at = equal_mass_cuts(np.cumsum(pairs.weight)[ends - 1], n)[1:-1].astype(np.intp)
+        cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
+    edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
+    return of_bins(edges, rows.between(cuts))
+
+
+def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
+    index = grid.index(pairs.key)
+    first = int(index.min())
+    size = int(index.max()) - first + 1
+    sums = sums_by_index(pairs, lambda key: grid.index(key) - first, size)
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    key = pairs.key.astype(np.float64)
+    np.minimum.at(low, index - first, key)
+    np.maximum.at(high, index - first, key)
+    cell = np.flatnonzero(sums[0])
+    return BinTable(grid, cell + first, low[cell], high[cell], sums[:, cell])

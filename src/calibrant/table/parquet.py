@@ -1,0 +1,213 @@
+"""Tables as Parquet files: columns of numbers, and a few words of metadata with a schema version."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._atomic_write import replacing
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.binned_sums import SUMS
+from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
+from calibrant.table.bintable import BinTable
+
+#: Raised when a file of the new kind could not be read by older code.
+SCHEMA_VERSION = 1
+_FIELD = b"calibrant"
+_COLUMNS = ("key", "low", "high", *SUMS)
+_CUTS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Edges, Distinct, HybridGrid, LogGrid)}
+
+Path_ = str | os.PathLike[str]
+Steps = tuple[Any, ...]
+
+
+def save(table: BinTable, path: Path_) -> None:
+    """Write a table to a Parquet file, all of it or nothing."""
+    arrow, _ = _pyarrow()
+    _write(arrow.table(_columns(table)), _words(table), path)
+
+
+def load(path: Path_) -> BinTable:
+    """Read a table that `save` wrote."""
+    data, about = _read(path, _COLUMNS)
+    if "tables" in about:
+        message = f"{os.fspath(path)!r} holds {len(about['tables'])} tables: read it with calibrant.scale.load_tables."
+        raise InvalidPredictions(message)
+    return _table({name: data[name].to_numpy() for name in _COLUMNS}, about)
+
+
+def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
+    """Write the tables of several groups to one Parquet file, all of them or nothing.
+
+    Parameters
+    ----------
+    tables : mapping of group to BinTable
+        As `bin_table` gives it with `by=`; mappings within it (folds, classes) are kept. Groups are text, numbers,
+        truth values, dates, None, or tuples of them.
+    path : path
+        The file has the columns of `BinTable.save` and one more, `group`, the place of the row's table in the mapping.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd
+    >>> from calibrant.scale import bin_table
+    >>> log = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9], "country": ["at", "at", "de"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_tables(bin_table(log, y_true="y", y_prob="p", by="country"), f"{folder}/tables.parquet")
+    ...     load_tables(f"{folder}/tables.parquet")
+    {'at': <BinTable of 2 cells, n=2, HybridGrid>, 'de': <BinTable of 1 cells, n=1, HybridGrid>}
+    """
+    arrow, _ = _pyarrow()
+    flat = list(_flat(tables))
+    if not flat:
+        message = "tables is empty: there is nothing to save."
+        raise ValueError(message)
+    about = {
+        "schema_version": SCHEMA_VERSION,
+        "tables": [{**_words(table), "group": [_plain(step) for step in steps]} for steps, table in flat],
+    }
+    parts = [_columns(table) for _, table in flat]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+    place = np.repeat(np.arange(len(flat), dtype=np.int32), [len(table) for _, table in flat])
+    _write(arrow.table({"group": place, **columns}), about, path)
+
+
+def load_tables(path: Path_) -> dict[Any, Any]:
+    """Read the tables that `save_tables` wrote, under the same groups and in the same order."""
+    data, about = _read(path, ("group", *_COLUMNS))
+    ends = np.searchsorted(data["group"].to_numpy(), np.arange(len(about["tables"])), side="right")
+    columns = {name: data[name].to_numpy() for name in _COLUMNS}
+    found: dict[Any, Any] = {}
+    for words, start, end in zip(about["tables"], [0, *ends[:-1]], ends, strict=True):
+        *outer, last = (_group(step) for step in words["group"])
+        place = found
+        for step in outer:
+            place = place.setdefault(step, {})
+        place[last] = _table({name: values[start:end] for name, values in columns.items()}, words)
+    return found
+
+
+def _flat(tables: Mapping[Any, Any], steps: Steps = ()) -> Iterator[tuple[Steps, BinTable]]:
+    """Every table with the groups that lead to it."""
+    if not isinstance(tables, Mapping):
+        message = f"tables must map groups to tables, as bin_table(..., by=...) does, got {type(tables).__name__}."
+        raise TypeError(message)
+    for group, table in tables.items():
+        if isinstance(table, BinTable):
+            yield (*steps, group), table
+        else:
+            yield from _flat(table, (*steps, group))
+
+
+def _plain(group: Any) -> Any:
+    """A group as JSON has it; dates by name, so that they come back as dates."""
+    if isinstance(group, np.generic):
+        group = group.item()
+    if isinstance(group, tuple):
+        return [_plain(part) for part in group]
+    if isinstance(group, datetime.datetime):
+        return {"datetime": group.isoformat()}
+    if isinstance(group, datetime.date):
+        return {"date": group.isoformat()}
+    if group is None or isinstance(group, (str, int, float)):
+        return group
+    message = f"Groups must be text, numbers, dates or tuples of them to be saved, got {group!r}: rename it first."
+    raise TypeError(message)
+
+
+def _group(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return tuple(_group(part) for part in plain)
+    if isinstance(plain, dict):
+        ((kind, text),) = plain.items()
+        return (datetime.datetime if kind == "datetime" else datetime.date).fromisoformat(text)
+    return plain
+
+
+def _columns(table: BinTable) -> dict[str, Any]:
+    columns = (table.key, table.low, table.high, *table.sums)
+    return {name: np.ascontiguousarray(values) for name, values in zip(_COLUMNS, columns, strict=True)}
+
+
+def _words(table: BinTable) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cut": {"kind": type(table.cut).__name__, **asdict(table.cut)},
+        "prior": table.prior,
+        "label_frequency": table.label_frequency,
+        "nested": table.nested,
+        "spread": table.spread,
+        "invalid": dict(table.invalid),
+    }
+
+
+def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
+    cut = dict(words["cut"])
+    return BinTable(
+        _CUTS[cut.pop("kind")](**cut),
+        columns["key"],
+        columns["low"],
+        columns["high"],
+        np.stack([columns[name] for name in SUMS]),
+        prior=words["prior"],
+        label_frequency=words["label_frequency"],
+        nested=words["nested"],
+        spread=words["spread"],
+        invalid=words["invalid"],
+    )
+
+
+def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
+    _, parquet = _pyarrow()
+    data = data.replace_schema_metadata({_FIELD: json.dumps(about).encode()})
+    with replacing(path) as place:
+        parquet.write_table(data, place, compression="zstd")
+
+
+def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+    arrow, parquet = _pyarrow()
+    try:
+        data = parquet.read_table(Path(path), partitioning=None)
+    except (arrow.ArrowInvalid, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        message = f"{os.fspath(path)!r} is no readable Parquet file: {error}"
+        raise InvalidPredictions(message) from error
+    about = _about(path, (data.schema.metadata or {}).get(_FIELD))
+    if "group" in needed and "tables" not in about:
+        message = f"{os.fspath(path)!r} holds one table, not one per group: read it with BinTable.load."
+        raise InvalidPredictions(message)
+    missing = [name for name in needed if name not in data.column_names]
+    if missing:
+        message = f"{os.fspath(path)!r} lacks the columns {', '.join(missing)} of a table."
+        raise InvalidPredictions(message)
+    return data, about
+
+
+def _about(path: Path_, text: bytes | None) -> dict[str, Any]:
+    if text is None:
+        message = f"{os.fspath(path)!r} is a Parquet file, but not a table that BinTable.save wrote."
+        raise InvalidPredictions(message)
+    about = json.loads(text)
+    version = about.get("schema_version")
+    if version != SCHEMA_VERSION:
+        message = f"{os.fspath(path)!r} has schema version {version}; this release of calibrant reads {SCHEMA_VERSION}."
+        raise InvalidPredictions(message)
+    return dict(about)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        message = "Saving tables needs pyarrow: pip install 'calibrant[files]'."
+        raise ImportError(message) from error
+    return pyarrow, pyarrow.parquet
