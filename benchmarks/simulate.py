@@ -9,8 +9,9 @@ import numpy as np
 import calibrant as cal
 from benchmarks.peers import cpu_seconds, write_results
 from calibrant import simulate as sim
+from calibrant.results.target import name_of
 from calibrant.simulate.batched import Batch
-from calibrant.simulate.estimator_metadata import name_of, vectorised
+from calibrant.simulate.estimator_metadata import vectorised
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 LOOPED = 10

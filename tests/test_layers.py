@@ -27,20 +27,9 @@ LEVEL = {name: level for level, name in enumerate(ROOMS)}
 #: Methods of results that may reach up, for comfort.
 DOORS = {"plot", "save", "load", "report", "to_html", "_repr_html_"}
 #: Edges that still go up. A cut takes its line away; nothing may be added.
-UPWARD = {
-    ("calibrant.estimators.variational_unlabeled", "calibrant.pu.recalibration"),
-    ("calibrant.inference.comparison", "calibrant.simulate.estimator_metadata"),
-    ("calibrant.inference.intervals", "calibrant.simulate.estimator_metadata"),
-    ("calibrant.numerics.multinomial_loss", "calibrant.recalibrate.base"),
-    ("calibrant.numerics.temperature", "calibrant.recalibrate.base"),
-    ("calibrant.numerics.temperature", "calibrant.recalibrate.inputs"),
-}
+UPWARD: set[tuple[str, str]] = set()
 #: Circles of modules that are still there.
-CIRCLES: list[list[str]] = [
-    ["calibrant.estimators.kernel", "calibrant.estimators.kernel_unlabeled"],
-    ["calibrant.estimators.proper_scores", "calibrant.estimators.variational"],
-    ["calibrant.table.bintable", "calibrant.table.discretization", "calibrant.table.from_rows"],
-]
+CIRCLES: list[list[str]] = []
 MODULES = {
     ".".join(("calibrant", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in SOURCE.rglob("*.py")

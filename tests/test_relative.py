@@ -44,7 +44,7 @@ def pairs_of(y, p):
 def assert_same_as_sorted(y, p, n):
     pairs = pairs_of(y, p)
     edges, sums = equal_mass_sums(pairs, n, squares=True)
-    wanted = equal_mass_table(sorted_rows(pairs), n)
+    wanted = cal.BinTable(*equal_mass_table(sorted_rows(pairs), n))
     np.testing.assert_array_equal(edges, wanted.edges)
     assert not np.signbit(edges).any()
     np.testing.assert_array_equal(sums[WHOLE], wanted.sums[WHOLE])

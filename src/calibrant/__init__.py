@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from calibrant.estimators.coverage import quantile_error as quantile_error
     from calibrant.estimators.cumulative import ks_error as ks_error
     from calibrant.estimators.debiased import debiased_ece as debiased_ece
+    from calibrant.estimators.decomposition import Decomposition as Decomposition
+    from calibrant.estimators.decomposition import decompose as decompose
     from calibrant.estimators.dispersion import mean_squared_z as mean_squared_z
     from calibrant.estimators.dispersion import std_dispersion as std_dispersion
     from calibrant.estimators.ence import debiased_ence as debiased_ence
@@ -48,15 +50,13 @@ if TYPE_CHECKING:
     from calibrant.estimators.ence import sweep_ence as sweep_ence
     from calibrant.estimators.ence import uce as uce
     from calibrant.estimators.kde import kde_ece as kde_ece
-    from calibrant.estimators.kernel import GaussianKernel as GaussianKernel
-    from calibrant.estimators.kernel import LaplaceKernel as LaplaceKernel
     from calibrant.estimators.kernel import kernel_error as kernel_error
+    from calibrant.estimators.kernel_forms import GaussianKernel as GaussianKernel
+    from calibrant.estimators.kernel_forms import LaplaceKernel as LaplaceKernel
     from calibrant.estimators.lower_bound import CrossFittedBound as CrossFittedBound
     from calibrant.estimators.lower_bound import SplitSampleBound as SplitSampleBound
     from calibrant.estimators.multiclass import classwise as classwise
-    from calibrant.estimators.proper_scores import Decomposition as Decomposition
     from calibrant.estimators.proper_scores import brier as brier
-    from calibrant.estimators.proper_scores import decompose as decompose
     from calibrant.estimators.proper_scores import log_loss as log_loss
     from calibrant.estimators.ranking import auc as auc
     from calibrant.estimators.regression_curves import ForecastCurve as ForecastCurve
@@ -117,35 +117,28 @@ if TYPE_CHECKING:
 
 #: Where each public name lives.
 _HOME = {
-    "table.binning": (
-        "BoundBins",
-        "Distinct",
-        "Edges",
-        "EqualMass",
-        "EqualWidth",
-        "HybridGrid",
-        "LogGrid",
-        "PaperBins",
-    ),
-    "table.bintable": ("BinTable",),
     "data.distributions": ("Distribution", "Gaussian", "Quantiles", "Samples"),
-    "results.estimate": ("Estimate", "Interval", "Significance"),
+    "data.positive_unlabeled": ("PositiveUnlabeled",),
+    "data.predictions": ("Binary", "Multiclass", "Predictions"),
+    "data.validation": ("InvalidPredictions",),
     "estimators.averaged": ("averaged_error",),
     "estimators.binned": ("ece", "label_binned_ece", "mce"),
+    "estimators.coverage": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
     "estimators.cumulative": ("ks_error",),
     "estimators.debiased": ("debiased_ece",),
-    "estimators.coverage": ("coverage", "group_coverage", "interval_error", "pit_error", "quantile_error"),
+    "estimators.decomposition": ("Decomposition", "decompose"),
+    "estimators.dispersion": ("mean_squared_z", "std_dispersion"),
+    "estimators.ence": ("debiased_ence", "ence", "sweep_ence", "uce"),
+    "estimators.kde": ("kde_ece",),
+    "estimators.kernel": ("kernel_error",),
+    "estimators.kernel_forms": ("GaussianKernel", "LaplaceKernel"),
+    "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
+    "estimators.multiclass": ("classwise",),
+    "estimators.proper_scores": ("brier", "log_loss"),
+    "estimators.ranking": ("auc",),
     "estimators.regression_curves": ("ForecastCurve", "ence_curve", "interval_curve", "pit_histogram", "spread_curve"),
     "estimators.regression_scores": ("crps", "interval_score", "nll", "pinball", "sharpness"),
-    "estimators.kde": ("kde_ece",),
-    "estimators.kernel": ("GaussianKernel", "LaplaceKernel", "kernel_error"),
-    "estimators.lower_bound": ("CrossFittedBound", "SplitSampleBound"),
-    "estimators.dispersion": ("mean_squared_z", "std_dispersion"),
-    "estimators.multiclass": ("classwise",),
-    "estimators.ranking": ("auc",),
-    "estimators.proper_scores": ("Decomposition", "brier", "decompose", "log_loss"),
     "estimators.smooth": ("smooth_ece",),
-    "estimators.ence": ("debiased_ence", "ence", "sweep_ence", "uce"),
     "estimators.sweep": ("sweep_ece",),
     "estimators.variational": (
         "calibration_error",
@@ -155,7 +148,6 @@ _HOME = {
         "underconfidence",
     ),
     "estimators.variational_norms": ("Distance",),
-    "inference.reliability": ("ReliabilityCurve", "reliability_curve"),
     "inference.bootstrap": ("Bootstrap", "Clustered"),
     "inference.calibration_tests": ("calibration_test",),
     "inference.chi_square_mixture": ("ChiSquareMixture",),
@@ -167,15 +159,21 @@ _HOME = {
     "inference.isotonic_bands": ("IsotonicBand",),
     "inference.multiscale": ("MultiScale",),
     "inference.paired_gaps": ("PairedGaps",),
-    "data.predictions": (
-        "Binary",
-        "Multiclass",
-        "Predictions",
-    ),
-    "data.positive_unlabeled": ("PositiveUnlabeled",),
-    "reporting": ("Report", "report"),
+    "inference.reliability": ("ReliabilityCurve", "reliability_curve"),
     "integrations.testing": ("assert_calibrated",),
-    "data.validation": ("InvalidPredictions",),
+    "reporting": ("Report", "report"),
+    "results.estimate": ("Estimate", "Interval", "Significance"),
+    "table.binning": (
+        "BoundBins",
+        "Distinct",
+        "Edges",
+        "EqualMass",
+        "EqualWidth",
+        "HybridGrid",
+        "LogGrid",
+        "PaperBins",
+    ),
+    "table.bintable": ("BinTable",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.estimators.kernel import BLOCK, squared_distances
+from calibrant.estimators.kernel_forms import BLOCK, squared_distances
 
 KERNELS = [cal.LaplaceKernel(0.3), cal.GaussianKernel(0.3)]
 

@@ -11,7 +11,7 @@ from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 import calibrant as cal
-from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.numerics.isotonic import pool_adjacent_violators
 
 rows = st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
 

@@ -8,8 +8,8 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
+from calibrant.numerics.logistic import RIDGE, logistic_fit
 from calibrant.recalibrate import Beta, Platt, Quadratic, Spline
-from calibrant.recalibrate.logistic import RIDGE, logistic_fit
 from calibrant.recalibrate.spline import _directions, natural_spline_basis
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import simulate as sim
+from calibrant.results.target import name_of, norm_of
 from calibrant.simulate.batched import Batch, largest_rising
-from calibrant.simulate.estimator_metadata import name_of, norm_of, vectorised
+from calibrant.simulate.estimator_metadata import vectorised
 
 ESTIMATORS = [
     cal.ece,

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 
 
 class Forecast(Predictions):

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions, effective_size
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 
 Scenario = Literal["case-control", "single-sample"]
 

@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 
 #: Rows of class probabilities may miss a sum of 1 by this much (float32 softmax over a thousand classes does).
 SUM_TOLERANCE = 1e-3

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.numerics.binned_sums import CHUNK, Floats
+from calibrant.numerics.arrays import CHUNK, Floats
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 ROUNDING = 1e-6

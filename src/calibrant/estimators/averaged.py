@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, fine, result, with_norm
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SHARPNESS = 5
 
 
+@estimates("true error")
 def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: float = 2) -> Estimate:
     r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
 

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, binned, check_norm, fine, gap_norm, result, weighted_norm, with_norm
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 
 
+@estimates("true error")
 def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1) -> Estimate:
     r"""Binned expected calibration error, ECE.
 
@@ -45,6 +47,7 @@ def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     return result(gap_norm(table, norm), with_norm("ECE", norm), method, table)
 
 
+@estimates("true error", norm=math.inf)
 def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15)) -> Estimate:
     r"""Maximum calibration error over bins, MCE: :math:`\max_k \lvert\bar p_k - \bar y_k\rvert`.
 
@@ -64,6 +67,7 @@ def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     return result(gap_norm(table, math.inf), "MCE", method, table)
 
 
+@estimates("true error")
 def label_binned_ece(
     data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
 ) -> Estimate:

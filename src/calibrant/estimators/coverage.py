@@ -19,7 +19,7 @@ from calibrant.estimators.regression_common import (
     mean_of,
     null_reference,
 )
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.estimators.cross_fitting import Held
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 
 def mapped(held: Held, recalibrator: Any, *, targets: Sequence[int] | None = None) -> Held:

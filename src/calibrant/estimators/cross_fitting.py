@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import outcome_cells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.folds import dealt
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 
@@ -123,12 +124,6 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
         raise InvalidPredictions(message)
     counts = dealt(cells.count - cells.observed, cells.observed, sizes, np.random.default_rng(seed))
     return _held_cells(cells.predicted_mean, counts, None)
-
-
-def dealt(zeros: Floats, ones: Floats, sizes: Sequence[float], rng: np.random.Generator) -> Floats:
-    """Whole counts of rows per cell, by outcome, dealt into folds at random: shape (folds, 2, cells)."""
-    counts = np.stack([zeros, ones]).round().astype(np.int64)
-    return np.moveaxis(rng.multinomial(counts, np.divide(sizes, np.sum(sizes))), -1, 0).astype(np.float64)
 
 
 def held_tables(tables: Sequence[BinTable]) -> Held:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, binned, check_norm, result, signed_root, with_norm
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Gaps
 
 
+@estimates("true error")
 def debiased_ece(
     data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 2
 ) -> Estimate:

@@ -19,7 +19,7 @@ from calibrant.estimators.regression_common import (
     table_kurtosis,
 )
 from calibrant.estimators.score_references import ensembles_left_out
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 

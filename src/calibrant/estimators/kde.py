@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, check_norm, weighted_norm, with_norm
 from calibrant.estimators.linear_binning import SIZE, Nodes, at_nodes, cosines, on_nodes
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 
 #: Where the density of the scores is lower than this, the calibration curve is not looked at (as published).
 LOWEST_DENSITY = 1e-6
 
 
+@estimates("true error")
 def kde_ece(
     data: Data, y_prob: ArrayLike | None = None, /, *, bandwidth: float | None = None, norm: float = 1
 ) -> Estimate:

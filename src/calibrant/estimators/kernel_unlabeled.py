@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import fine
-from calibrant.numerics.binned_sums import Floats
+from calibrant.estimators.kernel_forms import Rows
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 
 if TYPE_CHECKING:
     from calibrant.data.positive_unlabeled import PositiveUnlabeled
-    from calibrant.estimators.kernel import Kernel
+    from calibrant.estimators.kernel_forms import Kernel
     from calibrant.table.bintable import BinTable
 
 
@@ -24,8 +25,6 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbia
     Pairs of a row with itself are left out, in a single sample also those of a labelled row with its own copy among
     all rows; where its label frequency c is known, residuals s / c - p take the place of the three means.
     """
-    from calibrant.estimators.kernel import Rows
-
     cells = fine(data, None, needed_by="kernel_error")
     seen = cells.weight + cells.observed
     at = ((cells.predicted + cells.product) / seen)[:, None]

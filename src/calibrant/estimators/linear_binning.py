@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, require_fine
-from calibrant.numerics.binned_sums import Floats, Pairs, linear_binning
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs, linear_binning
 from calibrant.table.bintable import BinTable
 
 #: Cells between nodes. A power of two, so that the place of a score among the nodes is exact.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.data.validation import fraction
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 
 #: Evaluation parts of more rows than this use the Bernstein bound, which needs only sums and is tight there.

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.data.distributions import Forecast
 from calibrant.estimators.regression_common import effective_size, null_reference
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 #: Mean, standard deviation, 2.5 % and 97.5 % points of norms of the Brownian bridge, the law of sqrt(n) (F_n - F).
 #: L1: mean sqrt(pi / 32), variance 7/60 - pi/32 (Shepp 1982); L2: root of the Cramér-von Mises law; Linf: Kolmogorov.

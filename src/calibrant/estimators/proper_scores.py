@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +9,9 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions, binary
-from calibrant.estimators.common import Data, fine, outcome_cells
+from calibrant.estimators.common import Data, fine
 from calibrant.estimators.proper_scores_unlabeled import pu_brier, pu_log_loss
-from calibrant.numerics.binned_sums import Floats
-from calibrant.numerics.sorting import isotonic_blocks, pool_adjacent_violators, sorted_rows
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
@@ -89,120 +87,6 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     observed = pairs.observed.astype(np.float64)
     losses = _log_losses(pairs.predicted.astype(np.float64), observed, 1 - observed)
     return _score(_mean(losses, task), "Log loss", len(task))
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """A mean score = miscalibration - discrimination + uncertainty.
-
-    Attributes
-    ----------
-    score : Estimate
-        The mean score itself.
-    miscalibration : Estimate
-        What recalibration would save (MCB, reliability).
-    discrimination : Estimate
-        What the forecast saves over the constant base rate once recalibrated (DSC, resolution).
-    uncertainty : Estimate
-        The score of the constant base rate (UNC).
-    """
-
-    score: Estimate
-    miscalibration: Estimate
-    discrimination: Estimate
-    uncertainty: Estimate
-
-    @property
-    def refinement(self) -> float:
-        """What is left after recalibration: uncertainty - discrimination."""
-        return self.uncertainty - self.discrimination
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return {name: getattr(self, name).to_dict() for name in self.__dataclass_fields__}
-
-
-def decompose(
-    data: Data,
-    score: Score = "brier",
-    y_prob: ArrayLike | None = None,
-    *,
-    method: Literal["corp", "variational"] = "corp",
-) -> Decomposition:
-    r"""CORP decomposition of a mean score into miscalibration, discrimination and uncertainty.
-
-    .. math:: \bar S = \underbrace{(\bar S - \bar S_{iso})}_{MCB} -
-              \underbrace{(\bar S_{const} - \bar S_{iso})}_{DSC} + \underbrace{\bar S_{const}}_{UNC}
-
-    where S_iso is the score after isotonic regression of the outcomes on the predictions (pool adjacent violators:
-    no bins, no tuning) and S_const that of the base rate. All three are non-negative.
-
-    Parameters
-    ----------
-    data : Predictions, fine BinTable, or y_true
-    score : {"brier", "log_loss"}
-    method : {"corp", "variational"}
-        "variational" puts the cross-fitted map of `calibration_error` in the place of isotonic regression: it is not
-        biased upward by fitting its own rows, takes Multiclass predictions too, and its parts may come out negative.
-
-    References
-    ----------
-    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> parts = decompose(cal.Binary([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]), "brier")
-    >>> parts.miscalibration.value, parts.discrimination.value, parts.uncertainty.value
-    (0.07500000000000001, 0.125, 0.25)
-    """
-    if score not in ("brier", "log_loss"):
-        message = f"score must be 'brier' or 'log_loss', got {score!r}."
-        raise ValueError(message)
-    if method == "variational":
-        from calibrant.estimators.variational import decomposition
-
-        return decomposition(data, y_prob, score)
-    if method != "corp":
-        message = f"method must be 'corp' or 'variational', got {method!r}."
-        raise ValueError(message)
-    mean, weight, observed = _scored_blocks(data, y_prob, score)
-    total = weight.sum()
-    recalibrated = _own_rate_score(weight, observed, score) / total
-    constant = _own_rate_score(weight.sum(keepdims=True), observed.sum(keepdims=True), score) / total
-
-    def part(value: float, name: str) -> Estimate:
-        return Estimate(value, name=name, method=f"CORP, {mean.name}", n=mean.n)
-
-    return Decomposition(
-        score=mean,
-        miscalibration=part(float(mean - recalibrated), "Miscalibration"),
-        discrimination=part(float(constant - recalibrated), "Discrimination"),
-        uncertainty=part(float(constant), "Uncertainty"),
-    )
-
-
-def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score) -> tuple[Estimate, Floats, Floats]:
-    """The mean score, and weight and outcomes of the blocks of isotonic regression."""
-    scored = brier if score == "brier" else log_loss
-    if not isinstance(data, BinTable):
-        task = binary(data, y_prob)
-        pairs = _probability_pairs(task)
-        if pairs.plain_binary:
-            _, weight, observed = isotonic_blocks(sorted_rows(pairs))
-            return scored(task), weight, observed
-        data = task
-    cells = outcome_cells(data, needed_by="decompose")
-    _, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
-    return scored(cells), weight, observed
-
-
-def _own_rate_score(weight: Floats, observed: Floats, score: Score) -> float:
-    """Total score of blocks that forecast their own mean outcome."""
-    rate = observed / weight
-    if score == "brier":
-        return float((weight * rate * (1 - rate)).sum())
-    return float(_log_losses(rate, observed, weight - observed).sum())
 
 
 def _log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 

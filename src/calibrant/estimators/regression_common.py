@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.distributions import Forecast, Gaussian, Quantiles
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import require_kind
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning
 from calibrant.table.bintable import BinTable

@@ -21,7 +21,7 @@ from calibrant.estimators.regression_common import (
     spread_table,
     table_kurtosis,
 )
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 

@@ -25,7 +25,7 @@ from calibrant.estimators.regression_common import (
     spread_pairs,
     squared_error_kurtosis,
 )
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators.regression_common import effective_size, mean_of, null_reference
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 #: Outcomes are imagined until there are this many of them.
 IMAGINED = 10_000

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data
 from calibrant.estimators.linear_binning import SIZE, at_nodes, cosines, on_nodes
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 
 #: Nodes per sigma at which the smoothed residual is integrated.

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts, equal_mass_rows, places_of
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
@@ -21,6 +22,7 @@ from calibrant.table.unlabeled import warn_of_impossible_rates
 Family = type[EqualMass] | type[EqualWidth]
 
 
+@estimates("true error")
 def sweep_ece(
     data: Data,
     y_prob: ArrayLike | None = None,
@@ -65,7 +67,7 @@ def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float =
     """The sweep of sorted rows or of a fine table, of probabilities or of spreads."""
     if isinstance(source, SortedRows):
         n = _largest_rising_of_rows(source, bins)
-        table = equal_mass_table(source, n) if bins is EqualMass else BinTable.of(source.pairs, bins(n))
+        table = BinTable(*equal_mass_table(source, n)) if bins is EqualMass else BinTable.of(source.pairs, bins(n))
     else:
         n = _largest_rising_of_cells(source, bins)
         table = source.coarsen(bins(n))

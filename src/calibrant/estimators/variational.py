@@ -12,27 +12,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.cross_fitting import Held
 from calibrant.estimators.lower_bound import Bound
-from calibrant.estimators.proper_scores import Decomposition, Score
+from calibrant.estimators.proper_scores import Score
 from calibrant.estimators.variational_engine import Settings, TopLabel, Variational
 from calibrant.estimators.variational_norms import Norm
 from calibrant.estimators.variational_unlabeled import pu_calibration_error
-from calibrant.numerics.binned_sums import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
 """Predictions, a fine table, a list of fine tables (one per fold), or y_true."""
 
 
+@estimates("true error")
 def calibration_error(
     data: Source,
     y_prob: ArrayLike | None = None,
@@ -94,6 +93,7 @@ def calibration_error(
     Examples
     --------
     >>> import calibrant as cal
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> error = calibration_error(rng.random(2000) < p**2, p)  # the true error is 1/6
@@ -144,6 +144,7 @@ def calibration_errors(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> for error in calibration_errors(rng.random(2000) < p**2, p, norms=[1, "squared", "kl"]):
@@ -180,6 +181,7 @@ def overconfidence(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.beta(0.5, 0.5, 5000)
     >>> timid = 1 / (1 + ((1 - p) / p) ** 0.4)  # what the probability should be: nearer to 1/2
@@ -209,6 +211,7 @@ def underconfidence(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
     >>> bold = 1 / (1 + ((1 - p) / p) ** 2)  # what the probability should be: farther from 1/2
@@ -236,6 +239,7 @@ def refinement(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> refinement(rng.random(2000) < p**2, p)  # the true one is 1/3 - 1/5
@@ -244,37 +248,8 @@ def refinement(
     return Variational.of(data, y_prob, Settings(recalibrator, folds, repeats, seed)).refinement(score)
 
 
-def decomposition(data: Source, y_prob: ArrayLike | None, score: Score) -> Decomposition:
-    """Score = miscalibration - discrimination + uncertainty, with the cross-fitted map in place of the isotonic one."""
-    fitted = Variational.of(data, y_prob, Settings())
-    left = fitted.refinement(score)
-    error = fitted.error("squared" if score == "brier" else "kl")
-    held = fitted.runs[0]
-    base = _constant_score(held, score)
-
-    def part(value: float, name: str) -> Estimate:
-        return Estimate(value, name=name, method=left.method, n=left.n)
-
-    return Decomposition(
-        score=part(float(left + error), "Brier score" if score == "brier" else "Log loss"),
-        miscalibration=part(float(error), "Miscalibration"),
-        discrimination=part(base - float(left), "Discrimination"),
-        uncertainty=part(base, "Uncertainty"),
-    )
-
-
 def _side(
     which: Literal["over", "under"], data: Source, y_prob: ArrayLike | None, norm: Norm, settings: Settings
 ) -> Estimate:
     """The part of the error that lies on one side."""
     return Variational.of(data, y_prob, settings).part(norms_.checked(norm), which)
-
-
-def _constant_score(held: Held, score: Score) -> float:
-    """The mean score of the base rates."""
-    rate: Floats = held.weight @ held.outcome / held.weight.sum()
-    if score == "brier":
-        return float((rate * (1 - rate)).sum())
-    every = np.append(rate, 1 - rate) if len(rate) == 1 else rate
-    some = every[every > 0]
-    return float(-(some * np.log(some)).sum())

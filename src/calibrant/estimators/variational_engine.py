@@ -21,7 +21,7 @@ from calibrant.estimators.lower_bound import (
     split_sample_interval,
 )
 from calibrant.estimators.variational_norms import Norm
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 
 @dataclass(frozen=True)

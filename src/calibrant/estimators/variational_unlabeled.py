@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.proper_scores_unlabeled import pu_log_loss
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate
 
 
@@ -118,9 +120,31 @@ def _rest(data: PositiveUnlabeled, values: NDArray[Any]) -> NDArray[Any]:
 def _fitted(recalibrator: Any, data: PositiveUnlabeled) -> Any:
     from sklearn.base import clone
 
-    from calibrant.pu.recalibration import PUPlatt
+    return (_Platt() if recalibrator is None else clone(recalibrator)).fit(data)
 
-    return (PUPlatt() if recalibrator is None else clone(recalibrator)).fit(data)
+
+class _Platt:
+    """Platt scaling of the unbiased risk mean_U softplus(z) - prior mean_P z; `PUPlatt` is the same as a public map."""
+
+    def fit(self, data: PositiveUnlabeled) -> _Platt:
+        positive, unlabeled = len(data.positive), len(data.unlabeled)
+        x = log_odds(np.concatenate([data.unlabeled, data.positive]))
+        weight = np.concatenate([_shares(unlabeled, data.unlabeled_weight), np.zeros(positive)])
+        mass = np.concatenate([np.zeros(unlabeled), data.prior * _shares(positive, data.positive_weight)])
+        identity = np.array([0.0, 1.0])
+        design = np.stack([np.ones(len(x)), x], axis=1)
+        self.coefficients = logistic_fit(
+            design, weight=weight, positive=mass, start=identity, ridge=1 / positive
+        ).coefficients
+        return self
+
+    def predict_proba(self, scores: Floats) -> Floats:
+        p = expit(self.coefficients[0] + self.coefficients[1] * log_odds(scores))
+        return np.stack([1 - p, p], axis=1)
+
+
+def _shares(size: int, weight: Floats | None) -> Floats:
+    return np.full(size, 1 / size) if weight is None else weight / weight.sum()
 
 
 def _name(recalibrator: Any) -> str:

@@ -14,7 +14,7 @@ from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.take import taken
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.resampling import cluster_labels, cluster_times, source
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.bintable import BinTable
 

@@ -10,7 +10,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import label_variance
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable

@@ -10,7 +10,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
 from calibrant.inference.score_cells import ScoreCells, fine_table
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable

@@ -16,9 +16,9 @@ from calibrant.inference.bootstrap import Bootstrap, reflected
 from calibrant.inference.intervals import error_norm
 from calibrant.inference.paired_gaps import PairedGaps
 from calibrant.inference.resampling import Clusters, cluster_labels, cluster_times
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
-from calibrant.simulate.estimator_metadata import name_of
+from calibrant.results.target import name_of
 
 Estimator = Callable[[Any], float]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.score_cells import NORMAL_ROWS, ScoreCells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 #: Knots of the shape along which errors are tried, as a part of those of the statistic.
 SHAPE = 0.6

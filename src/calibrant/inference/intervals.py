@@ -12,12 +12,8 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.binned import ece, label_binned_ece, mce
-from calibrant.estimators.debiased import debiased_ece
-from calibrant.estimators.kde import kde_ece
+from calibrant.estimators.binned import ece
 from calibrant.estimators.lower_bound import SplitSampleBound
-from calibrant.estimators.sweep import sweep_ece
 from calibrant.estimators.variational import calibration_error
 from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.chi_square_mixture import ChiSquareMixture
@@ -25,7 +21,7 @@ from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
 from calibrant.pu import inference as pu
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.simulate.estimator_metadata import norm_of
+from calibrant.results.target import declared_by, norm_of
 from calibrant.table.bintable import BinTable
 
 Estimator = Callable[[Any], Estimate]
@@ -55,9 +51,6 @@ OfError = Inversion | IsotonicBand | ChiSquareMixture | SplitLowerBound
 OfEstimator = Bootstrap
 OfPositives = pu.DebiasedDelta | pu.BasicBootstrap | pu.Conservative
 Method = OfError | OfEstimator | OfPositives
-
-#: Estimators of the true calibration error. Their default interval is one for that error, whichever of them is asked.
-OF_TRUE_ERROR = (averaged_error, calibration_error, debiased_ece, ece, kde_ece, label_binned_ece, mce, sweep_ece)
 
 
 def interval(
@@ -123,10 +116,8 @@ def default_method(estimator: Estimator, data: Predictions | BinTable) -> Method
 
 def error_norm(estimator: Callable[[Any], Any]) -> Any:
     """The norm of the true error that an estimator aims at, or None where it aims at something else."""
-    function: Any = estimator
-    while isinstance(function, partial):
-        function = function.func
-    if function not in OF_TRUE_ERROR:
+    target = declared_by(estimator)
+    if target is None or target.quantity != "true error":
         return None
     norm = norm_of(estimator)
     return float(norm) if isinstance(norm, int | float) else norm

@@ -15,7 +15,7 @@ from calibrant.estimators.common import check_norm
 from calibrant.inference.gap_fit import GapFit, Luck
 from calibrant.inference.score_cells import ScoreCells
 from calibrant.inference.score_cells_with_rows import RowCells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Side
 from calibrant.table.bintable import BinTable
 

@@ -12,7 +12,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import check_norm, weighted_norm
 from calibrant.inference.score_cells import fine_table
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable

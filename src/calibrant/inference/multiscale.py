@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.inference.score_cells import ScoreCells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
 

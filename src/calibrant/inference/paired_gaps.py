@@ -12,7 +12,7 @@ from calibrant.data.predictions import Binary
 from calibrant.inference.gap_fit import GapFit, normal_draws
 from calibrant.inference.inversion import SPENT
 from calibrant.inference.score_cells_with_rows import RowCells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 #: Multiples of each fitted gap that are tried, and how many standard deviations of its noise they reach.
 STEPS, REACH = 25, 3.0

@@ -16,7 +16,7 @@ from calibrant.estimators.regression_common import ratio_variance, spread_table,
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.resampling import coarse_cells
 from calibrant.inference.score_cells import fine_table
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.pu.inference import reliability
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable

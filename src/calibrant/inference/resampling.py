@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.score_cells import fine_table
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 from calibrant.table.binning import Distinct, EqualMass
 from calibrant.table.bintable import BinTable
 

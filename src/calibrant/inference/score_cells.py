@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import require_fine
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.radix_buckets import relative_sums
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable

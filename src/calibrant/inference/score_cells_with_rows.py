@@ -12,7 +12,7 @@ from calibrant.data.take import taken
 from calibrant.inference.gap_fit import GapFit
 from calibrant.inference.resampling import cluster_labels
 from calibrant.inference.score_cells import ScoreCells
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.selection import Auto
 from calibrant.results.estimate import Estimate

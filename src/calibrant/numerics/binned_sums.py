@@ -9,15 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-
-#: Rows per chunk: a few arrays of this length stay in the second-level cache.
-CHUNK = 1 << 16
-
-#: Rows per chunk of loops with many temporary arrays: below 128 kB each, malloc reuses their memory instead of
-#: returning it to the system and faulting it in again, which would cost more than the arithmetic.
-SMALL_CHUNK = 12_288
+from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Floats, Singles
 
 #: Rows per chunk where each chunk also touches every node of a fine grid: long enough to make that cheap.
 NODE_CHUNK = 1 << 18

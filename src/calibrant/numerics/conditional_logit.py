@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.matrix_residual import ResidualMatrix
 from calibrant.numerics.neighbours import Neighbours, local_correction
 from calibrant.numerics.smoothers import kernel_basis, matern

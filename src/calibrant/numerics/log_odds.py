@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit as expit
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 
 def log_odds(probability: ArrayLike) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.softmax import row_max, row_sum, softmax
 
 #: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal

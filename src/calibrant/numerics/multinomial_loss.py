@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes
+from calibrant.numerics.arrays import Codes, Floats
 
 #: Numbers worked on at once, so that a pass stays in the cache.
 _BLOCK = 1 << 16

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.softmax import log_softmax, row_sum, softmax
 
 #: Numbers of neighbours that are looked at, and rows among which they are sought.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 #: Newton stops when half a squared step promises less than this in log-likelihood.
 DECREMENT = 1e-3

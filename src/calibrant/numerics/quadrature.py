@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import CHUNK, SUMS, Floats, Pairs
+from calibrant.numerics.arrays import CHUNK, Floats
+from calibrant.numerics.binned_sums import SUMS, Pairs
 from calibrant.numerics.sorting import sorted_rows
 
 #: Bits of the fraction that tell cells apart.

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, sigmoid, unfitted
 
 #: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.

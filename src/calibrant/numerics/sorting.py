@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import CHUNK, SUMS, Floats, Pairs
+from calibrant.numerics.arrays import CHUNK, Floats
+from calibrant.numerics.binned_sums import SUMS, Pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,40 +99,3 @@ def sorted_rows(pairs: Pairs) -> SortedRows:
     if differs.all():
         return SortedRows(ordered, None)
     return SortedRows(ordered, np.append(np.flatnonzero(differs) + 1, len(ordered.key)))
-
-
-def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
-    ends = rows.ends
-    if ends is None:
-        observed = rows.pairs.observed
-        rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
-        starts = np.concatenate([[0], np.flatnonzero(rises) + 1])
-        weight = np.diff(starts, append=len(rows)).astype(np.float64)
-    else:
-        starts = np.concatenate([[0], ends[:-1]])
-        weight = np.diff(ends, prepend=0).astype(np.float64)
-    positives = np.add.reduceat(rows.pairs.observed, starts, dtype=np.int64).astype(np.float64)
-    blocks, weight, positives = pool_adjacent_violators(weight, positives)
-    return starts[blocks], weight, positives
-
-
-def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
-
-    Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
-    such rounds leave little for the sequential algorithm. Neighbouring blocks of equal mean come out as one.
-    """
-    starts = np.arange(len(weight))
-    for _ in range(12):
-        mean = observed / weight
-        rises = mean[1:] > mean[:-1]
-        if rises.all():
-            return starts, weight, observed
-        keep = np.concatenate([[0], np.flatnonzero(rises) + 1])
-        starts = starts[keep]
-        weight, observed = np.add.reduceat(weight, keep), np.add.reduceat(observed, keep)
-    from scipy.optimize import isotonic_regression
-
-    blocks = isotonic_regression(observed / weight, weights=weight).blocks[:-1]
-    return starts[blocks], np.add.reduceat(weight, blocks), np.add.reduceat(observed, blocks)

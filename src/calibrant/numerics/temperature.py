@@ -15,9 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import CHUNK, Floats
-from calibrant.recalibrate.base import Codes
-from calibrant.recalibrate.inputs import Cells, expit
+from calibrant.numerics.arrays import CHUNK, Codes, Floats
+from calibrant.numerics.special import expit
 
 #: The inverse temperature is sought between these.
 LOWEST, HIGHEST = 1e-7, 1e7
@@ -44,12 +43,12 @@ def inverse_temperature(logits: Floats, codes: Codes, weight: Floats | None) -> 
     return _minimum(_softmax_derivatives(logits, chosen, weight), guess)
 
 
-def inverse_temperature_of_cells(cells: Cells) -> float:
-    """The b that minimises the log loss of sigmoid(b * log odds)."""
-    x, target = cells.log_odds, float(cells.positive @ cells.log_odds)
-    first, second = cells.weight * x, cells.weight * x * x
+def inverse_temperature_of_cells(x: Floats, weight: Floats, positive: Floats) -> float:
+    """The b that minimises the log loss of sigmoid(b * x) for cells of log odds `x`."""
+    target = float(positive @ x)
+    first, second = weight * x, weight * x * x
     third = second * x
-    ridge = RIDGE * cells.total * float(np.abs(x).max()) ** 2
+    ridge = RIDGE * float(weight.sum()) * float(np.abs(x).max()) ** 2
 
     def derivatives(b: float) -> Derivatives:
         p = expit(b * x)

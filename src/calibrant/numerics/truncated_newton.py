@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 _GRADIENT_STEPS, _HALVINGS = 200, 40
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.predictions import Multiclass
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.plot.canvas import BLUE, ORANGE, axes, row_of_axes
 from calibrant.plot.reliability import Drawable, reliability_diagram
 from calibrant.results.estimate import Estimate

@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant.data.predictions import Predictions
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
-from calibrant.numerics.binned_sums import Floats
-from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth

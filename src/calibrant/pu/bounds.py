@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.common import binned
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import Binning, BoundBins, Edges, EqualMass, EqualWidth, PaperBins, bias_bound_of_bins
 from calibrant.table.bintable import BinTable

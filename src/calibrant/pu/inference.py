@@ -16,7 +16,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.binned import ece
 from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import debiased_ece
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval, Significance
 from calibrant.table.binning import Binning, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable

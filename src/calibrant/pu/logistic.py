@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 
 class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

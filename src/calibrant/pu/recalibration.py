@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores, expit
-from calibrant.recalibrate.logistic import logistic_fit
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.special import expit
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.inputs import Cells, Input, Scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,12 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
-from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.special import expit
 from calibrant.pu.recalibration import PURecalibrator, Sides
 from calibrant.recalibrate.histogram import bin_of, edges_of
-from calibrant.recalibrate.inputs import Input, Scores, expit
+from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.table.binning import Cut, EqualMass
 
 

@@ -18,13 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, class_codes
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
 from calibrant.table.bintable import BinTable
-
-Codes = NDArray[np.intp]
-"""Class numbers: the outcome of each row as a column number."""
 
 
 class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

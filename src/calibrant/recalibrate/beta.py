@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.logistic import LogisticMap, logistic_fit
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic import logistic_fit
+from calibrant.recalibrate.logistic import LogisticMap
 
 
 class Beta(LogisticMap):

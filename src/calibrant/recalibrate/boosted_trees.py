@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.boosting import Boosted, Rows
 
 

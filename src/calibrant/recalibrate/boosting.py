@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._atomic_write import replacing
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.inputs import LOG_FLOOR, Input, Scores, expit, softmax
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.special import LOG_FLOOR, expit, softmax
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.recalibrate.matrix import StructuredMatrixScaling
 from calibrant.recalibrate.matrix_base import normalised_logs
 from calibrant.recalibrate.scaling import Quadratic

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.scaling import Temperature
 from calibrant.recalibrate.wrappers import fitted, predicted

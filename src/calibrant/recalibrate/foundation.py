@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.recalibrate.wrappers import with_missing_classes
 

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.sorting import sorted_rows
+from calibrant.numerics.special import LOG_FLOOR, expit, floored_log, log_odds, softmax
 from calibrant.table.bintable import BinTable
 
 Input = Literal["probabilities", "logits"]
 
-#: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
-LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 
 #: Logits beyond this count as this: certain by any measure, and their squares stay finite.
 LARGEST_LOGIT = 1e6
@@ -213,30 +213,3 @@ class Cells:
     def rate(self) -> float:
         """Share of positives."""
         return float(self.positive.sum()) / self.total
-
-
-def log_odds(p: NDArray[Any]) -> Floats:
-    """Logarithm of p / (1 - p); those of 0 and 1 are -87.3 and 87.3."""
-    p = p.astype(np.float64, copy=False)
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(p), LOG_FLOOR) - np.maximum(np.log1p(-p), LOG_FLOOR)
-
-
-def floored_log(p: Floats) -> Floats:
-    """Logarithm of p, of 0 too: -87.3."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(p), LOG_FLOOR)
-
-
-def expit(x: Floats) -> Floats:
-    """1 / (1 + exp(-x)), without overflow."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
-
-
-def softmax(logits: Floats) -> Floats:
-    """Class probabilities of unnormalised log probabilities; a new array."""
-    p = logits - logits.max(axis=1, keepdims=True)
-    np.exp(p, out=p)
-    p /= p.sum(axis=1, keepdims=True)
-    return p

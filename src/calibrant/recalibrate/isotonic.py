@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats, Pairs
-from calibrant.numerics.sorting import isotonic_blocks, pool_adjacent_violators, sorted_rows
-from calibrant.recalibrate.base import BinaryRecalibrator, Codes
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
+from calibrant.numerics.sorting import sorted_rows
+from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
 
 

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import CHUNK, Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.numerics.arrays import CHUNK, Codes, Floats
+from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.table.bintable import BinTable
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.multinomial_loss import Penalty
-from calibrant.recalibrate.base import Codes
-from calibrant.recalibrate.inputs import Input, Scores, floored_log
+from calibrant.numerics.special import floored_log
+from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.recalibrate.matrix_base import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
 from calibrant.recalibrate.scaling import Temperature
 from calibrant.recalibrate.wrappers import fitted, predicted

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.multinomial_loss import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss
+from calibrant.numerics.special import LOG_FLOOR, softmax
 from calibrant.numerics.truncated_newton import minimise
-from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.inputs import LOG_FLOOR, Scores, softmax
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.inputs import Scores
 
 #: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
 #: moves any other by far less than its standard error.

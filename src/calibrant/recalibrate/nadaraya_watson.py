@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.persistence import Stored
 from calibrant.recalibrate.transformed_distributions import stretched
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.regression_base import OutputRecalibrator, spread_of
 from calibrant.recalibrate.transformed_distributions import Remapped, as_distribution
 

@@ -11,8 +11,8 @@ from calibrant.data.distributions import Distribution, Forecast, Samples
 from calibrant.estimators.regression_common import mean_of, ratio_variance, table_kurtosis
 from calibrant.estimators.regression_scores import gaussian_crps
 from calibrant.estimators.score_references import fair_crps
-from calibrant.numerics.binned_sums import Floats
-from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.recalibrate.regression_base import SpreadRecalibrator
 from calibrant.recalibrate.transformed_distributions import Stretched, center_of
 from calibrant.table.binning import Cut, Distinct, EqualMass

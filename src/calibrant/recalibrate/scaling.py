@@ -6,11 +6,13 @@ from typing import Self
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.special import softmax
 from calibrant.numerics.temperature import inverse_temperature, inverse_temperature_of_cells
-from calibrant.recalibrate.base import Codes, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores, softmax
-from calibrant.recalibrate.logistic import LogisticMap, logistic_fit, two_columns
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.logistic import LogisticMap, two_columns
 from calibrant.table.bintable import BinTable
 
 
@@ -54,7 +56,7 @@ class Temperature(Recalibrator):
             self.temperature_ = 1 / inverse_temperature(scores.log_probabilities, codes, weight)
 
     def _fit_cells(self, cells: Cells) -> None:
-        self.temperature_ = 1 / inverse_temperature_of_cells(cells)
+        self.temperature_ = 1 / inverse_temperature_of_cells(cells.log_odds, cells.weight, cells.positive)
 
     def _predict(self, scores: Scores) -> Floats:
         if scores.classes == 2:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.estimators.cross_fitting import dealt
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Identity, Recalibrator
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.folds import dealt
+from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
 from calibrant.recalibrate.wrappers import fitted, predicted
 from calibrant.table.bintable import BinTable

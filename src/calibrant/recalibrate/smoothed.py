@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.numerics import neighbours
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
 from calibrant.numerics.smoothers import ScoreBins, SmootherAverage
 from calibrant.numerics.softmax import log_softmax
-from calibrant.recalibrate.base import BinaryRecalibrator, Codes, Recalibrator
+from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.inputs import Cells, Scores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic import Fit, logistic_fit
 from calibrant.recalibrate.inputs import Input
-from calibrant.recalibrate.logistic import Fit, LogisticMap, logistic_fit
+from calibrant.recalibrate.logistic import LogisticMap
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
 _GROUPS = 1024

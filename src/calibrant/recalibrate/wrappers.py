@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.numerics.binned_sums import Floats
-from calibrant.recalibrate.base import Codes, Recalibrator
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Input, Scores
 
 

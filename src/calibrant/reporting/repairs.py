@@ -9,9 +9,10 @@ import numpy as np
 from calibrant.data.predictions import Binary
 from calibrant.data.take import taken
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS, dealt
+from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.estimators.proper_scores import brier, log_loss
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.folds import dealt
 from calibrant.reporting.model import Repair
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge

@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant.estimators.binned import ece
 from calibrant.estimators.common import gap_norm
-from calibrant.numerics.binned_sums import Floats
-from calibrant.numerics.sorting import pool_adjacent_violators
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.table.binning import EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 

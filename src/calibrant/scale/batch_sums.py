@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import CHUNK, hybrid_index, hybrid_scale
+from calibrant.numerics.arrays import CHUNK
+from calibrant.numerics.binned_sums import hybrid_index, hybrid_scale
 from calibrant.table.binning import EqualWidth, HybridGrid
 from calibrant.table.bintable import BinTable
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import SUMS, Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import SUMS
 from calibrant.scale import cell_expression as keys
 from calibrant.scale.columns import Frame, OneVsRest, Rows, Task, Unlabeled, column_type, number, weight_checks
 from calibrant.table.binning import Distinct, Grid, LogGrid

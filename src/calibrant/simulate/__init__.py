@@ -6,6 +6,7 @@
 0.18257
 """
 
+from calibrant.results.target import Clipped as Clipped
 from calibrant.simulate.advice import Advice as Advice
 from calibrant.simulate.advice import advise as advise
 from calibrant.simulate.bias_grid import BiasTable as BiasTable
@@ -28,7 +29,6 @@ from calibrant.simulate.detection import power as power
 from calibrant.simulate.estimation_bias import Bias as Bias
 from calibrant.simulate.estimation_bias import bias as bias
 from calibrant.simulate.estimation_bias import estimates as estimates
-from calibrant.simulate.estimator_metadata import Clipped as Clipped
 from calibrant.simulate.multiclass_worlds import Dirichlet as Dirichlet
 from calibrant.simulate.multiclass_worlds import MulticlassWorld as MulticlassWorld
 from calibrant.simulate.regression_worlds import LogNormalSpreads as LogNormalSpreads

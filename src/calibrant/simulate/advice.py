@@ -16,10 +16,10 @@ from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.kde import kde_ece
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.results.target import Clipped, Estimator, norm_of
 from calibrant.simulate.calibration_curves import Blend, Curve, Power, as_curve
 from calibrant.simulate.estimation_bias import Bias, estimates
-from calibrant.simulate.estimator_metadata import Clipped, Estimator, norm_of
 from calibrant.simulate.world_fit import WorldFit, fit_world
 from calibrant.simulate.worlds import World
 from calibrant.table.binning import EqualMass, EqualWidth

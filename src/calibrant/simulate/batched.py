@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.estimators.debiased import debiased_power
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
 Places = NDArray[np.intp]

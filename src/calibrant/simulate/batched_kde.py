@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from calibrant.estimators import kde
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.simulate.batched import Batch, Places
 
 #: Cells between nodes. `calibrant.kde_ece` has sixteen times as many; the results agree to about 1e-6.

@@ -13,8 +13,8 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
+from calibrant.results.target import Estimator, name_of, norm_of
 from calibrant.simulate.estimation_bias import AnyWorld, Bias, estimates
-from calibrant.simulate.estimator_metadata import Estimator, name_of, norm_of
 from calibrant.simulate.parallel import finished_cells
 
 

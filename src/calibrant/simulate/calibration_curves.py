@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.log_odds import expit, log_complement, log_odds, log_probability, times
 
 Family = Literal["logit_logit", "logit_logflip", "log_log", "logflip_logflip"]

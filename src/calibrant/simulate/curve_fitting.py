@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.log_odds import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Family, Glm, transform
 from calibrant.simulate.score_distributions import Beta

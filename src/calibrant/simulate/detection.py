@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.data import validation
+from calibrant.results.target import Estimator, name_of, norm_of
 from calibrant.simulate.estimation_bias import estimates
-from calibrant.simulate.estimator_metadata import Estimator, name_of, norm_of
 from calibrant.simulate.worlds import World
 
 

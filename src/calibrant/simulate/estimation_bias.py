@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.results.target import Estimator, name_of, norm_of
 from calibrant.simulate.batched import Batch
-from calibrant.simulate.estimator_metadata import Estimator, name_of, norm_of, vectorised
+from calibrant.simulate.estimator_metadata import vectorised
 from calibrant.simulate.worlds import World
 
 #: Scores per chunk of repeats. Part of the definition of a simulation: another size draws other numbers.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,55 +14,12 @@ from calibrant.estimators.common import check_norm
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.kde import kde_ece
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
+from calibrant.results.target import Clipped, Estimator, _unwrap
 from calibrant.simulate import batched
 from calibrant.simulate import batched_kde as batch_kde
 from calibrant.simulate.batched import Batch
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
-
-Estimator = Callable[[Any], float]
-
-
-@dataclass(frozen=True)
-class Clipped:
-    """An estimator with its negative results set to 0, as papers report the debiased error.
-
-    >>> from calibrant import debiased_ece
-    >>> Clipped(debiased_ece)
-    Clipped(debiased_ece)
-    """
-
-    estimator: Estimator
-
-    def __call__(self, data: Any) -> float:
-        """Zero or the estimate, whichever is more."""
-        return max(0.0, float(self.estimator(data)))
-
-    def __repr__(self) -> str:
-        return f"Clipped({name_of(self.estimator)})"
-
-
-def name_of(estimator: Estimator) -> str:
-    """Words for an estimator and its options, e.g. ``ece(norm=2)``."""
-    function, options = _unwrap(estimator)
-    name = getattr(function, "__qualname__", None) or repr(function)
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in sorted(options.items()))})" if options else name
-
-
-def norm_of(estimator: Estimator) -> float:
-    """The norm an estimator was given or defaults to; infinity for the maximum, 1 where it says nothing."""
-    while isinstance(estimator, Clipped):
-        estimator = estimator.estimator
-    function, options = _unwrap(estimator)
-    if function is mce:
-        return math.inf
-    if "norm" in options:
-        return options["norm"]
-    try:
-        parameter = inspect.signature(function).parameters.get("norm")
-    except (TypeError, ValueError):  # builtins without a signature
-        return 1.0
-    return 1.0 if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
 
 
 def vectorised(estimator: Estimator) -> Callable[[Batch], Floats] | None:
@@ -93,14 +48,6 @@ def vectorised(estimator: Estimator) -> Callable[[Batch], Floats] | None:
     if function is debiased_ece and np.isfinite(norm):
         return partial(batched.debiased_ece, bins=bins, norm=norm)
     return None
-
-
-def _unwrap(estimator: Estimator) -> tuple[Estimator, dict[str, Any]]:
-    options: dict[str, Any] = {}
-    while isinstance(estimator, partial):
-        options = {**estimator.keywords, **options}
-        estimator = estimator.func
-    return estimator, options
 
 
 def _covers_all_scores(bins: Any) -> bool:

@@ -19,7 +19,7 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.common import check_norm
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.simulate.calibration_curves import Identity, Temperature
 from calibrant.simulate.worlds import Seed
 

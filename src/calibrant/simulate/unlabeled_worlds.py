@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.simulate.worlds import Seed, World
 
 

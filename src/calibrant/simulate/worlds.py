@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
 from calibrant.estimators.common import check_norm
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.log_odds import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Curve, Glm, Identity, Power, as_curve
 from calibrant.simulate.score_distributions import Beta, Scores

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats, equal_width_index, hybrid_index
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats, Pairs
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.equal_mass import equal_mass_cuts, places_of, require_inside, scores_at, sums_between
+from calibrant.table import discretization
 from calibrant.table.binning import (
     Binning,
     BoundBins,
@@ -28,6 +30,7 @@ from calibrant.table.binning import (
     Grid,
     PaperBins,
 )
+from calibrant.table.from_rows import CellSums, added, cut_rows
 
 if TYPE_CHECKING:
     from calibrant.data.predictions import Predictions
@@ -90,13 +93,11 @@ class BinTable:
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
-        from calibrant.table.from_rows import cut_rows
-
         parts = (data,) if isinstance(data, Pairs) else data.parts()
         if isinstance(binning, PaperBins | BoundBins):
             rows = len(parts[0].key)
             binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
-        table = cut_rows(parts, binning, squares=squares)
+        table = cls(*cut_rows(parts, binning, squares=squares))
         if parts[0].spread:
             return replace(table, spread=True)
         if isinstance(data, Pairs) or data.prior is None:
@@ -234,9 +235,7 @@ class BinTable:
         .. math:: \frac 2N \Bigl(\max\bigl(\min(a, n_1) - \tfrac{a n_1}n, \tfrac{a n_1}n - \max(0, a - n_0)\bigr)
                   + \min(a, n - a)\, w\Bigr).
         """
-        from calibrant.table.discretization import error_bound
-
-        return error_bound(self, bins, distinct=distinct)
+        return discretization.error_bound(self, bins, distinct=distinct)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a Parquet file (needs pyarrow), all of it or nothing."""
@@ -305,21 +304,8 @@ def merge(tables: list[BinTable]) -> BinTable:
         message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
         raise ValueError(message)
     invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
-    key = np.concatenate([table.key for table in tables])
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0])[: len(key)])
-
-    def gathered(name: str) -> Floats:
-        return np.concatenate([getattr(table, name) for table in tables], axis=-1)[..., order]
-
-    merged = replace(
-        first,
-        key=key[order][starts],
-        low=np.minimum.reduceat(gathered("low"), starts),
-        high=np.maximum.reduceat(gathered("high"), starts),
-        sums=np.add.reduceat(gathered("sums"), starts, axis=1),
-        invalid=dict(invalid),
-    )
+    sums = added([CellSums(table.cut, table.key, table.low, table.high, table.sums) for table in tables])
+    merged = replace(first, **sums._asdict(), invalid=dict(invalid))
     if first.label_frequency is None:
         return merged
     return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)

@@ -6,12 +6,16 @@ Only cells that an edge falls into can be divided wrongly. Moving rows from one 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, EqualMass
-from calibrant.table.bintable import BinTable
+
+if TYPE_CHECKING:
+    from calibrant.table.bintable import BinTable
 
 
 def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]:

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from calibrant.numerics.binned_sums import SUMS, Floats, Pairs, equal_width_indexer, sums_by_index
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import SUMS, Pairs, equal_width_indexer, sums_by_index
 from calibrant.numerics.equal_mass import equal_count_edges, equal_mass_cuts, equal_mass_rows, require_inside
 from calibrant.numerics.radix_buckets import equal_mass_sums, worth_selecting
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
-from calibrant.table.bintable import BinTable, merge
 
 
-def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> BinTable:
-    """The table of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
+class CellSums(NamedTuple):
+    """What a table is made of: how it was cut, and number, bounds and sums of its bins or cells."""
+
+    cut: Edges | Distinct | Grid
+    key: NDArray[Any]
+    low: Floats
+    high: Floats
+    sums: Floats
+
+
+def added(parts: list[CellSums]) -> CellSums:
+    """The sums of all rows behind `parts`, which must be cut alike."""
+    key = np.concatenate([part.key for part in parts])
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0])[: len(key)])
+
+    def gathered(name: str) -> Floats:
+        return np.concatenate([getattr(part, name) for part in parts], axis=-1)[..., order]
+
+    return CellSums(
+        parts[0].cut,
+        key[order][starts],
+        np.minimum.reduceat(gathered("low"), starts),
+        np.maximum.reduceat(gathered("high"), starts),
+        np.add.reduceat(gathered("sums"), starts, axis=1),
+    )
+
+
+def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> CellSums:
+    """The sums of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
     if isinstance(binning, Distinct | HybridGrid | LogGrid):
         tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
-        return tables[0] if len(tables) == 1 else merge(tables)
+        return tables[0] if len(tables) == 1 else added(tables)
     first = parts[0]
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
         binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
@@ -26,7 +57,7 @@ def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = 
         table = equal_mass_table(sorted_rows(first), binning.n)
         if len(parts) == 1:
             return table
-        edges, parts, sums = table.edges, parts[1:], table.sums
+        edges, parts, sums = np.append(table.low, table.high[-1]), parts[1:], table.sums
         edges[0] = min(edges[0], *(part.key.min() for part in parts))
         edges[-1] = max(edges[-1], *(part.key.max() for part in parts))
         binning = Edges(edges)
@@ -42,17 +73,17 @@ def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = 
     return of_bins(edges, sums)
 
 
-def _distinct(pairs: Pairs) -> BinTable:
+def _distinct(pairs: Pairs) -> CellSums:
     key, sums = sorted_rows(pairs).distinct()
-    return BinTable(Distinct(), key, key, key, sums)
+    return CellSums(Distinct(), key, key, key, sums)
 
 
-def of_bins(edges: Floats, sums: Floats) -> BinTable:
+def of_bins(edges: Floats, sums: Floats) -> CellSums:
     """The table of bins with these edges and sums."""
-    return BinTable(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
+    return CellSums(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
 
 
-def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
+def equal_mass_table(rows: SortedRows, n: int) -> CellSums:
     """The table of `n` bins of equal mass of rows that are sorted already."""
     pairs = rows.pairs
     if pairs.weight is None:
@@ -65,7 +96,7 @@ def equal_mass_table(rows: SortedRows, n: int) -> BinTable:
     return of_bins(edges, rows.between(cuts))
 
 
-def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
+def _on_grid(pairs: Pairs, grid: Grid) -> CellSums:
     index = grid.index(pairs.key)
     first = int(index.min())
     size = int(index.max()) - first + 1
@@ -75,4 +106,4 @@ def _on_grid(pairs: Pairs, grid: Grid) -> BinTable:
     np.minimum.at(low, index - first, key)
     np.maximum.at(high, index - first, key)
     cell = np.flatnonzero(sums[0])
-    return BinTable(grid, cell + first, low[cell], high[cell], sums[:, cell])
+    return CellSums(grid, cell + first, low[cell], high[cell], sums[:, cell])

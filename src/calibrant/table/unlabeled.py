@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant.numerics.binned_sums import Floats
+from calibrant.numerics.arrays import Floats
 from calibrant.table.bintable import BinTable
 
 #: A rate above 1 is called impossible where its one-sided p-value, times the number of bins, is below this.
