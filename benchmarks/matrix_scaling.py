@@ -16,7 +16,7 @@ from scipy.special import log_softmax, softmax
 
 from benchmarks.peers import ROOT, cpu_seconds, run_peer, write_results
 from calibrant.recalibrate import StructuredMatrixScaling, StructuredVectorScaling
-from calibrant.recalibrate.scaling import Temperature
+from calibrant.recalibrate.logistic import Temperature
 
 PEER = """
 import json, sys, time, warnings

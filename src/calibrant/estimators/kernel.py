@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,11 +12,16 @@ from calibrant.data.predictions import Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import Data, fine
 from calibrant.estimators.kernel_forms import Kernel, LaplaceKernel, Rows
-from calibrant.estimators.kernel_unlabeled import pu_kernel_error
+from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
+
+if TYPE_CHECKING:
+    from calibrant.data.positive_unlabeled import PositiveUnlabeled
+    from calibrant.estimators.kernel_forms import Kernel
+    from calibrant.table.bintable import BinTable
 
 
 def kernel_error(
@@ -117,3 +124,44 @@ def _canonical(data: Multiclass) -> Rows:
     residual *= weight[:, None]
     own = float(np.einsum("ij,ij->", residual, residual))
     return Rows(data.y_prob, residual, weight, own, float(weight @ weight), n)
+
+
+def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbiased: bool) -> Estimate:
+    r"""SKCE without negatives.
+
+    .. math:: \pi^2\,\mathrm{mean}_{i \ne j \in P}\, k(p_i, p_j) - 2\pi\,\mathrm{mean}_{P \times U}\, p_j k(p_i, p_j)
+              + \mathrm{mean}_{i \ne j \in U}\, p_i p_j k(p_i, p_j)
+
+    Pairs of a row with itself are left out, in a single sample also those of a labelled row with its own copy among
+    all rows; where its label frequency c is known, residuals s / c - p take the place of the three means.
+    """
+    cells = fine(data, None, needed_by="kernel_error")
+    seen = cells.weight + cells.observed
+    at = ((cells.predicted + cells.product) / seen)[:, None]
+    n, observed, total = cells.n, float(cells.observed.sum()), cells.total
+    few, many = float(cells.observed_squares.sum()), float(cells.weight_squares.sum())
+    if unbiased and not (observed**2 > few and total**2 > many):
+        message = "kernel_error needs at least two positives and two unlabeled rows: it is a mean over pairs."
+        raise InvalidPredictions(message)
+    middle = Rows(at, cells.weight[:, None], cells.weight, 0.0, 0.0, n)
+    bandwidth = middle.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
+
+    def form(residual: Floats) -> float:
+        return Rows(at, residual[:, None], seen, 0.0, 0.0, n).quadratic_form(kernel, bandwidth)
+
+    first, last = form(cells.observed), form(cells.predicted)
+    cross = (form(cells.observed + cells.predicted) - first - last) / 2
+    known = cells.label_frequency is not None
+    if unbiased:
+        heavy = cells.weight_squares[cells.weight > 0] / cells.weight[cells.weight > 0]
+        first = (first - few) / (total**2 - many if known else observed**2 - few)
+        last = (last - float(heavy @ cells.predicted_squares[cells.weight > 0])) / (total**2 - many)
+        own = float(cells.product.sum()) * few / observed if cells.nested else 0.0
+        cross = (cross - own) / (total**2 - many if known else observed * total - (few if cells.nested else 0.0))
+    else:
+        first, last = first / (total if known else observed) ** 2, last / total**2
+        cross = cross / (total if known else observed) / total
+    scale = cells.observed_scale if known else cells.observed_scale * observed / total
+    value = scale**2 * first - 2 * scale * cross + last
+    method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
+    return Estimate(value, name="SKCE", method=method, n=n, details={"bandwidth": bandwidth})

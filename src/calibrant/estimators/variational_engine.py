@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import Binary, Multiclass, binary
 from calibrant.estimators import variational_norms as norms_
-from calibrant.estimators.cross_fitted_maps import mapped, name_of
-from calibrant.estimators.cross_fitting import Held, held_binary, held_multiclass, held_table, held_tables
+from calibrant.estimators.cross_fitting import (
+    Held,
+    held_binary,
+    held_multiclass,
+    held_table,
+    held_tables,
+    mapped,
+    name_of,
+)
 from calibrant.estimators.lower_bound import (
     MIXED,
     Bound,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.estimators.proper_scores_unlabeled import pu_log_loss
+from calibrant.estimators.proper_scores import pu_log_loss
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import logistic_fit
 from calibrant.numerics.special import expit, log_odds

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.base import Identity as Identity
     from calibrant.recalibrate.base import Recalibrator as Recalibrator
     from calibrant.recalibrate.bayesian_binning import BayesianBinning as BayesianBinning
-    from calibrant.recalibrate.beta import Beta as Beta
     from calibrant.recalibrate.boosted_trees import CatBoost as CatBoost
     from calibrant.recalibrate.boosted_trees import LightGBM as LightGBM
     from calibrant.recalibrate.ensemble import EnsembleTemperature as EnsembleTemperature
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.isotonic import CentredIsotonic as CentredIsotonic
     from calibrant.recalibrate.isotonic import Isotonic as Isotonic
     from calibrant.recalibrate.kmeans import Partition as Partition
+    from calibrant.recalibrate.logistic import Beta as Beta
+    from calibrant.recalibrate.logistic import Platt as Platt
+    from calibrant.recalibrate.logistic import Quadratic as Quadratic
+    from calibrant.recalibrate.logistic import Temperature as Temperature
     from calibrant.recalibrate.matrix import Dirichlet as Dirichlet
     from calibrant.recalibrate.matrix import MatrixScaling as MatrixScaling
     from calibrant.recalibrate.matrix import StructuredMatrixScaling as StructuredMatrixScaling
@@ -49,9 +52,6 @@ if TYPE_CHECKING:
     from calibrant.recalibrate.regression_spread import StdScaling as StdScaling
     from calibrant.recalibrate.regression_spread import VarianceHistogram as VarianceHistogram
     from calibrant.recalibrate.regression_spread import VarianceIsotonic as VarianceIsotonic
-    from calibrant.recalibrate.scaling import Platt as Platt
-    from calibrant.recalibrate.scaling import Quadratic as Quadratic
-    from calibrant.recalibrate.scaling import Temperature as Temperature
     from calibrant.recalibrate.selection import Auto as Auto
     from calibrant.recalibrate.smoothed import ConditionalLogit as ConditionalLogit
     from calibrant.recalibrate.smoothed import Smoothed as Smoothed
@@ -62,13 +62,17 @@ if TYPE_CHECKING:
 
 #: Where each public name lives.
 _HOME = {
-    "recalibrate.regression_distribution": ("CdfIsotonic", "Conformal"),
+    "pu.recalibration": ("PUBeta", "PUPlatt", "PURecalibrator", "PUTemperature"),
+    "pu.recalibration_nonparametric": ("PUHistogram", "PUIsotonic", "prior_shift"),
+    "recalibrate.base": ("BinaryRecalibrator", "Identity", "Recalibrator"),
+    "recalibrate.bayesian_binning": ("BayesianBinning",),
+    "recalibrate.boosted_trees": ("CatBoost", "LightGBM"),
     "recalibrate.ensemble": ("EnsembleTemperature",),
-    "recalibrate.regression_base": ("ForecastRecalibrator", "PerGroup"),
-    "recalibrate.foundation": (
-        "TabICL",
-        "TabPFN",
-    ),
+    "recalibrate.foundation": ("TabICL", "TabPFN"),
+    "recalibrate.histogram": ("Histogram", "ScalingBinning"),
+    "recalibrate.isotonic": ("CentredIsotonic", "Isotonic"),
+    "recalibrate.kmeans": ("Partition",),
+    "recalibrate.logistic": ("Beta", "Platt", "Quadratic", "Temperature"),
     "recalibrate.matrix": (
         "Dirichlet",
         "MatrixScaling",
@@ -76,56 +80,16 @@ _HOME = {
         "StructuredVectorScaling",
         "VectorScaling",
     ),
-    "recalibrate.regression_spread": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
-    "recalibrate.base": (
-        "BinaryRecalibrator",
-        "Identity",
-        "Recalibrator",
-    ),
-    "recalibrate.bayesian_binning": ("BayesianBinning",),
-    "recalibrate.beta": ("Beta",),
-    "recalibrate.histogram": (
-        "Histogram",
-        "ScalingBinning",
-    ),
-    "recalibrate.isotonic": (
-        "CentredIsotonic",
-        "Isotonic",
-    ),
     "recalibrate.nadaraya_watson": ("NadarayaWatson",),
-    "recalibrate.kmeans": ("Partition",),
     "recalibrate.persistence": ("load",),
-    "pu.recalibration": (
-        "PUBeta",
-        "PUPlatt",
-        "PURecalibrator",
-        "PUTemperature",
-    ),
-    "pu.recalibration_nonparametric": (
-        "PUHistogram",
-        "PUIsotonic",
-        "prior_shift",
-    ),
-    "recalibrate.scaling": (
-        "Platt",
-        "Quadratic",
-        "Temperature",
-    ),
+    "recalibrate.regression_base": ("ForecastRecalibrator", "PerGroup"),
+    "recalibrate.regression_distribution": ("CdfIsotonic", "Conformal"),
+    "recalibrate.regression_spread": ("SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"),
     "recalibrate.selection": ("Auto",),
-    "recalibrate.smoothed": (
-        "ConditionalLogit",
-        "Smoothed",
-    ),
+    "recalibrate.smoothed": ("ConditionalLogit", "Smoothed"),
     "recalibrate.spline": ("Spline",),
-    "recalibrate.boosted_trees": (
-        "CatBoost",
-        "LightGBM",
-    ),
     "recalibrate.venn_abers": ("VennAbers",),
-    "recalibrate.wrappers": (
-        "FromClassifier",
-        "OneVsRest",
-    ),
+    "recalibrate.wrappers": ("FromClassifier", "OneVsRest"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

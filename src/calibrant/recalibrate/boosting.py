@@ -17,9 +17,9 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.logistic import Quadratic
 from calibrant.recalibrate.matrix import StructuredMatrixScaling
 from calibrant.recalibrate.matrix_base import normalised_logs
-from calibrant.recalibrate.scaling import Quadratic
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 

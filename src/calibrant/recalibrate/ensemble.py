@@ -7,7 +7,7 @@ import numpy as np
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
-from calibrant.recalibrate.scaling import Temperature
+from calibrant.recalibrate.logistic import Temperature
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 _STEPS, _HALVINGS = 100, 30

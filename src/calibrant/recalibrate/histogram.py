@@ -12,7 +12,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
-from calibrant.recalibrate.scaling import Platt
+from calibrant.recalibrate.logistic import Platt
 from calibrant.table.binning import Cut, EqualMass
 
 

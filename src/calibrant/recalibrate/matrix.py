@@ -8,8 +8,8 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.multinomial_loss import Penalty
 from calibrant.numerics.special import floored_log
 from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.logistic import Temperature
 from calibrant.recalibrate.matrix_base import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
-from calibrant.recalibrate.scaling import Temperature
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 

@@ -11,8 +11,7 @@ import narwhals.stable.v2 as nw
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale import paths
 from calibrant.scale.columns import Frame
-from calibrant.scale.dask import DaskShard, is_dask
-from calibrant.scale.group_by import Tables
+from calibrant.scale.group_by import Tables, merged
 from calibrant.scale.progress import Watch, spark_percent
 
 Work = Callable[..., Tables]
@@ -111,3 +110,43 @@ def _known(frame: Any) -> Any:
 
 def _filtered(frame: Frame, where: nw.Expr | str | None) -> Frame:
     return frame if where is None or isinstance(where, str) else frame.filter(where)
+
+
+#: Tables merged by one task; the tree is this wide.
+WIDTH = 16
+
+
+def is_dask(frame: Any) -> bool:
+    """Whether this is a Dask data frame, asked without importing Dask."""
+    return any(base.__module__.startswith("dask.dataframe") for base in type(frame).__mro__) or (
+        type(frame).__module__.startswith("dask_expr")
+    )
+
+
+@dataclass(frozen=True)
+class DaskShard:
+    """A Dask data frame: a table per partition, merged in a tree."""
+
+    frame: Any
+    where: Any
+
+    @property
+    def name(self) -> str:
+        """The type of the frame and its partitions."""
+        return f"Dask frame of {self.frame.npartitions} partitions"
+
+    def apply(self, work: Any, watch: Watch) -> Tables:
+        """Do the work on the workers; only tables travel."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        tables = [delayed(_of_partition)(part, work, self.where) for part in self.frame.to_delayed()]
+        while len(tables) > 1:
+            tables = [delayed(merged)(tables[start : start + WIDTH]) for start in range(0, len(tables), WIDTH)]
+        (found,) = compute(tables[0])  # type: ignore[no-untyped-call]
+        return found
+
+
+def _of_partition(part: Any, work: Any, where: nw.Expr | None) -> Tables:
+    frame = nw.from_native(part).lazy()
+    return work(frame if where is None else frame.filter(where), counted=True)
