@@ -1,7 +1,7 @@
 """The log that most tests of scale read."""
 
 import pytest
-from scale_logs import make_log
+from tests.scale.logs import make_log
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scale_logs import make_log
+from tests.scale.logs import make_log
 
 import calibrant as cal
 from calibrant.scale import Normal, TopLabel, Unlabeled, bin_table

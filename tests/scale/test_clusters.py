@@ -6,7 +6,7 @@ import dask.dataframe as dd
 import ibis
 import pytest
 from distributed import LocalCluster
-from scale_logs import assert_same_table, make_log
+from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
 from calibrant.scale import Normal, TopLabel, bin_table

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from scale_logs import assert_same_table, make_log
+from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
 from calibrant.scale import Normal, OneVsRest, TopLabel, Unlabeled, bin_table

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scale_logs import assert_same_table, make_log
+from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
 from calibrant._atomic_write import replacing

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from worlds_pu import LESS, everybody
+from tests.pu.worlds import LESS, everybody
 
 import calibrant as cal
 

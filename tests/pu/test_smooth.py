@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from worlds_pu import BETTER, CALIBRATED, LESS, drawn, everybody
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, drawn, everybody
 
 import calibrant as cal
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
-from worlds_pu import LESS, drawn, everybody
+from tests.pu.worlds import LESS, drawn, everybody
 
 import calibrant as cal
 from calibrant import recalibrate as rc

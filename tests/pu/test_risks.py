@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
-from worlds_pu import BETTER, LESS, TRUE_ERROR
+from tests.pu.worlds import BETTER, LESS, TRUE_ERROR
 
 import calibrant as cal
 from calibrant import pu

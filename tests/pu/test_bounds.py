@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds_pu import LESS, TRUE_ERROR, drawn
+from tests.pu.worlds import LESS, TRUE_ERROR, drawn
 
 import calibrant as cal
 from calibrant import pu

@@ -10,7 +10,7 @@ import time
 import pytest
 from rich.console import Console
 from rich.progress import Progress
-from scale_logs import make_log
+from tests.scale.logs import make_log
 
 from calibrant.scale import bin_table, progress
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds_pu import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody, positives
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody, positives
 
 import calibrant as cal
 
