@@ -8,28 +8,28 @@ import numpy as np
 
 import calibrant as cal
 from benchmarks.peers import cpu_seconds, write_results
-from calibrant.simulate import PAPER_WORLDS, Power, Uniform, World
+from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 ROWS = 10**6
 
 
 def lines_of(world: World) -> list[str]:
     data = world.sample(ROWS)
-    table = cal.BinTable.of(data, cal.HybridGrid())
+    table = cal.BinTable.of(data, cal.table.HybridGrid())
     sort = cpu_seconds(lambda: np.sort(data.y_prob), 9)
     argsort = cpu_seconds(lambda: np.argsort(data.y_prob), 5)
     actions = {
         "one `np.sort` of the scores": lambda: np.sort(data.y_prob),
-        "`Inversion(n=1000)`, rows": lambda: cal.Inversion(1000).interval(data, norm=1),
-        "`Inversion(n=1000)`, fine table": lambda: cal.Inversion(1000).interval(table, norm=1),
+        "`Inversion(n=1000)`, rows": lambda: cal.inference.Inversion(1000).interval(data, norm=1),
+        "`Inversion(n=1000)`, fine table": lambda: cal.inference.Inversion(1000).interval(table, norm=1),
         "`interval(ece)`: 15 equal-width bins and the interval": lambda: cal.interval(
-            partial(cal.ece, bins=cal.EqualWidth(15)), data, method=cal.Inversion(1000)
+            partial(cal.ece, bins=cal.EqualWidth(15)), data, method=cal.inference.Inversion(1000)
         ),
         "`interval(ece)`: 15 equal-mass bins and the interval": lambda: cal.interval(
-            cal.ece, data, method=cal.Inversion(1000)
+            cal.ece, data, method=cal.inference.Inversion(1000)
         ),
-        "`IsotonicBand`, rows": lambda: cal.IsotonicBand().interval(data),
-        "`ChiSquareMixture`, fine table": lambda: cal.ChiSquareMixture().interval(table),
+        "`IsotonicBand`, rows": lambda: cal.inference.IsotonicBand().interval(data),
+        "`ChiSquareMixture`, fine table": lambda: cal.inference.ChiSquareMixture().interval(table),
         "`Bootstrap(n=1000)` of the Brier score, fine table": lambda: cal.Bootstrap(1000).interval(cal.brier, table),
         "`calibration_test` (MultiScale, 999 draws), rows": lambda: cal.calibration_test(data),
     }
@@ -49,7 +49,7 @@ def lines_of(world: World) -> list[str]:
 def main() -> None:
     lines = []
     for words, world in (
-        ("Uniform scores", World(Uniform(), Power(1.5))),
+        ("UniformScores scores", World(UniformScores(), PowerCurve(1.5))),
         ("Scores of a network on CIFAR-10", PAPER_WORLDS["resnet110_c10"]),
     ):
         lines += [f"## {words}, 1e6 rows", "", *lines_of(world), ""]

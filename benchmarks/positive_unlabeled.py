@@ -21,7 +21,7 @@ def main() -> None:
     table = cal.BinTable.of(data, cal.EqualWidth(15))
     cases = {
         "`ece`, 15 bins of equal width (bar: 9)": lambda: cal.ece(data, bins=cal.EqualWidth(15)),
-        "`ece`, `PaperBins()`": lambda: cal.ece(data, bins=cal.PaperBins()),
+        "`ece`, `PaperBins()`": lambda: cal.ece(data, bins=cal.pu.PaperBins()),
         "the same table with squares, for intervals and tests": lambda: cal.BinTable.of(data, cal.EqualWidth(15)),
         "`PositiveUnlabeled(...)`, checks of the rows": lambda: cal.PositiveUnlabeled(positive, unlabeled, prior=0.5),
         "`ece`, 15 bins of equal mass": lambda: cal.ece(data, bins=cal.EqualMass(15)),

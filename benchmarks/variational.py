@@ -75,7 +75,9 @@ def ours(f: np.ndarray, y: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, fl
     else:
         g = conditional.cross_fitted(f, fold, y, np.ones(len(y)))
         data = cal.Multiclass(y, f)
-    seconds = cpu_seconds(lambda: cal.calibration_errors(data, norms=list(NORMS.values())), 3 if len(y) < 5000 else 1)
+    seconds = cpu_seconds(
+        lambda: cal.estimators.calibration_errors(data, norms=list(NORMS.values())), 3 if len(y) < 5000 else 1
+    )
     return g, seconds
 
 
@@ -154,7 +156,7 @@ def large_lines() -> list[str]:
     if file.exists():
         p, labels = vectors(file)
         start = time.process_time()
-        found = cal.calibration_errors(cal.Multiclass(labels[:5000], p[:5000]), norms=[1, 2])
+        found = cal.estimators.calibration_errors(cal.Multiclass(labels[:5000], p[:5000]), norms=[1, 2])
         seconds = time.process_time() - start
         values = f"L1 {found[0]:.4f}, L2 {found[1]:.4f} in {seconds:.1f} CPU s"
         lines += [

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, BiasTable, Identity, World, bias_table
+from calibrant.simulate import PAPER_WORLDS, BiasTable, IdentityCurve, World, bias_table
 
 SIZES = [200, 400, 800, 1600, 3200, 6400, 12800]
 RESULTS = Path(__file__).with_name("results")
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--cache", default=None)
     options = parser.parse_args()
     known = estimators(options.norm)
-    perfect = {f"{name}, calibrated": World(world.scores, Identity()) for name, world in PAPER_WORLDS.items()}
+    perfect = {f"{name}, calibrated": World(world.scores, IdentityCurve()) for name, world in PAPER_WORLDS.items()}
     lines, tables = [], []
     for title, worlds in (("The ten published worlds", PAPER_WORLDS), ("Their calibrated twins", perfect)):
         table = bias_table(

@@ -143,7 +143,7 @@ def table_1(folder: Path, figures: Path) -> list[str]:
     ]
     for name, world in sim.PAPER_WORLDS.items():
         z = world.scores.draw(np.random.default_rng(3), 100_000)
-        exact = (sim.Identity().at(z), world.curve.at(z))
+        exact = (sim.IdentityCurve().at(z), world.curve.at(z))
         found = [known_choices(world, seed, 5000, 1000, exact) for seed in range(SPLITS)]
         rows += [(name, seed, c, each[c], each["truth"]) for seed, each in enumerate(found) for c in CHOOSERS]
         known += found

@@ -46,7 +46,7 @@ def logistic(c: np.ndarray) -> np.ndarray:
 
 
 def figure_1(folder: Path, repeats: int) -> list[str]:
-    world = sim.World(sim.Beta(2.8, 0.05), name="figure 1")
+    world = sim.World(sim.BetaScores(2.8, 0.05), name="figure 1")
     values = 100 * sim.estimates({"": ESTIMATORS["ew_bin"]}, world, 200, repeats=repeats)[""]
     found = sim.Bias.of(values, 0.0, estimator="ew_bin", world=world.name, n=200)
     figure, axes = canvas(1, 4.5)
@@ -67,7 +67,7 @@ def figure_1(folder: Path, repeats: int) -> list[str]:
 
 
 def figure_2(folder: Path, repeats: int) -> list[str]:
-    world = sim.World(sim.Beta(1.1, 0.1), sim.Power(2), name="figure 2")
+    world = sim.World(sim.BetaScores(1.1, 0.1), sim.PowerCurve(2), name="figure 2")
     binning = {"ew": cal.EqualWidth, "em": cal.EqualMass}
     estimators = {
         f"{kind} {b}": partial(cal.ece, bins=make(b), norm=2)
@@ -103,8 +103,8 @@ def figure_2(folder: Path, repeats: int) -> list[str]:
 
 def power_world(percent: float) -> sim.World:
     """Uniform scores and the power of them that has this error."""
-    error = lambda d: 100 * sim.World(sim.Uniform(), sim.Power(d)).true_error(2) - percent  # noqa: E731
-    return sim.World(sim.Uniform(), sim.Power(brentq(error, 1.0, 40.0)), name=f"figure 5, {percent}")
+    error = lambda d: 100 * sim.World(sim.UniformScores(), sim.PowerCurve(d)).true_error(2) - percent  # noqa: E731
+    return sim.World(sim.UniformScores(), sim.PowerCurve(brentq(error, 1.0, 40.0)), name=f"figure 5, {percent}")
 
 
 def figure_5(folder: Path, repeats: int) -> list[str]:
@@ -112,7 +112,7 @@ def figure_5(folder: Path, repeats: int) -> list[str]:
     percents, sizes = (1, 2, 3, 5, 7, 10, 15), (200, 500, 1000, 2000, 5000, 10000)
     misses: dict[tuple[int, int, str], float] = {}
     for n in sizes:
-        null = sim.estimates(estimators, sim.World(sim.Uniform(), name="figure 5, null"), n, repeats=repeats)
+        null = sim.estimates(estimators, sim.World(sim.UniformScores(), name="figure 5, null"), n, repeats=repeats)
         limits = {name: np.quantile(values, 0.95) for name, values in null.items()}
         for percent in percents:
             values = sim.estimates(estimators, power_world(percent), n, repeats=repeats)
@@ -165,13 +165,13 @@ def miss_error(rate: float, repeats: int) -> float:
 
 def figure_13(folder: Path, repeats: int) -> list[str]:
     estimators = {name: ESTIMATORS[name] for name in ("ew_bin", "em_sweep")}
-    kinds = {"Uniform": sim.Uniform(), "Beta(1.1, 0.1)": sim.Beta(1.1, 0.1)}
+    kinds = {"Uniform": sim.UniformScores(), "Beta(1.1, 0.1)": sim.BetaScores(1.1, 0.1)}
     powers = sorted({1.0, 1.2, *np.linspace(1, 10, 19).tolist()})
     found: dict[tuple[str, int, float], dict[str, sim.Bias]] = {}
     for kind, scores in kinds.items():
         for n in (200, 5000):
             for d in powers:
-                world = sim.World(scores, sim.Power(d), name=f"figure 13, {kind}, {d}")
+                world = sim.World(scores, sim.PowerCurve(d), name=f"figure 13, {kind}, {d}")
                 values = sim.estimates(estimators, world, n, repeats=repeats)
                 found[kind, n, d] = {
                     name: sim.Bias.of(values[name], world.true_error(2), estimator=name, world=world.name, n=n)
@@ -207,7 +207,7 @@ def figure_13(folder: Path, repeats: int) -> list[str]:
 
 
 def figure_14(folder: Path, repeats: int) -> list[str]:
-    worlds = {"uncalibrated": sim.World(sim.Uniform(), logistic), "calibrated": sim.World(sim.Uniform())}
+    worlds = {"uncalibrated": sim.World(sim.UniformScores(), logistic), "calibrated": sim.World(sim.UniformScores())}
     numbers = range(1, 31)
     estimators = {str(b): partial(cal.ece, bins=cal.EqualMass(b), norm=2) for b in numbers}
     figure, axes = canvas(2)

@@ -121,7 +121,7 @@ def table_4(folder: Path, figures: Path, repeats: int) -> list[str]:
     ew_bin = ESTIMATORS["ew_bin"]
     real = 100 * float(ew_bin(sim.world_fit.Binary(hit, score)))
     refit = {curve.name: curve.curve for curve in sim.fit_world(hit, score).curves}
-    published = sim.World(sim.Beta(1.9824, 0.0397), refit["logit_logflip_b1"], name="table 4")
+    published = sim.World(sim.BetaScores(1.9824, 0.0397), refit["logit_logflip_b1"], name="table 4")
     found = sim.bias(ew_bin, published, 1000, repeats=repeats)
     printed = anchors.TABLE_4["densenet40_c10"]
     lines = [

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, Blend, Clipped, Power, Uniform, World, estimates
+from calibrant.results import Clipped
+from calibrant.simulate import PAPER_WORLDS, Blend, PowerCurve, UniformScores, World, estimates
 from calibrant.simulate.calibration_curves import as_curve
 from reproduce.coverage_designs import compare_task, comparisons, design_task, designs, elsewhere_task, other_worlds
 
@@ -38,12 +39,12 @@ BLOCK, PART, SIZE_SAMPLES, OTHER_SIZE_SAMPLES, FIGURE_SAMPLES, WORLD_SAMPLES = 1
 SIGNAL = 14.0
 
 TESTS = {
-    "MultiScale": cal.MultiScale(n=DRAWS),
-    "KolmogorovSmirnov": cal.KolmogorovSmirnov(n=DRAWS),
-    "Spiegelhalter": cal.Spiegelhalter(),
-    "HosmerLemeshow": cal.HosmerLemeshow(),
-    "KernelTest": cal.KernelTest(n=DRAWS),
-    "Cox": cal.Cox(),
+    "MultiScale": cal.inference.MultiScale(n=DRAWS),
+    "KolmogorovSmirnov": cal.inference.KolmogorovSmirnov(n=DRAWS),
+    "Spiegelhalter": cal.inference.Spiegelhalter(),
+    "HosmerLemeshow": cal.inference.HosmerLemeshow(),
+    "KernelTest": cal.inference.KernelTest(n=DRAWS),
+    "Cox": cal.inference.Cox(),
 }
 
 
@@ -66,13 +67,13 @@ def cell(task: tuple[str, int, int]) -> dict[str, object]:
     for k, seed in enumerate(seeds):
         data = world.sample(n, seed=seed)
         draws = BLOCK * block + k
-        default = cal.Inversion(DRAWS, draws).intervals(data, norms=NORMS)
-        lower = cal.Inversion(DRAWS, draws, side="lower").intervals(data, norms=NORMS)
+        default = cal.inference.Inversion(DRAWS, draws).intervals(data, norms=NORMS)
+        lower = cal.inference.Inversion(DRAWS, draws, side="lower").intervals(data, norms=NORMS)
         for norm, true, both, one in zip(NORMS, truth, default, lower, strict=True):
             note(f"cover L{norm:g}", true in both)
             note(f"width L{norm:g}", both.high - both.low)
             note(f"lower L{norm:g}", true in one)
-        note("chi-square cover L2", truth[1] in cal.ChiSquareMixture().interval(data, norm=2))
+        note("chi-square cover L2", truth[1] in cal.inference.ChiSquareMixture().interval(data, norm=2))
         band = cal.inference.isotonic_band(data)
         for norm, true in zip(NORMS, truth, strict=True):
             low, high = band.error(norm)
@@ -80,7 +81,7 @@ def cell(task: tuple[str, int, int]) -> dict[str, object]:
             note(f"band lower L{norm:g}", true >= low)
             note(f"band width L{norm:g}", high - low)
         if k % PART == 0:
-            split = cal.interval(cal.calibration_error, data, method=cal.SplitLowerBound(seed=draws)).interval
+            split = cal.interval(cal.calibration_error, data, method=cal.inference.SplitLowerBound(seed=draws)).interval
             note("split lower L1", split is not None and truth[0] >= split.low)
         if k % PART == 0 and n == 1000 and block < 1:
             _bootstraps(data, truth, draws, note)
@@ -130,8 +131,8 @@ def power_worlds() -> dict[tuple[str, int], World]:
 
     worlds: dict[tuple[str, int], World] = {}
     for n, error in ((1000, 0.05), (5000, 0.02)):
-        d = brentq(lambda d, error=error: World(Uniform(), Power(d)).true_error(2) - error, 1.001, 3)
-        worlds[f"Figure 5, error {error:.0%}", n] = World(Uniform(), Power(d))
+        d = brentq(lambda d, error=error: World(UniformScores(), PowerCurve(d)).true_error(2) - error, 1.001, 3)
+        worlds[f"Figure 5, error {error:.0%}", n] = World(UniformScores(), PowerCurve(d))
     for name, world in PAPER_WORLDS.items():
         for n in (1000, 5000):
             worlds[name, n] = _shrunk(world, n)

@@ -8,7 +8,18 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, Beta, Glm, LogitMixture, Power, Shift, Temperature, Uniform, Wavy, World
+from calibrant.simulate import (
+    PAPER_WORLDS,
+    BetaScores,
+    Glm,
+    LogitMixtureScores,
+    PowerCurve,
+    ShiftCurve,
+    TemperatureCurve,
+    UniformScores,
+    WavyCurve,
+    World,
+)
 from calibrant.simulate.calibration_curves import Blend, WithEnds
 from calibrant.simulate.score_distributions import WithAtoms
 
@@ -40,8 +51,8 @@ def design_task(task: tuple[str, str]) -> dict[str, object]:
     for k in range(SAMPLES):
         rng = np.random.default_rng([9, k])
         data = clustered(world, rng) if design == "clusters" else weighted(world, rng)
-        found = cal.Inversion(DRAWS, k).interval(data, norm=2)
-        plain = cal.Inversion(DRAWS, k).interval(cal.Binary(data.y_true, data.y_prob), norm=2)
+        found = cal.inference.Inversion(DRAWS, k).interval(data, norm=2)
+        plain = cal.inference.Inversion(DRAWS, k).interval(cal.Binary(data.y_true, data.y_prob), norm=2)
         hits["default"].append(truth in found)
         hits["independent rows"].append(truth in plain)
         hits["width"].append(found.high - found.low)
@@ -68,20 +79,20 @@ def weighted(world: World, rng: np.random.Generator) -> cal.Binary:
 
 def other_worlds() -> dict[str, World]:
     """Worlds that no choice was made by."""
-    mixture = LogitMixture((-2.0, 2.5), (1.0, 1.5), (0.6, 0.4))
-    atoms = WithAtoms(Beta(2.0, 0.2), at_one=0.3)
+    mixture = LogitMixtureScores((-2.0, 2.5), (1.0, 1.5), (0.6, 0.4))
+    atoms = WithAtoms(BetaScores(2.0, 0.2), at_one=0.3)
     return {
-        "uniform, temperature 1.5": World(Uniform(), Temperature(1.5)),
-        "uniform, timid (temperature 0.7)": World(Uniform(), Temperature(0.7)),
-        "uniform, c^1.2": World(Uniform(), Power(1.2)),
-        "two groups of scores, shifted by 0.05": World(mixture, Shift(0.05)),
-        "two groups of scores, temperature 2": World(mixture, Temperature(2.0)),
-        "rare events, twice the stated risk": World(Beta(0.8, 12.0), lambda score: 2 * score),
-        "rare events, calibrated": World(Beta(0.8, 12.0)),
+        "uniform, temperature 1.5": World(UniformScores(), TemperatureCurve(1.5)),
+        "uniform, timid (temperature 0.7)": World(UniformScores(), TemperatureCurve(0.7)),
+        "uniform, c^1.2": World(UniformScores(), PowerCurve(1.2)),
+        "two groups of scores, shifted by 0.05": World(mixture, ShiftCurve(0.05)),
+        "two groups of scores, temperature 2": World(mixture, TemperatureCurve(2.0)),
+        "rare events, twice the stated risk": World(BetaScores(0.8, 12.0), lambda score: 2 * score),
+        "rare events, calibrated": World(BetaScores(0.8, 12.0)),
         "30 % of scores are 1, of which 5 % are wrong": World(
             atoms, WithEnds(Glm("logit_logit", 0.0, 0.8), at_one=0.95)
         ),
-        "uniform, wavy (half size)": World(Uniform(), Blend(Wavy(), 0.5)),
+        "uniform, wavy (half size)": World(UniformScores(), Blend(WavyCurve(), 0.5)),
     }
 
 
@@ -93,8 +104,8 @@ def elsewhere_task(task: tuple[str, int]) -> dict[str, object]:
     hits: dict[str, list[bool]] = {}
     for k, seed in enumerate(np.random.SeedSequence(10, spawn_key=(n,)).spawn(SAMPLES)):
         data = world.sample(n, seed=seed)
-        default = cal.Inversion(DRAWS, k).intervals(data, norms=(1.0, 2.0))
-        lower = cal.Inversion(DRAWS, k, side="lower").intervals(data, norms=(1.0, 2.0))
+        default = cal.inference.Inversion(DRAWS, k).intervals(data, norms=(1.0, 2.0))
+        lower = cal.inference.Inversion(DRAWS, k, side="lower").intervals(data, norms=(1.0, 2.0))
         for norm, true, both, one in zip(("L1", "L2"), truth, default, lower, strict=True):
             hits.setdefault(f"cover {norm}", []).append(true in both)
             hits.setdefault(f"lower {norm}", []).append(true in one)
@@ -114,7 +125,7 @@ def compare_task(task: tuple[str, str]) -> dict[str, object]:
         a, b = two_models(np.random.default_rng([21, k]), COMPARED_ROWS, models)
         bootstrap = cal.Bootstrap(199, k, kind="bias-corrected")
         found = cal.compare(
-            COMPARED[name], a, b, method=bootstrap if name in BOOTSTRAPPED else cal.PairedGaps(DRAWS, k)
+            COMPARED[name], a, b, method=bootstrap if name in BOOTSTRAPPED else cal.inference.PairedGaps(DRAWS, k)
         )
         covered.append(found.interval.low <= truth <= found.interval.high)
         called.append(found.p_value <= 0.05)

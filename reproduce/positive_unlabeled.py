@@ -22,7 +22,7 @@ import scipy
 import torch
 
 import calibrant as cal
-from calibrant import pu
+from calibrant import simulate
 from reproduce import positive_unlabeled_models as models
 
 RESULTS = Path(__file__).with_name("results")
@@ -51,15 +51,17 @@ PRIOR_ANCHORS = {"less": (-0.031, -0.018, 0.002, 0.024, 0.049), "better": (0.012
 TRUE_ERRORS = {"less": 0.0744433, "better": 0.0234589, "calibrated": 0.0}
 
 
-def synthetic(b0: float, b1: float) -> pu.LogitMixture:
-    return pu.LogitMixture(0.5, pu.Normals((1.0,), (b0 + b1,), (b1,)), pu.Normals((1.0,), (b0 - b1,), (b1,)))
+def synthetic(b0: float, b1: float) -> simulate.LogitMixtureWorld:
+    return simulate.LogitMixtureWorld(
+        0.5, simulate.NormalComponents((1.0,), (b0 + b1,), (b1,)), simulate.NormalComponents((1.0,), (b0 - b1,), (b1,))
+    )
 
 
-def bins(world: pu.LogitMixture, n_positive: float, n_unlabeled: float) -> int:
-    return cal.PaperBins().resolve(world.prior**2 / n_positive + 1 / n_unlabeled, n_unlabeled).n
+def bins(world: simulate.LogitMixtureWorld, n_positive: float, n_unlabeled: float) -> int:
+    return cal.pu.PaperBins().resolve(world.prior**2 / n_positive + 1 / n_unlabeled, n_unlabeled).n
 
 
-def estimate(world: pu.LogitMixture, rng: np.random.Generator, arm: str, n: int) -> float:
+def estimate(world: simulate.LogitMixtureWorld, rng: np.random.Generator, arm: str, n: int) -> float:
     """One trial of an arm of figure 1; infinite samples are integrals."""
     if arm == "ECE, n=N":
         return float(cal.ece(world.labelled(rng, n), bins=cal.EqualWidth(int(np.ceil(n ** (1 / 3) - 1e-9)))))
@@ -76,7 +78,7 @@ def estimate(world: pu.LogitMixture, rng: np.random.Generator, arm: str, n: int)
     return float(np.abs(world.prior * positive - predicted).sum())
 
 
-def pu_ece(world: pu.LogitMixture, rng: np.random.Generator, n_p: int, n_u: int, prior: float) -> float:
+def pu_ece(world: simulate.LogitMixtureWorld, rng: np.random.Generator, n_p: int, n_u: int, prior: float) -> float:
     """With the bins of the true prior, so that a wrong one changes nothing else."""
     data = world.sample(n_p, n_u, rng)
     wrong = cal.PositiveUnlabeled(data.positive, data.unlabeled, prior=prior)
@@ -87,7 +89,7 @@ def repeated(trials: int, once: Callable[[np.random.Generator], float]) -> np.nd
     return np.array([once(np.random.default_rng([7, trial])) for trial in range(trials)])
 
 
-def figure_1(name: str, world: pu.LogitMixture, trials: int, rows: list[list[object]]) -> list[str]:
+def figure_1(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: list[list[object]]) -> list[str]:
     truth = world.true_error()
     lines = [f"| {name} | " + " | ".join(str(n) for n in SIZES) + " | slope |", "|---" * (len(SIZES) + 2) + "|"]
     for arm in ARMS:
@@ -110,7 +112,7 @@ def figure_1(name: str, world: pu.LogitMixture, trials: int, rows: list[list[obj
     return [*lines, ""]
 
 
-def figure_2(name: str, world: pu.LogitMixture, trials: int, rows: list[list[object]]) -> list[str]:
+def figure_2(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: list[list[object]]) -> list[str]:
     truth, lines = world.true_error(), []
     for n_p in (100, 1000):
         sizes = []
@@ -124,7 +126,7 @@ def figure_2(name: str, world: pu.LogitMixture, trials: int, rows: list[list[obj
     return lines
 
 
-def figure_3(name: str, world: pu.LogitMixture, trials: int, rows: list[list[object]]) -> str:
+def figure_3(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: list[list[object]]) -> str:
     truth, cells = world.true_error(), []
     anchor = PRIOR_ANCHORS.get(name, ("",) * 5)
     for factor, a in zip((0.90, 0.95, 1.00, 1.05, 1.10), anchor, strict=True):
@@ -137,7 +139,7 @@ def figure_3(name: str, world: pu.LogitMixture, trials: int, rows: list[list[obj
     return f"| {name} | " + " | ".join(cells) + f" | {bound:.3f}, {bound / 2:.3f} |"
 
 
-def trained_worlds(*, quick: bool) -> tuple[dict[str, pu.LogitMixture], list[str]]:
+def trained_worlds(*, quick: bool) -> tuple[dict[str, simulate.LogitMixtureWorld], list[str]]:
     folder = models.data_folder()
     if folder is None:
         return {}, ["The data sets are not here (set CALIBRANT_SHARED_DATA), so the trained models were left out."]
@@ -149,7 +151,9 @@ def trained_worlds(*, quick: bool) -> tuple[dict[str, pu.LogitMixture], list[str
     worlds = {}
     for train in (models.mnist, models.cifar10, models.ddi):
         model = train(folder, quick=quick)
-        worlds[model.name] = world = pu.logit_mixture(model.labels, model.logits, components=4 if quick else 10)
+        worlds[model.name] = world = simulate.fit_logit_mixture(
+            model.labels, model.logits, components=4 if quick else 10
+        )
         lines.append(summary(model, world))
         if model.name == "DDI":
             shift = np.log(world.prior / (1 - world.prior))
@@ -160,23 +164,27 @@ def trained_worlds(*, quick: bool) -> tuple[dict[str, pu.LogitMixture], list[str
                 model.logits + shift,
                 model.labels,
             )
-            lines.append(summary(moved, pu.logit_mixture(moved.labels, moved.logits, components=4 if quick else 10)))
+            lines.append(
+                summary(moved, simulate.fit_logit_mixture(moved.labels, moved.logits, components=4 if quick else 10))
+            )
     return worlds, lines
 
 
-def summary(model: models.Trained, world: pu.LogitMixture) -> str:
+def summary(model: models.Trained, world: simulate.LogitMixtureWorld) -> str:
     p = 1 / (1 + np.exp(-model.logits))
     known = model.labels
     cut = cal.EqualWidth(bins(world, known.sum(), len(known)))
     full = cal.ece(known, p, bins=cut)
     same = cal.ece(cal.PositiveUnlabeled(p[known], p, prior=float(known.mean())), bins=cut)
-    platt = cal.recalibrate.PUPlatt().fit(world.sample(1000, 10_000, 1))
+    platt = cal.pu.PUPlatt().fit(world.sample(1000, 10_000, 1))
     a, b = platt.coefficients_
 
-    def moved(side: pu.Normals) -> pu.Normals:
-        return pu.Normals(side.weights, tuple(a + b * m for m in side.means), tuple(abs(b) * s for s in side.stds))
+    def moved(side: simulate.NormalComponents) -> simulate.NormalComponents:
+        return simulate.NormalComponents(
+            side.weights, tuple(a + b * m for m in side.means), tuple(abs(b) * s for s in side.stds)
+        )
 
-    after = pu.LogitMixture(world.prior, moved(world.positive), moved(world.negative)).true_error()
+    after = simulate.LogitMixtureWorld(world.prior, moved(world.positive), moved(world.negative)).true_error()
     parts = f"{len(world.positive.means)}/{len(world.negative.means)}"
     return (
         f"| {model.name} | {model.model} | {model.accuracy:.4f} | {parts} | {world.true_error():.4f} | {full:.4f} | "

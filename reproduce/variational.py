@@ -174,7 +174,7 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
 
                 def cell(world=world, n=n, repeat=repeat) -> list:
                     f, y = draw_binary(np.random.default_rng([4, n, repeat]), world, n)
-                    found = cal.calibration_errors(y, f, norms=[1, "squared", "kl"], seed=repeat)
+                    found = cal.estimators.calibration_errors(y, f, norms=[1, "squared", "kl"], seed=repeat)
                     return [("default", name, e) for name, e in zip(("L1", "squared", "KL"), found, strict=True)]
 
                 yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
@@ -185,7 +185,7 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)
-                        found = cal.calibration_errors(cal.Multiclass(y, f), norms=[1, 2], seed=repeat)
+                        found = cal.estimators.calibration_errors(cal.Multiclass(y, f), norms=[1, 2], seed=repeat)
                         return [("default", name, e) for name, e in zip(("L1", "L2"), found, strict=True)]
 
                     yield {"part": "bound", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
@@ -209,7 +209,7 @@ def table1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                     if method in SLOW and classes > 4 and not full:
                         continue
                     start = time.process_time()
-                    estimates = cal.calibration_errors(
+                    estimates = cal.estimators.calibration_errors(
                         data, norms=[1, 2, "squared"], recalibrator=make(classes), seed=repeat
                     )
                     seconds = time.process_time() - start

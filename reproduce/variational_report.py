@@ -135,7 +135,7 @@ def bound(store) -> list[str]:
             mean, sem = moments(values)
             errors = store.values("error", **own)
             z, ratio = (mean - truth) / sem, values.std(ddof=1) / errors.mean()
-            fails = np.mean(values - 1.645 * cal.CrossFittedBound().inflation * errors > truth)
+            fails = np.mean(values - 1.645 * cal.estimators.CrossFittedBound().inflation * errors > truth)
             worst = max(worst, z)
             if len(values) >= 50 and norm == "L1":
                 inflation.append(ratio)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.pu.worlds import LESS, everybody
 
 import calibrant as cal
+from tests.pu.worlds import LESS, everybody
 
 
 def censored(seed, n, frequency, world=LESS):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, Identity, World
+from calibrant.simulate import PAPER_WORLDS, IdentityCurve, World
 
 rows = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)
 
@@ -35,7 +35,9 @@ def test_doubling_every_weight_changes_nothing():
 
 def test_rows_and_tables_agree():
     data = PAPER_WORLDS["resnet110_c100"].sample(3000, seed=1)
-    exact, grid = (cal.averaged_error(cal.BinTable.of(data, cells)) for cells in (cal.Distinct(), cal.HybridGrid()))
+    exact, grid = (
+        cal.averaged_error(cal.BinTable.of(data, cells)) for cells in (cal.table.Distinct(), cal.table.HybridGrid())
+    )
     assert cal.averaged_error(data) == pytest.approx(exact, abs=1e-12)
     assert grid == pytest.approx(exact, abs=2e-3)
 
@@ -56,7 +58,7 @@ def test_the_bias_is_small_in_published_worlds(name):
 
 
 def test_a_calibrated_model_is_told_from_a_miscalibrated_one():
-    world = World(PAPER_WORLDS["resnet110_c100"].scores, Identity())
+    world = World(PAPER_WORLDS["resnet110_c100"].scores, IdentityCurve())
     averaged, swept = zip(
         *((cal.averaged_error(d), cal.sweep_ece(d, norm=2)) for d in (world.sample(800, seed=s) for s in range(40))),
         strict=True,

@@ -153,16 +153,16 @@ def test_dispersion_is_equation_nine():
 
 def test_a_fine_table_gives_what_the_rows_give():
     data = world(3000)
-    exact = cal.BinTable.of(data, cal.Distinct())
+    exact = cal.BinTable.of(data, cal.table.Distinct())
     assert cal.ence(exact) == pytest.approx(cal.ence(data), rel=1e-12)
     assert cal.mean_squared_z(exact) == pytest.approx(cal.mean_squared_z(data), rel=1e-12)
     assert cal.sweep_ence(exact) == pytest.approx(cal.sweep_ence(data), rel=1e-12)
     assert cal.std_dispersion(exact) == pytest.approx(cal.std_dispersion(data), rel=1e-12)
-    grid = cal.BinTable.of(data, cal.LogGrid())
+    grid = cal.BinTable.of(data, cal.table.LogGrid())
     assert cal.ence(grid) == pytest.approx(cal.ence(data), abs=2e-3)
     assert cal.std_dispersion(grid) == pytest.approx(cal.std_dispersion(data), rel=1e-3)
     halves = [
-        cal.BinTable.of(cal.Gaussian(data.y_true[s], data.mean[s], data.std[s]), cal.LogGrid())
+        cal.BinTable.of(cal.Gaussian(data.y_true[s], data.mean[s], data.std[s]), cal.table.LogGrid())
         for s in (slice(0, 1000), slice(1000, None))
     ]
     assert cal.ence(halves[0] + halves[1]) == pytest.approx(cal.ence(grid), rel=1e-12)

@@ -151,8 +151,8 @@ def test_tables_give_what_rows_give():
     weight = np.random.default_rng(3).exponential(size=5000)
     for data in (cal.Binary(y, p), cal.Binary(y, p, weight=weight)):
         error = cal.kde_ece(data)
-        assert cal.kde_ece(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(error, abs=1e-10)
-        assert cal.kde_ece(cal.BinTable.of(data, cal.HybridGrid())) == pytest.approx(error, abs=1e-6)
+        assert cal.kde_ece(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(error, abs=1e-10)
+        assert cal.kde_ece(cal.BinTable.of(data, cal.table.HybridGrid())) == pytest.approx(error, abs=1e-6)
 
 
 def test_a_known_error_is_found_and_a_calibrated_model_has_little():
@@ -185,7 +185,7 @@ def test_positive_unlabeled_rows_and_their_tables_agree():
     data = cal.PositiveUnlabeled(everybody[rng.random(4000) < everybody], everybody, prior=0.5)
     error = cal.kde_ece(data)
     assert error < 0.05
-    assert cal.kde_ece(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(error, abs=1e-9)
+    assert cal.kde_ece(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(error, abs=1e-9)
 
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, 2, np.nan])

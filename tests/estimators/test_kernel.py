@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.estimators.kernel_forms import BLOCK, squared_distances
 
-KERNELS = [cal.LaplaceKernel(0.3), cal.GaussianKernel(0.3)]
+KERNELS = [cal.estimators.LaplaceKernel(0.3), cal.estimators.GaussianKernel(0.3)]
 
 
 def similarity(kernel, p, q):
     distance = np.linalg.norm(np.atleast_1d(p - q))
-    if isinstance(kernel, cal.LaplaceKernel):
+    if isinstance(kernel, cal.estimators.LaplaceKernel):
         return np.exp(-distance / kernel.bandwidth)
     return np.exp(-(distance**2) / (2 * kernel.bandwidth**2))
 
@@ -74,7 +74,9 @@ def test_blocks_add_up_to_the_whole(kernel):
     residual = np.eye(3)[y] - p
     distance = np.sqrt(((p[:, None] - p[None]) ** 2).sum(axis=2))
     weights = (
-        np.exp(-distance / 0.3) if isinstance(kernel, cal.LaplaceKernel) else np.exp(-(distance**2) / (2 * 0.3**2))
+        np.exp(-distance / 0.3)
+        if isinstance(kernel, cal.estimators.LaplaceKernel)
+        else np.exp(-(distance**2) / (2 * 0.3**2))
     )
     pairs = weights * (residual @ residual.T)
     direct = (pairs.sum() - np.trace(pairs)) / (n * (n - 1))
@@ -89,18 +91,20 @@ def test_the_sorted_pass_equals_all_pairs_at_any_bandwidth(bandwidth):
     residual = y - p
     pairs = np.exp(-np.abs(np.subtract.outer(p, p)) / bandwidth) * np.outer(residual, residual)
     direct = (pairs.sum() - np.trace(pairs)) / (600 * 599)
-    assert cal.kernel_error(y, p, kernel=cal.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
+    assert cal.kernel_error(y, p, kernel=cal.estimators.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, cal.LaplaceKernel()])
+@pytest.mark.parametrize("kernel", [*KERNELS, cal.estimators.LaplaceKernel()])
 def test_an_exact_table_gives_what_rows_give(kernel):
     y, p, weight = binary_sample(500)
     for data in (cal.Binary(y, p), cal.Binary(y, p, weight=np.round(p, 1) + 0.5)):  # weights alike within a cell
         error = cal.kernel_error(data, kernel=kernel)
-        assert cal.kernel_error(cal.BinTable.of(data, cal.Distinct()), kernel=kernel) == pytest.approx(error, abs=1e-12)
+        assert cal.kernel_error(cal.BinTable.of(data, cal.table.Distinct()), kernel=kernel) == pytest.approx(
+            error, abs=1e-12
+        )
     uneven = cal.Binary(y, p, weight=weight)
     biased = cal.kernel_error(uneven, kernel=kernel, unbiased=False)
-    table = cal.BinTable.of(uneven, cal.Distinct())
+    table = cal.BinTable.of(uneven, cal.table.Distinct())
     assert cal.kernel_error(table, kernel=kernel, unbiased=False) == pytest.approx(biased, abs=1e-12)
 
 
@@ -108,7 +112,7 @@ def test_a_grid_table_is_near_and_a_table_of_bins_is_refused():
     rng = np.random.default_rng(2)
     p = rng.random(2000)
     data = cal.Binary(rng.random(2000) < p**2, p)
-    near = cal.kernel_error(cal.BinTable.of(data, cal.HybridGrid()))
+    near = cal.kernel_error(cal.BinTable.of(data, cal.table.HybridGrid()))
     assert near == pytest.approx(cal.kernel_error(data), abs=1e-7)
     with pytest.raises(ValueError, match="needs a fine table"):
         cal.kernel_error(cal.BinTable.of(data, cal.EqualWidth(10)))
@@ -117,8 +121,10 @@ def test_a_grid_table_is_near_and_a_table_of_bins_is_refused():
 def test_two_classes_are_a_binary_task_counted_twice():
     y, p, _ = binary_sample(80)
     two = cal.Multiclass(y, np.column_stack([1 - p, p]))
-    one = cal.kernel_error(y, p, kernel=cal.LaplaceKernel(0.2))
-    assert cal.kernel_error(two, kernel=cal.LaplaceKernel(0.2 * np.sqrt(2))) == pytest.approx(2 * one, abs=1e-14)
+    one = cal.kernel_error(y, p, kernel=cal.estimators.LaplaceKernel(0.2))
+    assert cal.kernel_error(two, kernel=cal.estimators.LaplaceKernel(0.2 * np.sqrt(2))) == pytest.approx(
+        2 * one, abs=1e-14
+    )
 
 
 def test_the_usual_bandwidth_is_the_median_distance_and_ignores_row_order():
@@ -149,7 +155,7 @@ def test_ties_leave_a_usable_bandwidth():
 def test_order_does_not_matter_and_for_the_biased_version_a_weight_of_two_is_a_row_twice(rows, seed):
     y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
     order = np.random.default_rng(seed).permutation(len(y))
-    kernel = cal.LaplaceKernel(0.2)
+    kernel = cal.estimators.LaplaceKernel(0.2)
     error = cal.kernel_error(y, p, kernel=kernel)
     assert -1 <= error <= 1
     assert cal.kernel_error(y[order], p[order], kernel=kernel) == pytest.approx(error, abs=1e-13)
@@ -160,8 +166,8 @@ def test_order_does_not_matter_and_for_the_biased_version_a_weight_of_two_is_a_r
 
 
 def test_for_the_unbiased_version_a_weight_of_two_is_not_a_row_twice():
-    weighted = cal.kernel_error(cal.Binary([0, 1], [0.3, 0.6], weight=[2, 1]), kernel=cal.LaplaceKernel(1.0))
-    repeated = cal.kernel_error([0, 0, 1], [0.3, 0.3, 0.6], kernel=cal.LaplaceKernel(1.0))
+    weighted = cal.kernel_error(cal.Binary([0, 1], [0.3, 0.6], weight=[2, 1]), kernel=cal.estimators.LaplaceKernel(1.0))
+    repeated = cal.kernel_error([0, 0, 1], [0.3, 0.3, 0.6], kernel=cal.estimators.LaplaceKernel(1.0))
     assert weighted == pytest.approx(-0.3 * 0.4 * np.exp(-0.3), abs=1e-15)
     assert repeated == pytest.approx((0.3**2 - 2 * 0.3 * 0.4 * np.exp(-0.3)) / 3, abs=1e-15)
 
@@ -172,8 +178,8 @@ def test_it_is_unbiased_where_the_truth_is_known():
     for _ in range(300):
         p = 0.2 + 0.5 * rng.random(100)
         u = rng.random(100)
-        calibrated.append(cal.kernel_error(u < p, p, kernel=cal.LaplaceKernel(0.2)).value)
-        shifted.append(cal.kernel_error(u < p + 0.1, p, kernel=cal.LaplaceKernel(0.2)).value)
+        calibrated.append(cal.kernel_error(u < p, p, kernel=cal.estimators.LaplaceKernel(0.2)).value)
+        shifted.append(cal.kernel_error(u < p + 0.1, p, kernel=cal.estimators.LaplaceKernel(0.2)).value)
     distance = 0.5 * np.abs(np.subtract.outer(*2 * [(np.arange(1000) + 0.5) / 1000]))
     truth = 0.01 * np.exp(-distance / 0.2).mean()
     for values, true in ((calibrated, 0.0), (shifted, truth)):
@@ -203,12 +209,12 @@ def test_single_precision_scores_are_summed_in_double():
 
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="bandwidth must be a positive number"):
-        cal.LaplaceKernel(0)
+        cal.estimators.LaplaceKernel(0)
     with pytest.raises(ValueError, match="bandwidth must be a positive number"):
-        cal.GaussianKernel(-1.0)
+        cal.estimators.GaussianKernel(-1.0)
     with pytest.raises(TypeError, match="Give either predictions or"):
         cal.kernel_error(cal.Multiclass([0, 1], [[0.5, 0.5], [0.2, 0.8]]), [0.2, 0.3])
     with pytest.raises(ValueError, match="at least two positives"):
-        cal.kernel_error(cal.BinTable.of(cal.PositiveUnlabeled([0.8], [0.2, 0.8], prior=0.3), cal.Distinct()))
+        cal.kernel_error(cal.BinTable.of(cal.PositiveUnlabeled([0.8], [0.2, 0.8], prior=0.3), cal.table.Distinct()))
     with pytest.raises(ValueError, match="needs probabilities and their outcomes"):
         cal.kernel_error(cal.Gaussian([1.0, 2.0], mean=[1.2, 2.0], std=[0.3, 0.4]))

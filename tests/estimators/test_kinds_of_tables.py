@@ -39,7 +39,7 @@ OF_SPREADS = [
     "mean_squared_z",
     "std_dispersion",
 ]
-CUTS = {"cells": cal.Distinct(), "bins": cal.EqualMass(5)}
+CUTS = {"cells": cal.table.Distinct(), "bins": cal.EqualMass(5)}
 
 
 @pytest.mark.parametrize("cut", CUTS)
@@ -58,16 +58,16 @@ def test_estimators_of_spreads_refuse_tables_of_probabilities(name, cut):
 
 @pytest.mark.parametrize("name", OF_RATES)
 def test_estimators_of_probabilities_take_their_own_tables(name):
-    assert getattr(cal, name)(cal.BinTable.of(RATES, cal.Distinct())) is not None
+    assert getattr(cal, name)(cal.BinTable.of(RATES, cal.table.Distinct())) is not None
 
 
 @pytest.mark.parametrize("name", OF_SPREADS)
 def test_estimators_of_spreads_take_their_own_tables(name):
-    assert getattr(cal, name)(cal.BinTable.of(SPREADS, cal.LogGrid())) is not None
+    assert getattr(cal, name)(cal.BinTable.of(SPREADS, cal.table.LogGrid())) is not None
 
 
 def test_every_estimator_that_takes_a_table_is_listed_here():
-    tables = [cal.BinTable.of(RATES, cal.Distinct()), cal.BinTable.of(SPREADS, cal.LogGrid())]
+    tables = [cal.BinTable.of(RATES, cal.table.Distinct()), cal.BinTable.of(SPREADS, cal.table.LogGrid())]
     takes = set()
     for name in cal.__all__:
         if not name.islower() or not callable(getattr(cal, name)):
@@ -84,16 +84,16 @@ def test_every_estimator_that_takes_a_table_is_listed_here():
 
 
 def test_the_kind_survives_regrouping_addition_and_choice():
-    table = cal.BinTable.of(SPREADS, cal.LogGrid())
+    table = cal.BinTable.of(SPREADS, cal.table.LogGrid())
     for same in (table + table, table.coarsen(cal.EqualMass(5)), table.filled(), cal.ence(SPREADS).bins):
         assert same.spread
         assert cal.ence(same).value >= 0
     with pytest.raises(ValueError, match="cut alike"):
-        cal.BinTable.of(SPREADS, cal.Distinct()) + cal.BinTable.of(RATES, cal.Distinct())
+        cal.BinTable.of(SPREADS, cal.table.Distinct()) + cal.BinTable.of(RATES, cal.table.Distinct())
 
 
 def test_tests_and_resampling_of_outcomes_refuse_tables_of_spreads():
-    table = cal.BinTable.of(SPREADS, cal.Distinct())
+    table = cal.BinTable.of(SPREADS, cal.table.Distinct())
     with pytest.raises(ValueError, match="needs probabilities"):
         cal.calibration_test(table)
     with pytest.raises(ValueError, match="needs probabilities"):

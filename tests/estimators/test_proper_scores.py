@@ -28,7 +28,7 @@ def test_scores_agree_with_scikit_learn_with_and_without_weights(rows):
     data = cal.Binary(y, p, weight=w)
     assert cal.brier(data) == pytest.approx(brier_score_loss(y, p, sample_weight=w), abs=1e-12)
     for score in (cal.brier, cal.log_loss):
-        assert score(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(score(data), rel=1e-9)
+        assert score(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(score(data), rel=1e-9)
 
 
 def test_scores_of_several_classes_agree_with_scikit_learn():

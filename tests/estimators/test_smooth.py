@@ -100,8 +100,8 @@ def test_tables_give_what_rows_give():
     y, p = sample("skewed", 5000)
     data = cal.Binary(y, p)
     error = cal.smooth_ece(data)
-    assert cal.smooth_ece(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(error, abs=1e-12)
-    assert cal.smooth_ece(cal.BinTable.of(data, cal.HybridGrid())) == pytest.approx(error, abs=1e-7)
+    assert cal.smooth_ece(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(error, abs=1e-12)
+    assert cal.smooth_ece(cal.BinTable.of(data, cal.table.HybridGrid())) == pytest.approx(error, abs=1e-7)
 
 
 def test_a_table_of_bins_is_refused():
@@ -168,7 +168,7 @@ def test_positive_unlabeled_rows_and_their_tables_agree():
     data = cal.PositiveUnlabeled(positive, everybody, prior=0.5)
     error = cal.smooth_ece(data)
     assert error < 0.02
-    assert cal.smooth_ece(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(error, abs=1e-9)
+    assert cal.smooth_ece(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(error, abs=1e-9)
     assert cal.smooth_ece(cal.PositiveUnlabeled(positive, everybody, prior=0.3)) > 0.1
 
 
@@ -186,7 +186,7 @@ def test_other_tasks_are_refused():
     with pytest.raises(cal.InvalidPredictions, match="y_prob must lie in"):
         cal.smooth_ece([0, 1], [0.2, 1.7])
     with pytest.raises(ValueError, match="holds predicted spreads"):
-        cal.smooth_ece(cal.BinTable.of(cal.Gaussian([1.0], mean=[1.2], std=[3.0]), cal.Distinct()))
+        cal.smooth_ece(cal.BinTable.of(cal.Gaussian([1.0], mean=[1.2], std=[3.0]), cal.table.Distinct()))
 
 
 def test_the_fixed_point_of_known_functions():

@@ -28,7 +28,7 @@ def test_the_sweep_is_its_algorithm(rows, family):
     p, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     expected, bins = by_definition(y, p, family)
     swept = cal.sweep_ece(y, p, bins=family)
-    exact = cal.sweep_ece(cal.BinTable.of(cal.Binary(y, p), cal.Distinct()), bins=family)
+    exact = cal.sweep_ece(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()), bins=family)
     for estimate in (swept, exact):
         assert estimate == pytest.approx(expected, abs=1e-12)
         assert estimate.details["bins"] == bins
@@ -64,7 +64,7 @@ def test_the_grid_sweeps_as_the_rows_do():
     rng = np.random.default_rng(2)
     p = rng.beta(2.77, 0.048, 30_000)
     data = cal.Binary(rng.random(30_000) < 1 / (1 + np.exp(-1)) * p, p)
-    grid = cal.sweep_ece(cal.BinTable.of(data, cal.HybridGrid()))
+    grid = cal.sweep_ece(cal.BinTable.of(data, cal.table.HybridGrid()))
     assert grid == pytest.approx(cal.sweep_ece(data), abs=2e-4)
 
 
@@ -78,7 +78,7 @@ def test_cut_cells_whose_rows_are_all_alike_do_not_end_the_sweep():
     rng = np.random.default_rng(5)
     p = np.sort(1 - 10 ** rng.uniform(-14, 0, 200_000))
     y = rng.random(len(p)) < p
-    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid(2**10))
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid(2**10))
     assert cal.sweep_ece(table).details["bins"] == pytest.approx(cal.sweep_ece(y, p).details["bins"], abs=2)
-    ones = cal.BinTable.of(cal.Binary(np.ones(1000), rng.random(1000)), cal.HybridGrid(64))
+    ones = cal.BinTable.of(cal.Binary(np.ones(1000), rng.random(1000)), cal.table.HybridGrid(64))
     assert cal.sweep_ece(ones).details["bins"] == 1000

@@ -50,7 +50,7 @@ def test_the_oracle_map_recovers_the_true_error_in_every_norm():
     f = rng.dirichlet(0.5 * np.ones(3), 200_000)
     y = draw_classes(rng, tempered(0.3)(f))
     data = cal.Multiclass(y, f)
-    found = cal.calibration_errors(data, norms=[1, 2, np.inf, "squared"], recalibrator=Fixed(tempered(0.3)))
+    found = cal.estimators.calibration_errors(data, norms=[1, 2, np.inf, "squared"], recalibrator=Fixed(tempered(0.3)))
     for estimate, truth in zip(found, (0.4410, 0.27581, 0.2205, 0.0865), strict=True):
         assert abs(estimate - truth) < 3 * estimate.details["standard_error"]
 
@@ -96,17 +96,21 @@ def test_squared_and_kl_are_instances_of_a_distance():
     rng = np.random.default_rng(3)
     f, g = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 50)
     y = np.eye(4)[rng.integers(0, 4, 50)]
-    squared = cal.Distance(lambda f, q: ((f - q) ** 2).sum(axis=1), lambda f, q: 2 * (q - f))
-    kl = cal.Distance(lambda f, q: (q * np.log(q / f)).sum(axis=1), lambda f, q: np.log(q / f) + 1)
+    squared = cal.estimators.Distance(lambda f, q: ((f - q) ** 2).sum(axis=1), lambda f, q: 2 * (q - f))
+    kl = cal.estimators.Distance(lambda f, q: (q * np.log(q / f)).sum(axis=1), lambda f, q: np.log(q / f) + 1)
     assert np.abs(contributions(squared, f, g, y) - contributions("squared", f, g, y)).max() < 1e-12
     assert np.abs(contributions(kl, f, g, y) - contributions("kl", f, g, y)).max() < 1e-12
 
 
 def test_a_one_sided_distance_sees_one_side_only():
     data = over_world(np.random.default_rng(4), 4000, shift=0.0)
-    above = cal.Distance(lambda f, q: np.maximum(f - q, 0)[:, 0], lambda f, q: -(q < f).astype(float), name="above")
-    below = cal.Distance(lambda f, q: np.maximum(q - f, 0)[:, 0], lambda f, q: (q > f).astype(float), name="below")
-    one, two, both = cal.calibration_errors(data, norms=[above, below, 1])
+    above = cal.estimators.Distance(
+        lambda f, q: np.maximum(f - q, 0)[:, 0], lambda f, q: -(q < f).astype(float), name="above"
+    )
+    below = cal.estimators.Distance(
+        lambda f, q: np.maximum(q - f, 0)[:, 0], lambda f, q: (q > f).astype(float), name="below"
+    )
+    one, two, both = cal.estimators.calibration_errors(data, norms=[above, below, 1])
     assert one + two == pytest.approx(float(both), abs=1e-12)
     assert min(one, two) > 0.03
     assert one.name == "Calibration error (above)"

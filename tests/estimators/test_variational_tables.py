@@ -65,7 +65,7 @@ def test_tables_that_cannot_serve_are_refused():
     with pytest.raises(ValueError, match="at least two fine tables"):
         cal.calibration_error([fine])
     with pytest.raises(ValueError, match="has its folds already"):
-        cal.calibration_error([fine, fine], bound=cal.SplitSampleBound())
+        cal.calibration_error([fine, fine], bound=cal.estimators.SplitSampleBound())
     unlabeled = BinTable.of(cal.PositiveUnlabeled([0.5, 0.6], [0.1, 0.5], prior=0.3), Distinct())
     with pytest.raises(ValueError, match="no outcomes per row"):
         cal.calibration_error(unlabeled)

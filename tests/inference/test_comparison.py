@@ -8,9 +8,9 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.inference.comparison import holm
-from calibrant.simulate import Power, Uniform, World
+from calibrant.simulate import PowerCurve, UniformScores, World
 
-WORLD = World(Uniform(), Power(1.5))
+WORLD = World(UniformScores(), PowerCurve(1.5))
 FEW = cal.Bootstrap(199, kind="bias-corrected")
 
 
@@ -66,7 +66,7 @@ def test_true_errors_that_are_equal_are_called_different_at_most_at_the_level():
     alarms = []
     for k in range(80):
         a, b = seen_by_one(np.random.default_rng([1, k]), 600, (1.4, 1.4), (0, 1))
-        alarms.append(cal.compare(cal.debiased_ece, a, b, method=cal.PairedGaps(99, k)).p_value <= 0.05)
+        alarms.append(cal.compare(cal.debiased_ece, a, b, method=cal.inference.PairedGaps(99, k)).p_value <= 0.05)
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 80)
 
 
@@ -75,7 +75,7 @@ def test_the_interval_of_two_true_errors_covers_their_difference():
     covered = []
     for k in range(40):
         bad, good = models(800, seed=k)
-        found = cal.compare(partial(cal.ece, norm=2), bad, good, method=cal.PairedGaps(99, k)).interval
+        found = cal.compare(partial(cal.ece, norm=2), bad, good, method=cal.inference.PairedGaps(99, k)).interval
         covered.append(found.low <= truth <= found.high)
     assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 40)
 
@@ -83,8 +83,8 @@ def test_the_interval_of_two_true_errors_covers_their_difference():
 def test_interval_and_p_value_agree_and_turn_round_with_the_models():
     bad, good = models(700)
     for level in (0.5, 0.95, 0.999):
-        found = cal.compare(cal.ece, good, bad, level=level, method=cal.PairedGaps(199))
-        back = cal.compare(cal.ece, bad, good, level=level, method=cal.PairedGaps(199))
+        found = cal.compare(cal.ece, good, bad, level=level, method=cal.inference.PairedGaps(199))
+        back = cal.compare(cal.ece, bad, good, level=level, method=cal.inference.PairedGaps(199))
         assert (found.p_value <= 1 - level) == (not found.interval.low <= 0 <= found.interval.high)
         assert found.difference == pytest.approx(-back.difference, abs=1e-12)
     assert "PairedGaps" in cal.compare(cal.averaged_error, bad, good).interval.method
@@ -93,7 +93,7 @@ def test_interval_and_p_value_agree_and_turn_round_with_the_models():
 
 def test_what_is_far_from_equal_has_a_tiny_p_value():
     bad, good = models(50_000)
-    found = cal.compare(cal.ece, bad, good, method=cal.PairedGaps(199))
+    found = cal.compare(cal.ece, bad, good, method=cal.inference.PairedGaps(199))
     assert found.interval.low > 0.09
     assert found.p_value < 1e-12
 
@@ -104,7 +104,7 @@ def test_copies_in_clusters_do_not_make_a_difference_surer():
     for copies in (1, 8):
         group = np.repeat(np.arange(400), copies)
         pair = [cal.Binary(np.repeat(m.y_true, copies), np.repeat(m.y_prob, copies), group=group) for m in (bad, good)]
-        found = cal.compare(cal.ece, *pair, method=cal.PairedGaps(499)).interval
+        found = cal.compare(cal.ece, *pair, method=cal.inference.PairedGaps(499)).interval
         spread[copies] = found.high - found.low
     assert spread[8] == pytest.approx(spread[1], rel=0.2)
 
@@ -115,10 +115,10 @@ def test_rows_without_weight_change_nothing():
     weight[300:] = 0.0
     y, more = np.append(bad.y_true, [0, 1]), [0.0, 1.0]
     pair = [cal.Binary(y, np.append(m.y_prob, more), weight=weight) for m in (bad, good)]
-    found, plain = (cal.compare(cal.ece, *two, method=cal.PairedGaps(99)) for two in (pair, (bad, good)))
+    found, plain = (cal.compare(cal.ece, *two, method=cal.inference.PairedGaps(99)) for two in (pair, (bad, good)))
     assert found.difference == pytest.approx(plain.difference, rel=1e-9)
     grouped = cal.Binary(y, pair[0].y_prob, weight=weight, group=np.arange(302) // 2)
-    assert np.isfinite(cal.Inversion(99).interval(grouped, norm=1).high)
+    assert np.isfinite(cal.inference.Inversion(99).interval(grouped, norm=1).high)
 
 
 def test_squared_errors_are_compared_as_squares():
@@ -130,9 +130,9 @@ def test_squared_errors_are_compared_as_squares():
 
 def test_paired_gaps_are_for_calibration_errors():
     with pytest.raises(TypeError, match="use Bootstrap"):
-        cal.compare(cal.brier, *models(50), method=cal.PairedGaps())
+        cal.compare(cal.brier, *models(50), method=cal.inference.PairedGaps())
     with pytest.raises(ValueError, match="whole number"):
-        cal.PairedGaps(n=1)
+        cal.inference.PairedGaps(n=1)
 
 
 def test_many_models_share_the_risk():
@@ -192,7 +192,7 @@ def test_the_worst_of_many_calibrated_groups_is_no_alarm():
     for _ in range(25):
         p = rng.random(1000)
         data = cal.Binary(rng.random(1000) < p, p, group=np.arange(1000) % 10)
-        found = cal.by_group(cal.brier, data, method=cal.Bootstrap(9), test=cal.HosmerLemeshow())
+        found = cal.by_group(cal.brier, data, method=cal.Bootstrap(9), test=cal.inference.HosmerLemeshow())
         alarms.append(found.worst.p_value <= 0.05)
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)
 

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 import calibrant as cal
 from calibrant.inference import isotonic_band
 from calibrant.inference.isotonic_bands import _blocks, clopper_pearson
-from calibrant.simulate import PAPER_WORLDS, Power, Uniform, World
+from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 
 @settings(max_examples=25, deadline=None)
@@ -38,7 +38,9 @@ def test_the_band_is_the_best_of_all_blocks_written_out():
     assert band.upper == pytest.approx(upper)
 
 
-@pytest.mark.parametrize("world", [World(Uniform(), Power(2)), PAPER_WORLDS["densenet40_c10"]], ids=["bent", "skewed"])
+@pytest.mark.parametrize(
+    "world", [World(UniformScores(), PowerCurve(2)), PAPER_WORLDS["densenet40_c10"]], ids=["bent", "skewed"]
+)
 def test_the_band_holds_the_whole_curve_and_bounds_every_error(world):
     outside, wrong = 0, 0
     for k in range(60):
@@ -54,14 +56,14 @@ def test_the_band_holds_the_whole_curve_and_bounds_every_error(world):
 
 
 def test_more_rows_make_the_band_narrower():
-    world = World(Uniform(), Power(2))
+    world = World(UniformScores(), PowerCurve(2))
     widths = [np.subtract(*isotonic_band(world.sample(n)).error(1)[::-1]) for n in (200, 2000, 50_000)]
     assert widths[0] > widths[1] > widths[2]
     assert widths[2] < 0.13
 
 
 def test_the_largest_gap_has_bounds():
-    found = cal.IsotonicBand().interval(World(Uniform(), Power(2)).sample(5000), norm=math.inf)
+    found = cal.inference.IsotonicBand().interval(World(UniformScores(), PowerCurve(2)).sample(5000), norm=math.inf)
     assert found.low < 0.25 < found.high
 
 

@@ -7,9 +7,9 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, Power, Uniform, World
+from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
-BENT = World(Uniform(), Power(2))
+BENT = World(UniformScores(), PowerCurve(2))
 
 
 def test_the_curve_is_the_isotonic_regression():

@@ -102,7 +102,7 @@ def test_a_sorted_sample_gives_no_bad_first_guess():
 def test_a_table_gives_the_temperature_of_its_rows():
     logits, y = world(5000, 2, 1.5)
     p = softmax(logits, axis=1)[:, 1]
-    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid())
     assert Temperature().fit(table).temperature_ == pytest.approx(Temperature().fit(p, y).temperature_, rel=1e-4)
 
 

@@ -38,7 +38,7 @@ def line(ax, label):
 
 
 def test_the_curve_of_a_fine_table_is_the_isotonic_regression(data, ax):
-    cal.plot.reliability_diagram(cal.BinTable.of(data, cal.Distinct()), ax=ax)
+    cal.plot.reliability_diagram(cal.BinTable.of(data, cal.table.Distinct()), ax=ax)
     x, y = line(ax, "observed").get_data()
     expected = IsotonicRegression().fit(data.y_prob, data.y_true)
     np.testing.assert_allclose(y, expected.predict(x), atol=1e-12)
@@ -74,7 +74,7 @@ def test_predictions_are_drawn_as_their_curve(data, ax):
 
 
 def test_the_histogram_shows_the_share_of_rows(data, ax):
-    table = cal.BinTable.of(data, cal.Distinct())
+    table = cal.BinTable.of(data, cal.table.Distinct())
     cal.plot.reliability_diagram(table, ax=ax, histogram=table)
     heights = np.array([bar.get_height() for bar in ax.patches])
     expected = np.histogram(data.y_prob, 20, (0, 1))[0]
@@ -140,7 +140,7 @@ def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(a
 def test_priors_shade_the_shares_they_imply(ax):
     rng = np.random.default_rng(2)
     found = cal.pu.reliability(cal.PositiveUnlabeled(rng.beta(3, 2, 300), rng.random(900), prior=0.2))
-    cal.pu.reliability_diagram(found, ax=ax, priors=(0.1, 0.3))
+    cal.plot.reliability_diagram(found, ax=ax, priors=(0.1, 0.3))
     band = next(drawn for drawn in ax.collections if "priors" in str(drawn.get_label()))
     extent = band.get_paths()[0].get_extents()
     assert extent.y0 == pytest.approx(0.5 * found.rate.min())
@@ -153,7 +153,7 @@ def test_what_cannot_be_drawn_says_why(data):
     with pytest.raises(ValueError, match="fine table"):
         cal.plot.corp_curve(cal.BinTable.of(data, cal.EqualWidth(5)))
     with pytest.raises(ValueError, match="no bins to draw"):
-        cal.plot.confidence_gaps(cal.BinTable.of(data, cal.Distinct()))
+        cal.plot.confidence_gaps(cal.BinTable.of(data, cal.table.Distinct()))
 
 
 @pytest.mark.parametrize("module", ["regression", "reliability"])

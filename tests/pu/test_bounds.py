@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pu.worlds import LESS, TRUE_ERROR, drawn
 
 import calibrant as cal
 from calibrant import pu
+from tests.pu.worlds import LESS, TRUE_ERROR, drawn
 
 LIPSCHITZ = 1.522  # of the less calibrated world
 scores = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size=40)
@@ -23,9 +23,9 @@ scores = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size
 def test_theorem_1_has_its_recorded_values(n, width, mass, likely, best):
     sizes = {"prior": 0.5, "n_positive": n, "n_unlabeled": 10 * n, "lipschitz": LIPSCHITZ}
     assert pu.bias_bound(**sizes) == pytest.approx(width, abs=6e-4)
-    assert pu.bias_bound(**sizes, bins=cal.PaperBins(cal.EqualMass)) == pytest.approx(mass, abs=6e-4)
+    assert pu.bias_bound(**sizes, bins=cal.pu.PaperBins(cal.EqualMass)) == pytest.approx(mass, abs=6e-4)
     assert pu.bias_bound(**sizes, delta=0.05) == pytest.approx(likely, abs=6e-4)
-    assert pu.bias_bound(**sizes, bins=cal.BoundBins(LIPSCHITZ)) == pytest.approx(best, abs=6e-4)
+    assert pu.bias_bound(**sizes, bins=cal.pu.BoundBins(LIPSCHITZ)) == pytest.approx(best, abs=6e-4)
 
 
 def test_theorem_1_is_its_formula():
@@ -41,7 +41,7 @@ def test_theorem_1_is_its_formula():
 def test_either_sample_may_be_infinite():
     some = pu.bias_bound(prior=0.5, n_positive=math.inf, n_unlabeled=1000, bins=cal.EqualWidth(10))
     assert some == pytest.approx(0.2 + math.sqrt(2 * 10 * math.log(2) / 1000))
-    for bins in (cal.PaperBins(), cal.PaperBins(cal.EqualMass), cal.BoundBins(1, cal.EqualMass)):
+    for bins in (cal.pu.PaperBins(), cal.pu.PaperBins(cal.EqualMass), cal.pu.BoundBins(1, cal.EqualMass)):
         assert 0 < pu.bias_bound(prior=0.5, n_positive=1000, n_unlabeled=math.inf, bins=bins) < 1
     both = pu.bias_bound(prior=0.5, n_positive=math.inf, n_unlabeled=math.inf, bins=cal.EqualWidth(100))
     assert both == pytest.approx(0.02)
@@ -70,7 +70,7 @@ def test_both_bounds_hold_in_simulation_and_the_sharper_is_about_half():
     rng = np.random.default_rng(0)
     for n in (100, 1000):
         draws = [drawn(rng, n, 10 * n, LESS) for _ in range(40)]
-        errors = np.array([abs(cal.ece(data, bins=cal.PaperBins()) - TRUE_ERROR[LESS]) for data in draws])
+        errors = np.array([abs(cal.ece(data, bins=cal.pu.PaperBins()) - TRUE_ERROR[LESS]) for data in draws])
         sizes = {"prior": 0.5, "n_positive": n, "n_unlabeled": 10 * n, "lipschitz": LIPSCHITZ}
         sharp = np.mean([pu.sharp_bias_bound(data, lipschitz=LIPSCHITZ) for data in draws])
         assert errors.mean() < sharp < 0.6 * pu.bias_bound(**sizes)

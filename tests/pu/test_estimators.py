@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody, positives
 
 import calibrant as cal
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody, positives
 
-BINNINGS = [cal.EqualWidth(7), cal.EqualMass(7), cal.PaperBins(), cal.PaperBins(cal.EqualMass), cal.BoundBins()]
+BINNINGS = [
+    cal.EqualWidth(7),
+    cal.EqualMass(7),
+    cal.pu.PaperBins(),
+    cal.pu.PaperBins(cal.EqualMass),
+    cal.pu.BoundBins(),
+]
 scores = st.lists(st.integers(0, 40).map(lambda k: k / 40), min_size=1, max_size=60)
 
 
@@ -54,7 +60,7 @@ def test_a_bin_of_positives_alone_adds_its_mass():
 
 
 @pytest.mark.parametrize("bins", BINNINGS[:2], ids=repr)
-@pytest.mark.parametrize("estimator", [cal.ece, cal.mce, cal.label_binned_ece])
+@pytest.mark.parametrize("estimator", [cal.ece, cal.mce, cal.estimators.label_binned_ece])
 def test_binned_errors_equal_those_of_labelled_data_when_the_positives_are_its_own(estimator, bins):
     p, y = labelled()
     difference = estimator(as_positive_unlabeled(p, y), bins=bins) - estimator(cal.Binary(y, p), bins=bins)
@@ -67,7 +73,7 @@ def test_other_estimates_equal_those_of_labelled_data_when_the_positives_are_its
     p = np.clip(p, 0.01, 0.99)
     data = as_positive_unlabeled(p, y)
     assert estimator(data) == pytest.approx(estimator(cal.Binary(y, p)), abs=1e-13)
-    assert estimator(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(estimator(data), abs=1e-13)
+    assert estimator(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(estimator(data), abs=1e-13)
 
 
 def test_the_identity_holds_with_weights():
@@ -122,7 +128,7 @@ def test_tables_of_shards_add_up():
 @pytest.mark.parametrize("bins", BINNINGS, ids=repr)
 def test_a_fine_table_gives_the_same_bins_as_the_rows(bins):
     data = drawn(np.random.default_rng(3), 400, 3000, LESS)
-    fine = cal.BinTable.of(data, cal.Distinct())
+    fine = cal.BinTable.of(data, cal.table.Distinct())
     assert cal.ece(fine, bins=bins) == pytest.approx(cal.ece(data, bins=bins), abs=1e-14)
     assert cal.debiased_ece(fine, bins=bins) == pytest.approx(cal.debiased_ece(data, bins=bins), abs=1e-12)
 
@@ -149,7 +155,7 @@ def test_the_bias_is_that_of_the_recorded_rows(world, row):
 
 def _paper_bias(rng, n, world):
     data = drawn(rng, n, 10 * n, world)
-    return abs(_quiet_ece(data.positive, data.unlabeled, 0.5, cal.PaperBins()) - TRUE_ERROR[world])
+    return abs(_quiet_ece(data.positive, data.unlabeled, 0.5, cal.pu.PaperBins()) - TRUE_ERROR[world])
 
 
 def test_the_bias_falls_with_the_cube_root_where_the_model_is_calibrated():

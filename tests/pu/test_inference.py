@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody
 
 import calibrant as cal
 from calibrant import pu
 from calibrant.pu.inference import _replicates
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody
 
 
 def coverage(method, n, world, draws, seed):
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(draws):
-        table = cal.BinTable.of(drawn(rng, n, 10 * n, world), cal.PaperBins())
+        table = cal.BinTable.of(drawn(rng, n, 10 * n, world), cal.pu.PaperBins())
         hits += TRUE_ERROR[world] in method.interval(table, 0.95)
     return hits / draws
 
@@ -113,8 +113,8 @@ def test_the_interval_is_attached_and_reproducible():
     data = drawn(np.random.default_rng(9), 200, 2000, LESS)
     first, second = (pu.pu_interval(data, method=pu.BasicBootstrap(99, seed=1)) for _ in range(2))
     assert first.interval == second.interval
-    assert first == cal.ece(data, bins=cal.PaperBins())
-    table = cal.BinTable.of(data, cal.Distinct())
+    assert first == cal.ece(data, bins=cal.pu.PaperBins())
+    table = cal.BinTable.of(data, cal.table.Distinct())
     again = pu.pu_interval(table).interval
     assert again.low == pytest.approx(pu.pu_interval(data).interval.low, abs=1e-12)
 
@@ -135,7 +135,7 @@ def test_the_diagram_draws_the_rates_it_was_given():
     import matplotlib.pyplot as plt
 
     result = pu.reliability(cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.5, 0.8, 0.9], prior=0.5))
-    ax = pu.reliability_diagram(result, ax=plt.figure().subplots())
+    ax = cal.plot.reliability_diagram(result, ax=plt.figure().subplots())
     x, y = ax.lines[1].get_data()
     np.testing.assert_allclose(x, result.predicted)
     np.testing.assert_allclose(y, np.minimum(result.rate, 1))

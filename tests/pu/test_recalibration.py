@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
-from tests.pu.worlds import LESS, drawn, everybody
 
 import calibrant as cal
 from calibrant import recalibrate as rc
+from tests.pu.worlds import LESS, drawn, everybody
 
 MAPS = [rc.PUPlatt(), rc.PUTemperature(), rc.PUBeta(), rc.PUIsotonic(), rc.PUHistogram()]
 X = np.linspace(-12, 12, 20_001)

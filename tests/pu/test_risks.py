@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
-from tests.pu.worlds import BETTER, LESS, TRUE_ERROR
 
 import calibrant as cal
-from calibrant import pu
+from calibrant import pu, simulate
+from tests.pu.worlds import BETTER, LESS, TRUE_ERROR
 
 
 def synthetic(world):
     b0, b1 = world
-    return pu.LogitMixture(0.5, pu.Normals((1.0,), (b0 + b1,), (b1,)), pu.Normals((1.0,), (b0 - b1,), (b1,)))
+    return simulate.LogitMixtureWorld(
+        0.5, simulate.NormalComponents((1.0,), (b0 + b1,), (b1,)), simulate.NormalComponents((1.0,), (b0 - b1,), (b1,))
+    )
 
 
 @pytest.mark.parametrize("loss", ["logistic", "sigmoid"])
@@ -103,11 +105,11 @@ def test_infinitely_many_rows_in_many_bins_give_the_true_error(world):
 
 def test_a_mixture_fitted_to_its_own_sample_has_about_its_error():
     data = synthetic(LESS).labelled(np.random.default_rng(4), 10_000)
-    fitted = pu.logit_mixture(data, components=3)
+    fitted = simulate.fit_logit_mixture(data, components=3)
     assert fitted.true_error() == pytest.approx(TRUE_ERROR[LESS], abs=0.008)
     assert len(fitted.positive.means) == 1
     assert cal.ece(fitted.sample(2000, 20_000)) == pytest.approx(fitted.true_error(), abs=0.02)
     with pytest.raises(cal.InvalidPredictions, match="both classes"):
-        pu.logit_mixture([1, 1], [0.2, 0.3])
+        simulate.fit_logit_mixture([1, 1], [0.2, 0.3])
     with pytest.raises(cal.InvalidPredictions, match="to have a logit"):
-        pu.logit_mixture(cal.Binary([0, 1], [0.0, 0.5]))
+        simulate.fit_logit_mixture(cal.Binary([0, 1], [0.0, 0.5]))

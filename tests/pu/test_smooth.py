@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.pu.worlds import BETTER, CALIBRATED, LESS, drawn, everybody
 
 import calibrant as cal
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, drawn, everybody
 
-LAPLACE = cal.LaplaceKernel(0.2)
+LAPLACE = cal.estimators.LaplaceKernel(0.2)
 
 
 def similarity(a, b, width=0.2):
@@ -22,12 +22,14 @@ def test_the_kernel_error_is_the_three_means_over_pairs():
     cross = similarity(p, u) * u
     expected = 0.25 * k_p.sum() / (40 * 39) - cross.mean() + k_u.sum() / (90 * 89)
     assert cal.kernel_error(data, kernel=LAPLACE) == pytest.approx(expected, abs=1e-12)
-    table = cal.BinTable.of(data, cal.Distinct())
+    table = cal.BinTable.of(data, cal.table.Distinct())
     assert cal.kernel_error(table, kernel=LAPLACE) == pytest.approx(expected, abs=1e-12)
     gauss = np.exp(-((p[:, None] - p) ** 2) / (2 * 0.2**2)).mean() * 0.25
     gauss -= (np.exp(-((p[:, None] - u) ** 2) / (2 * 0.2**2)) * u).mean()
     gauss += (np.exp(-((u[:, None] - u) ** 2) / (2 * 0.2**2)) * np.outer(u, u)).mean()
-    assert cal.kernel_error(data, kernel=cal.GaussianKernel(0.2), unbiased=False) == pytest.approx(gauss, abs=1e-12)
+    assert cal.kernel_error(data, kernel=cal.estimators.GaussianKernel(0.2), unbiased=False) == pytest.approx(
+        gauss, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("world", "truth"), [(CALIBRATED, 0.0), (BETTER, 0.000197), (LESS, 0.002093)])
@@ -61,7 +63,7 @@ def test_the_variational_error_is_a_lower_bound_near_the_truth():
 
 def test_the_variational_error_takes_other_maps_norms_and_scenarios():
     data = drawn(np.random.default_rng(5), 300, 2000, LESS)
-    isotonic = cal.calibration_error(data, recalibrator=cal.recalibrate.PUIsotonic())
+    isotonic = cal.calibration_error(data, recalibrator=cal.pu.PUIsotonic())
     assert isotonic.method == "5 folds, PUIsotonic"
     assert 0 < cal.calibration_error(data, norm="kl") < 0.1
     assert cal.calibration_error(data, seed=1) == cal.calibration_error(data, seed=1)
@@ -82,4 +84,4 @@ def test_smooth_errors_agree_with_labelled_data_when_the_positives_are_its_own()
     data = cal.PositiveUnlabeled(p[y], p, prior=y.mean())
     for estimator in (cal.smooth_ece, cal.kde_ece):
         assert estimator(data) == pytest.approx(estimator(cal.Binary(y, p)), abs=1e-6)
-        assert estimator(cal.BinTable.of(data, cal.Distinct())) == pytest.approx(estimator(data), abs=1e-6)
+        assert estimator(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(estimator(data), abs=1e-6)

@@ -138,7 +138,7 @@ def test_one_column_two_columns_logits_and_predictions_say_the_same(recalibrator
 )
 def test_a_table_of_distinct_scores_gives_the_same_map_as_the_rows(recalibrator):
     p, y = sample()
-    table = cal.BinTable.of(cal.Binary(y, p), cal.Distinct())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct())
     expected = clone(recalibrator).fit(p, y).predict_proba(p)
     np.testing.assert_allclose(clone(recalibrator).fit(table).predict_proba(p), expected, atol=1e-7)
 
@@ -147,7 +147,7 @@ def test_auto_draws_its_folds_from_the_counts_of_a_table():
     rng = np.random.default_rng(0)
     p = rng.random(5000)
     y = rng.random(5000) < p**2
-    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid())
     auto = rc.Auto().fit(table)
     rows = rc.Auto().fit(p, y)
     assert auto.changed_
@@ -155,7 +155,7 @@ def test_auto_draws_its_folds_from_the_counts_of_a_table():
     for row in rows.results_:
         assert best[row["name"]] == pytest.approx(row["loss"], rel=0.01)
     with pytest.raises(ValueError, match="whole counts"):
-        rc.Auto().fit(cal.BinTable.of(cal.Binary(y, p, weight=rng.random(5000)), cal.HybridGrid()))
+        rc.Auto().fit(cal.BinTable.of(cal.Binary(y, p, weight=rng.random(5000)), cal.table.HybridGrid()))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_new_scores_must_have_as_many_columns_as_those_fitted():
 
 def test_what_cannot_be_fitted_to_a_table_says_so():
     p, y = sample()
-    table = cal.BinTable.of(cal.Binary(y, p), cal.Distinct())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct())
     with pytest.raises(TypeError, match="cannot be fitted to a table"):
         rc.FromClassifier(LogisticRegression()).fit(table)
     with pytest.raises(TypeError, match="fit it without y"):

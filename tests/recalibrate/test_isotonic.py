@@ -82,7 +82,7 @@ def test_isotonic_of_a_grid_table_is_close_to_that_of_the_rows():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     y = rng.random(20_000) < p**2
-    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid())
     new = np.linspace(0.05, 0.95, 50)
     for recalibrator in (Isotonic(), CentredIsotonic(), VennAbers()):
         by_table, by_rows = recalibrator.fit(table).predict_proba(new), recalibrator.fit(p, y).predict_proba(new)

@@ -159,7 +159,7 @@ def test_the_spline_follows_a_curve_that_no_polynomial_does():
 @pytest.mark.parametrize("recalibrator", [Platt(), Quadratic(), Beta(), Spline()], ids=repr)
 def test_a_grid_table_of_many_rows_gives_nearly_the_map_of_the_rows(recalibrator):
     p, y = world(50_000)
-    table = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid())
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid())
     grid = np.linspace(0.01, 0.99, 50)
     by_rows, by_table = recalibrator.fit(p, y).predict_proba(grid), recalibrator.fit(table).predict_proba(grid)
     np.testing.assert_allclose(by_table, by_rows, atol=2e-4)

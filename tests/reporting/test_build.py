@@ -67,7 +67,7 @@ def test_groups_come_worst_first_with_their_own_intervals(over):
 
 
 def test_a_table_gives_the_same_report_as_the_rows():
-    table = cal.BinTable.of(OVER, cal.HybridGrid())
+    table = cal.BinTable.of(OVER, cal.table.HybridGrid())
     found, rows = cal.report(table), cal.report(OVER)
     assert found.n == rows.n
     assert found.headline == pytest.approx(rows.headline, abs=2e-3)
@@ -75,10 +75,10 @@ def test_a_table_gives_the_same_report_as_the_rows():
 
 def test_several_tables_give_a_report_by_group():
     tables = {
-        name: cal.BinTable.of(cal.Binary(OVER.y_true[name == GROUPS], P[name == GROUPS]), cal.HybridGrid())
+        name: cal.BinTable.of(cal.Binary(OVER.y_true[name == GROUPS], P[name == GROUPS]), cal.table.HybridGrid())
         for name in set(GROUPS)
     }
-    whole = cal.BinTable.of(OVER, cal.HybridGrid())
+    whole = cal.BinTable.of(OVER, cal.table.HybridGrid())
     assert {group.name for group in cal.report(whole, by=tables).groups} == set(GROUPS)
 
 
@@ -161,7 +161,7 @@ def test_folds_hold_every_row_once_and_keep_groups_whole():
     assert sum(fold.n for fold in folds) == 3000
     clustered = cal.Binary(OVER.y_true, P, group=np.arange(3000) // 10)
     assert sum(fold.n for fold in fold_tables(clustered, 0)) == 3000
-    table = cal.BinTable.of(OVER, cal.HybridGrid())
+    table = cal.BinTable.of(OVER, cal.table.HybridGrid())
     assert sum(fold.n for fold in fold_tables(table, 0)) == 3000
 
 
@@ -181,6 +181,6 @@ def test_numbers_read_well():
 
 def test_tables_without_rows_cannot_be_grouped_by_rows():
     with pytest.raises(ValueError, match="one table per group"):
-        cal.report(cal.BinTable.of(OVER, cal.HybridGrid()), by=GROUPS)
+        cal.report(cal.BinTable.of(OVER, cal.table.HybridGrid()), by=GROUPS)
     with pytest.raises(TypeError, match="table of all rows"):
         cal.report(OVER, by={})

@@ -3,10 +3,10 @@
 import csv
 
 import pytest
-from reproduce import bias_anchors as anchors
-from reproduce import bias_choice, bias_figures, bias_fits, bias_grid
 
 from calibrant import simulate as sim
+from reproduce import bias_anchors as anchors
+from reproduce import bias_choice, bias_figures, bias_fits, bias_grid
 
 pytest.importorskip("matplotlib")
 

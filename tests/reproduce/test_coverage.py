@@ -11,8 +11,9 @@ coverage = pytest.importorskip("reproduce.coverage", reason="the scripts of the 
 
 
 def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    from reproduce import coverage_designs
     from reproduce.coverage_report import report, short, tests
+
+    from reproduce import coverage_designs
 
     for name, value in {
         "BLOCK": 3,

@@ -1,6 +1,7 @@
 """The log that most tests of scale read."""
 
 import pytest
+
 from tests.scale.logs import make_log
 
 

@@ -7,10 +7,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.scale.logs import make_log
 
 import calibrant as cal
-from calibrant.scale import Normal, TopLabel, Unlabeled, bin_table
+from calibrant.scale import GaussianColumns, TopLabelColumns, UnlabeledColumns, bin_table
+from tests.scale.logs import make_log
 
 P = [0.2, 0.7, float("nan"), None, float("inf"), -0.1, 1.0000001, -1e-300, 0.4, 0.6, 0.5]
 Y = [0, 1, 1, 1, 1, 1, 1, 1, 2, None, 0]
@@ -64,15 +64,15 @@ def test_a_group_of_invalid_rows_only_is_not_lost():
 
 def test_the_other_tasks_name_their_own_reasons():
     frame = pl.DataFrame({"a": [0.5, 0.9, 0.5], "b": [0.5, 0.9, 0.5], "y": [0, 1, 7], "w": [1.0, 1.0, -1.0]})
-    table = bin_table(frame, y_true="y", y_prob=["a", "b"], task=TopLabel(), max_invalid=1)
+    table = bin_table(frame, y_true="y", y_prob=["a", "b"], task=TopLabelColumns(), max_invalid=1)
     assert table.invalid == {"y_prob does not sum to 1": 1, "y_true is no class": 1}
-    table = bin_table(frame, y_true="y", y_prob="a", weight="w", max_invalid=1, task=Unlabeled(0.2))
+    table = bin_table(frame, y_true="y", y_prob="a", weight="w", max_invalid=1, task=UnlabeledColumns(0.2))
     assert table.invalid == {"y_true neither positive nor unlabeled": 1}
     weighted = pl.DataFrame({"p": [0.5] * 4, "y": [0] * 4, "w": [1.0, -1.0, float("inf"), None]})
     table = bin_table(weighted, y_true="y", y_prob="p", weight="w", max_invalid=1)
     assert table.invalid == {"weight negative or not finite": 2, "weight missing": 1}
     normal = pl.DataFrame({"y": [1.0, 2.0, 3.0], "m": [0.0, float("inf"), 0.0], "s": [1.0, 1.0, 0.0]})
-    table = bin_table(normal, y_true="y", task=Normal("m", "s"), max_invalid=1)
+    table = bin_table(normal, y_true="y", task=GaussianColumns("m", "s"), max_invalid=1)
     assert table.invalid == {"mean not finite": 1, "std not positive": 1}
 
 
@@ -196,10 +196,10 @@ def test_options_that_do_not_fit_the_task_are_refused():
     with pytest.raises(TypeError, match="needs one column as y_prob"):
         bin_table(frame, y_true="y", y_prob=["p", "w"])
     with pytest.raises(TypeError, match="one column of y_prob each"):
-        bin_table(frame, y_true="y", y_prob=["p", "w"], task=TopLabel(("a",)))
+        bin_table(frame, y_true="y", y_prob=["p", "w"], task=TopLabelColumns(("a",)))
     with pytest.raises(TypeError, match="takes no y_prob"):
-        bin_table(frame, y_true="y", y_prob="p", task=Normal("mu", "sigma"))
+        bin_table(frame, y_true="y", y_prob="p", task=GaussianColumns("mu", "sigma"))
     with pytest.raises(TypeError, match="needs a LogGrid"):
-        bin_table(frame, y_true="y", task=Normal("mu", "sigma"), grid=cal.HybridGrid())
+        bin_table(frame, y_true="y", task=GaussianColumns("mu", "sigma"), grid=cal.table.HybridGrid())
     with pytest.raises(cal.InvalidPredictions, match="prior"):
-        Unlabeled(prior=1.5)
+        UnlabeledColumns(prior=1.5)

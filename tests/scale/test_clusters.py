@@ -6,10 +6,10 @@ import dask.dataframe as dd
 import ibis
 import pytest
 from distributed import LocalCluster
-from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
-from calibrant.scale import Normal, TopLabel, bin_table
+from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table
+from tests.scale.logs import assert_same_table, make_log
 
 # What the engines warn of themselves.
 pytestmark = [
@@ -44,11 +44,11 @@ def spark_frame(spark, tmp_path_factory):
 def test_a_spark_cluster_gives_the_tables_of_memory(spark_frame):
     found = bin_table(spark_frame, y_true="y", y_prob="p", weight="w", by="country", progress=True)
     for country, rows in LOG.groupby("country"):
-        expected = cal.BinTable.of(cal.Binary(rows.y, rows.p, weight=rows.w), cal.HybridGrid())
+        expected = cal.BinTable.of(cal.Binary(rows.y, rows.p, weight=rows.w), cal.table.HybridGrid())
         assert_same_table(found[country], expected)
-    top = bin_table(spark_frame, y_true="animal", y_prob=ANIMALS, task=TopLabel(ANIMALS))
+    top = bin_table(spark_frame, y_true="animal", y_prob=ANIMALS, task=TopLabelColumns(ANIMALS))
     data = cal.Multiclass(LOG.animal, LOG[list(ANIMALS)].to_numpy(), classes=ANIMALS)
-    assert_same_table(top, cal.BinTable.of(data.top_label(), cal.HybridGrid()))
+    assert_same_table(top, cal.BinTable.of(data.top_label(), cal.table.HybridGrid()))
 
 
 @pytest.mark.spark
@@ -81,8 +81,8 @@ def test_a_dask_cluster_gives_the_tables_of_memory(dask_frame):
     for country, tables in bin_table(LOG, y_true="y", y_prob="p", by="country", fold="day").items():
         for day, expected in tables.items():
             assert_same_table(found[country][day], expected)
-    normal = bin_table(dask_frame, y_true="z", task=Normal("mu", "sigma"))
-    assert_same_table(normal, bin_table(LOG, y_true="z", task=Normal("mu", "sigma")), rtol=1e-11)
+    normal = bin_table(dask_frame, y_true="z", task=GaussianColumns("mu", "sigma"))
+    assert_same_table(normal, bin_table(LOG, y_true="z", task=GaussianColumns("mu", "sigma")), rtol=1e-11)
 
 
 def test_dask_runs_the_second_pass_and_counts_invalid_rows(dask_frame):

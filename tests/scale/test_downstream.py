@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.scale import Normal, bin_table
+from calibrant.scale import GaussianColumns, bin_table
 
 mpl.use("agg")
 
@@ -64,6 +64,6 @@ def test_a_table_of_spreads_has_its_own_report():
     rng = np.random.default_rng(1)
     sigma = np.exp(rng.normal(size=5_000))
     frame = pd.DataFrame({"y": 1.5 * sigma * rng.normal(size=5_000), "mu": 0.0, "sigma": sigma})
-    table = bin_table(frame, y_true="y", task=Normal("mu", "sigma"))
+    table = bin_table(frame, y_true="y", task=GaussianColumns("mu", "sigma"))
     assert cal.ence(table) == pytest.approx(0.5, abs=0.05)
     assert cal.report(table).n == 5_000

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
-from calibrant.scale import Normal, OneVsRest, TopLabel, Unlabeled, bin_table
+from calibrant.scale import GaussianColumns, OneVsRestColumns, TopLabelColumns, UnlabeledColumns, bin_table
+from tests.scale.logs import assert_same_table, make_log
 
 # Ibis still calls a method that DuckDB 2 calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
-GRID = cal.HybridGrid()
+GRID = cal.table.HybridGrid()
 ANIMALS = ("cat", "cow", "dog")
 
 
@@ -71,20 +71,20 @@ def test_weights_are_summed_as_in_memory(source, log):
 
 def test_the_engine_finds_the_top_label_the_first_of_equal_ones(source, log):
     data = cal.Multiclass(log.animal, log[list(ANIMALS)].to_numpy(), classes=ANIMALS)
-    found = bin_table(source, y_true="animal", y_prob=ANIMALS, task=TopLabel(ANIMALS))
+    found = bin_table(source, y_true="animal", y_prob=ANIMALS, task=TopLabelColumns(ANIMALS))
     assert_same_table(found, cal.BinTable.of(data.top_label(), GRID))
 
 
 def test_the_task_of_a_normal_distribution_is_cut_by_sigma(source, log):
-    expected = cal.BinTable.of(cal.Gaussian(log.z, log.mu, log.sigma), cal.LogGrid())
-    assert_same_table(bin_table(source, y_true="z", task=Normal(mean="mu", std="sigma")), expected, rtol=1e-11)
+    expected = cal.BinTable.of(cal.Gaussian(log.z, log.mu, log.sigma), cal.table.LogGrid())
+    assert_same_table(bin_table(source, y_true="z", task=GaussianColumns(mean="mu", std="sigma")), expected, rtol=1e-11)
 
 
 def test_positive_unlabeled_rows_are_told_apart_by_their_label(source, log):
     positive = (log.animal == "cat").to_numpy()
     unlabeled = (log.animal == "cow").to_numpy()
     expected = cal.BinTable.of(cal.PositiveUnlabeled(log.p[positive], log.p[unlabeled], prior=0.3), GRID)
-    task = Unlabeled(prior=0.3, positive="cat", unlabeled="cow")
+    task = UnlabeledColumns(prior=0.3, positive="cat", unlabeled="cow")
     where = nw.col("animal") != "dog"
     assert_same_table(bin_table(source, y_true="animal", y_prob="p", task=task, where=where), expected)
 
@@ -95,7 +95,7 @@ def test_one_sample_of_which_some_positives_are_labelled(source, log, known, wei
     weights = None if weight is None else some.w
     scenario = {"scenario": "single-sample", **known}
     data = cal.PositiveUnlabeled.from_labels(some.animal == "cat", some.p, weight=weights, **scenario)
-    task = Unlabeled(positive="cat", unlabeled="cow", **scenario)
+    task = UnlabeledColumns(positive="cat", unlabeled="cow", **scenario)
     where = nw.col("animal") != "dog"
     found = bin_table(source, y_true="animal", y_prob="p", weight=weight, task=task, where=where)
     expected = cal.BinTable.of(data, GRID)
@@ -112,8 +112,8 @@ def test_the_scenario_of_positive_unlabeled_data_must_make_sense(log):
         {"prior": 0.5, "scenario": "x"},
     ):
         with pytest.raises(cal.InvalidPredictions, match="scenario"):
-            Unlabeled(**wrong)
-    task = Unlabeled(positive="cat", unlabeled="cow", scenario="single-sample", label_frequency=0.1)
+            UnlabeledColumns(**wrong)
+    task = UnlabeledColumns(positive="cat", unlabeled="cow", scenario="single-sample", label_frequency=0.1)
     with pytest.raises(cal.InvalidPredictions, match="more than all rows would be positive"):
         bin_table(log[log.animal != "dog"], y_true="animal", y_prob="p", task=task)
 
@@ -138,9 +138,9 @@ def test_exact_bins_equal_those_in_memory(source, log):
 
 def test_one_versus_rest_gives_a_table_per_class(log):
     data = cal.Multiclass(log.animal, log[list(ANIMALS)].to_numpy(), classes=ANIMALS)
-    found = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRest(ANIMALS), by=["country", "day"])
+    found = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS), by=["country", "day"])
     assert len(found) == 6
-    whole = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRest(ANIMALS))
+    whole = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS))
     for name, binary in data.one_vs_rest().items():
         assert_same_table(whole[name], cal.BinTable.of(binary, GRID))
         parts = [tables[name] for tables in found.values()]
@@ -149,8 +149,8 @@ def test_one_versus_rest_gives_a_table_per_class(log):
 
 def test_labels_may_be_column_numbers(log):
     numbered = log.assign(code=log.animal.map({name: k for k, name in enumerate(ANIMALS)}))
-    by_number = bin_table(numbered, y_true="code", y_prob=ANIMALS, task=TopLabel())
-    assert_same_table(by_number, bin_table(log, y_true="animal", y_prob=ANIMALS, task=TopLabel(ANIMALS)))
+    by_number = bin_table(numbered, y_true="code", y_prob=ANIMALS, task=TopLabelColumns())
+    assert_same_table(by_number, bin_table(log, y_true="animal", y_prob=ANIMALS, task=TopLabelColumns(ANIMALS)))
 
 
 def test_json_lines_and_folders_and_patterns_are_read(log, tmp_path):
@@ -185,12 +185,12 @@ def test_a_thousand_groups_at_once_are_each_right():
     rng = np.random.default_rng(5)
     p = rng.random(60_000).astype(np.float32)
     frame = pl.DataFrame({"p": p, "y": (rng.random(len(p)) < p**2).astype(np.int8), "g": np.arange(len(p)) % 1000})
-    found = bin_table(frame.lazy(), y_true="y", y_prob="p", by="g", grid=cal.HybridGrid(2**12))
+    found = bin_table(frame.lazy(), y_true="y", y_prob="p", by="g", grid=cal.table.HybridGrid(2**12))
     assert list(found) == list(range(1000))
     for group in (0, 1, 500, 999):
         rows = frame.filter(pl.col("g") == group)
         data = cal.Binary(rows["y"], rows["p"])
-        assert_same_table(found[group], cal.BinTable.of(data, cal.HybridGrid(2**12)))
+        assert_same_table(found[group], cal.BinTable.of(data, cal.table.HybridGrid(2**12)))
 
 
 def test_a_column_may_be_called_anything(log, tmp_path):

@@ -10,9 +10,9 @@ import time
 import pytest
 from rich.console import Console
 from rich.progress import Progress
-from tests.scale.logs import make_log
 
 from calibrant.scale import bin_table, progress
+from tests.scale.logs import make_log
 
 
 def test_nothing_is_shown_where_the_standard_error_is_no_terminal(capfd):

@@ -12,21 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.scale.logs import assert_same_table, make_log
 
 import calibrant as cal
 from calibrant._atomic_write import replacing
-from calibrant.scale import Normal, StreamingTable, bin_table, load_tables, save_tables
+from calibrant.scale import GaussianColumns, StreamingTable, bin_table
 from calibrant.scale.batch_sums import first_of_cells
+from calibrant.table import load_tables, save_tables
 from calibrant.table import parquet as storage
+from tests.scale.logs import assert_same_table, make_log
 
 
 def tables_of_all_kinds():
     log = make_log(300)
     data = cal.Binary(log.y, log.p, weight=log.w)
-    yield from (cal.BinTable.of(data, cut) for cut in (cal.EqualMass(5), cal.Distinct(), cal.HybridGrid(99, 20.0)))
-    yield cal.BinTable.of(cal.Gaussian(log.z, log.mu, log.sigma), cal.LogGrid())
-    yield cal.BinTable.of(cal.PositiveUnlabeled(log.p[:50], log.p[50:], prior=0.3), cal.HybridGrid())
+    yield from (
+        cal.BinTable.of(data, cut) for cut in (cal.EqualMass(5), cal.table.Distinct(), cal.table.HybridGrid(99, 20.0))
+    )
+    yield cal.BinTable.of(cal.Gaussian(log.z, log.mu, log.sigma), cal.table.LogGrid())
+    yield cal.BinTable.of(cal.PositiveUnlabeled(log.p[:50], log.p[50:], prior=0.3), cal.table.HybridGrid())
     yield bin_table(log.assign(p=log.p.where(log.day > 0)), y_true="y", y_prob="p", max_invalid=1, exact=True)
 
 
@@ -51,9 +54,9 @@ def test_a_nightly_job_adds_a_day_without_reading_yesterday(tmp_path):
     expected = bin_table(log, y_true="y", y_prob="p")
     assert_same_table(cal.BinTable.load(path), expected)
     with pytest.raises(ValueError, match="cut alike"):
-        expected + bin_table(log, y_true="y", y_prob="p", grid=cal.HybridGrid(64))
+        expected + bin_table(log, y_true="y", y_prob="p", grid=cal.table.HybridGrid(64))
     with pytest.raises(ValueError, match="cut alike"):
-        expected + bin_table(log, y_true="z", task=Normal("mu", "sigma"))
+        expected + bin_table(log, y_true="z", task=GaussianColumns("mu", "sigma"))
 
 
 def test_other_files_are_not_taken_for_tables(tmp_path):
@@ -98,7 +101,7 @@ def test_folds_within_groups_and_tables_of_different_kinds_are_kept(tmp_path):
 
 
 def test_a_thousand_groups_are_one_file(tmp_path):
-    table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.HybridGrid(2**12))
+    table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.table.HybridGrid(2**12))
     save_tables(dict.fromkeys(range(1000), table), tmp_path / "tables.parquet")
     loaded = load_tables(tmp_path / "tables.parquet")
     assert list(loaded) == list(range(1000))
@@ -158,7 +161,7 @@ def test_a_stream_gives_the_table_of_all_its_rows(dtype, batch):
     stream = StreamingTable()
     for start in range(0, size, batch):
         stream.update(y[start : start + batch], p[start : start + batch])
-    assert_same_table(stream.table(), cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid()))
+    assert_same_table(stream.table(), cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid()))
 
 
 def test_a_stream_takes_single_and_double_precision_weights_and_tables():
@@ -169,7 +172,7 @@ def test_a_stream_takes_single_and_double_precision_weights_and_tables():
     stream.update(log.y, log.p, weight=log.w)
     stream.add(bin_table(log, y_true="y", y_prob="p"))
     parts = [cal.Binary(log.y, log.p), cal.Binary(log.y, single), cal.Binary(log.y, log.p, weight=log.w)]
-    tables = [cal.BinTable.of(part, cal.HybridGrid()) for part in (*parts, parts[0])]
+    tables = [cal.BinTable.of(part, cal.table.HybridGrid()) for part in (*parts, parts[0])]
     assert_same_table(stream.table(), sum(tables[1:], tables[0]))
     assert repr(stream).startswith("<StreamingTable, n=2_000")
 
@@ -196,7 +199,7 @@ def test_many_threads_may_feed_one_stream_and_read_it():
 
 
 def test_memory_does_not_grow_with_the_rows():
-    stream = StreamingTable(grid=cal.HybridGrid(2**10))
+    stream = StreamingTable(grid=cal.table.HybridGrid(2**10))
     sizes = set()
     for seed in range(4):
         p = np.random.default_rng(seed).random(100_000)
@@ -209,7 +212,14 @@ def test_memory_does_not_grow_with_the_rows():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "grid", [cal.HybridGrid(), cal.HybridGrid(10, 1.0), cal.HybridGrid(1), cal.HybridGrid(64, equal_width=15)], ids=str
+    "grid",
+    [
+        cal.table.HybridGrid(),
+        cal.table.HybridGrid(10, 1.0),
+        cal.table.HybridGrid(1),
+        cal.table.HybridGrid(64, equal_width=15),
+    ],
+    ids=str,
 )
 def test_a_stream_knows_the_first_score_of_every_cell(grid, dtype):
     cell, bits = first_of_cells(grid, np.dtype(dtype))
@@ -224,7 +234,7 @@ def test_a_stream_takes_the_ends_of_the_scale_ties_and_negative_zero():
     p = np.array([0.0, -0.0, 1.0, 1.0, 5e-324, 1 - 2**-53, 0.5, 0.5, 1 / 15, 2 / 15])
     y = np.array([0, 1, 1, 0, 0, 1, 1, 0, 1, 0])
     for dtype in (np.float32, np.float64):
-        for grid in (cal.HybridGrid(), cal.HybridGrid(8, equal_width=15)):
+        for grid in (cal.table.HybridGrid(), cal.table.HybridGrid(8, equal_width=15)):
             stream = StreamingTable(grid=grid)
             for _ in range(3):
                 stream.update(y, p.astype(dtype))
@@ -237,10 +247,10 @@ def test_more_rows_than_the_buffer_holds_are_absorbed_on_the_way():
     rng = np.random.default_rng(2)
     p = rng.beta(0.3, 0.6, 300_000)[::2]  # not contiguous
     y = rng.random(len(p)) < p
-    stream = StreamingTable(grid=cal.HybridGrid(2**10))
+    stream = StreamingTable(grid=cal.table.HybridGrid(2**10))
     for start in range(0, len(p), 70_001):
         stream.update(y[start : start + 70_001], p[start : start + 70_001])
-    assert_same_table(stream.table(), cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid(2**10)))
+    assert_same_table(stream.table(), cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid(2**10)))
 
 
 def test_an_empty_stream_gives_an_empty_table():
@@ -249,13 +259,13 @@ def test_an_empty_stream_gives_an_empty_table():
 
 def test_a_stream_goes_on_from_its_checkpoint(tmp_path):
     log, path = make_log(1000), tmp_path / "stream.parquet"
-    first = StreamingTable(grid=cal.HybridGrid(2**12))
+    first = StreamingTable(grid=cal.table.HybridGrid(2**12))
     first.update(log.y[:600], log.p[:600])
     first.checkpoint(path)
     second = StreamingTable.restore(path)
     second.update(log.y[600:], log.p[600:])
-    assert_same_table(second.table(), bin_table(log, y_true="y", y_prob="p", grid=cal.HybridGrid(2**12)))
-    cal.BinTable.of(cal.Binary([0, 1], [0.1, 0.2]), cal.Distinct()).save(path)
+    assert_same_table(second.table(), bin_table(log, y_true="y", y_prob="p", grid=cal.table.HybridGrid(2**12)))
+    cal.BinTable.of(cal.Binary([0, 1], [0.1, 0.2]), cal.table.Distinct()).save(path)
     with pytest.raises(ValueError, match="goes on from a table"):
         StreamingTable.restore(path)
 

@@ -36,13 +36,13 @@ def test_the_winners_win(advice):
 
 
 def test_more_rows_detect_smaller_errors_by_the_root_of_their_number():
-    world = sim.World(sim.Beta(2, 2), sim.Power(1.5))
+    world = sim.World(sim.BetaScores(2, 2), sim.PowerCurve(1.5))
     few, many = (sim.advise(world.sample(n), repeats=100).detectable for n in (250, 4000))
     assert few / many == pytest.approx(4, rel=0.35)
 
 
 def test_the_detectable_error_is_detected_as_often_as_promised():
-    world = sim.World(sim.Uniform(), sim.Power(1.3))
+    world = sim.World(sim.UniformScores(), sim.PowerCurve(1.3))
     found = sim.advise(world.sample(2000, seed=1), estimators={"sweep": partial(cal.sweep_ece, norm=2)}, repeats=300)
     scores = found.fit.world.scores
     share = found.detectable / found.true_error
@@ -52,12 +52,12 @@ def test_the_detectable_error_is_detected_as_often_as_promised():
 
 
 def test_a_calibrated_model_gets_advice_too():
-    found = sim.advise(sim.World(sim.Uniform()).sample(400, seed=0), repeats=50)
+    found = sim.advise(sim.World(sim.UniformScores()).sample(400, seed=0), repeats=50)
     assert 0.01 < found.detectable < 0.2
 
 
 def test_large_data_are_simulated_small_and_the_text_says_so():
-    found = sim.advise(sim.World(sim.Uniform()).sample(3000), repeats=20, largest=500)
+    found = sim.advise(sim.World(sim.UniformScores()).sample(3000), repeats=20, largest=500)
     assert (found.n, found.simulated_n) == (3000, 500)
     assert "Simulated with 500 rows" in str(found)
 
@@ -72,14 +72,14 @@ def test_it_prints_readably_and_goes_into_json(advice):
 
 
 def test_the_same_seed_gives_the_same_advice():
-    data = sim.World(sim.Beta(3, 1), sim.Power(2)).sample(200)
+    data = sim.World(sim.BetaScores(3, 1), sim.PowerCurve(2)).sample(200)
     first, again = (str(sim.advise(data, repeats=20, seed=5)) for _ in range(2))
     assert first == again
 
 
 def test_an_error_that_is_never_detected_is_none():
     found = sim.advise(
-        sim.World(sim.Uniform()).sample(100),
+        sim.World(sim.UniformScores()).sample(100),
         repeats=20,
         estimators={"blind": lambda data: float(np.mean(data.y_prob) * 0)},
     )

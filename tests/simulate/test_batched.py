@@ -23,7 +23,7 @@ ESTIMATORS = [
     partial(cal.mce, bins=cal.EqualWidth(7)),
     cal.debiased_ece,
     partial(cal.debiased_ece, norm=1),
-    sim.Clipped(partial(cal.debiased_ece, bins=cal.EqualWidth(10))),
+    cal.results.Clipped(partial(cal.debiased_ece, bins=cal.EqualWidth(10))),
     cal.sweep_ece,
     partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2),
     partial(partial(cal.ece, norm=2), bins=cal.EqualMass(5)),
@@ -32,11 +32,11 @@ ESTIMATORS = [
 WORLDS = {
     "confident": sim.PAPER_WORLDS["resnet110_c10"],
     "wide": sim.PAPER_WORLDS["densenet161_imgnet"],
-    "ties": sim.World(sim.Empirical(np.arange(11) / 10)),
-    "one score": sim.World(sim.Empirical([0.5])),
-    "atoms": sim.World(sim.WithAtoms(sim.Beta(2, 2), 0.3, 0.3)),
-    "all positive": sim.World(sim.Uniform(), np.ones_like),
-    "separable": sim.World(sim.Uniform(), lambda c: c > 0.5),
+    "ties": sim.World(sim.EmpiricalScores(np.arange(11) / 10)),
+    "one score": sim.World(sim.EmpiricalScores([0.5])),
+    "atoms": sim.World(sim.WithAtoms(sim.BetaScores(2, 2), 0.3, 0.3)),
+    "all positive": sim.World(sim.UniformScores(), np.ones_like),
+    "separable": sim.World(sim.UniformScores(), lambda c: c > 0.5),
 }
 
 
@@ -90,7 +90,7 @@ def test_the_number_of_bins_of_the_sweep_is_that_of_sweep_ece(bins):
         cal.brier,
         lambda data: 0.0,
         partial(cal.ece, bins=cal.EqualWidth(5, low=0.2, high=0.8)),
-        partial(cal.label_binned_ece, norm=2),
+        partial(cal.estimators.label_binned_ece, norm=2),
     ],
 )
 def test_what_cannot_run_at_once_says_so(estimator):
@@ -99,10 +99,10 @@ def test_what_cannot_run_at_once_says_so(estimator):
 
 def test_names_and_norms_are_read_from_the_estimator():
     assert name_of(partial(cal.ece, norm=2)) == "ece(norm=2)"
-    assert name_of(sim.Clipped(cal.debiased_ece)) == "Clipped(debiased_ece)"
+    assert name_of(cal.results.Clipped(cal.debiased_ece)) == "Clipped(debiased_ece)"
     assert norm_of(cal.ece) == 1
     assert norm_of(partial(cal.sweep_ece, norm=3)) == 3
-    assert norm_of(sim.Clipped(cal.debiased_ece)) == 2
+    assert norm_of(cal.results.Clipped(cal.debiased_ece)) == 2
     assert norm_of(cal.mce) == math.inf
     assert norm_of(cal.ks_error) == 1
     assert norm_of(float) == 1

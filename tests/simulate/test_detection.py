@@ -15,8 +15,8 @@ WIDTH = partial(cal.ece, bins=cal.EqualWidth(15), norm=2)
 def world_of_error(percent):
     from scipy.optimize import brentq
 
-    d = brentq(lambda d: 100 * sim.World(sim.Uniform(), sim.Power(d)).true_error(2) - percent, 1.0001, 5)
-    return sim.World(sim.Uniform(), sim.Power(d))
+    d = brentq(lambda d: 100 * sim.World(sim.UniformScores(), sim.PowerCurve(d)).true_error(2) - percent, 1.0001, 5)
+    return sim.World(sim.UniformScores(), sim.PowerCurve(d))
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,16 @@ def test_miss_rates_of_figure_5(n, percent, estimator, miss):
 
 
 def test_false_alarms_come_at_the_level_that_was_asked_for():
-    found = sim.power(cal.ece, sim.World(sim.Uniform(), sim.Power(2)), 200, level=0.1, repeats=2000)
+    found = sim.power(cal.ece, sim.World(sim.UniformScores(), sim.PowerCurve(2)), 200, level=0.1, repeats=2000)
     assert found.type_one == pytest.approx(0.1, abs=4 * np.sqrt(2) * found.type_one_se)
     assert found.power == 1 - found.type_two
 
 
 def test_a_calibrated_world_is_called_miscalibrated_at_the_level():
-    found = sim.power(cal.sweep_ece, sim.World(sim.Uniform(), sim.Power(1)), 100, repeats=1000)
+    found = sim.power(cal.sweep_ece, sim.World(sim.UniformScores(), sim.PowerCurve(1)), 100, repeats=1000)
     assert 1 - found.type_two == pytest.approx(0.05, abs=0.03)
 
 
 def test_a_level_outside_0_and_1_is_refused():
     with pytest.raises(ValueError, match="level must lie in"):
-        sim.power(cal.ece, sim.World(sim.Uniform()), 100, level=5)
+        sim.power(cal.ece, sim.World(sim.UniformScores()), 100, level=5)

@@ -14,8 +14,8 @@ WIDTH = cal.EqualWidth(15)
 L2 = {
     "ew_bin": partial(cal.ece, bins=WIDTH, norm=2),
     "em_bin": partial(cal.ece, norm=2),
-    "ew_debias": sim.Clipped(partial(cal.debiased_ece, bins=WIDTH)),
-    "em_debias": sim.Clipped(cal.debiased_ece),
+    "ew_debias": cal.results.Clipped(partial(cal.debiased_ece, bins=WIDTH)),
+    "em_debias": cal.results.Clipped(cal.debiased_ece),
     "ew_sweep": partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2),
     "em_sweep": partial(cal.sweep_ece, norm=2),
 }
@@ -74,13 +74,13 @@ def test_figures_4_and_6_of_the_paper_at_the_smallest_size(suffix):
 
 
 def test_figure_1_of_the_paper():
-    found = sim.bias(L2["ew_bin"], sim.World(sim.Beta(2.8, 0.05)), 200, repeats=20_000)
+    found = sim.bias(L2["ew_bin"], sim.World(sim.BetaScores(2.8, 0.05)), 200, repeats=20_000)
     assert 100 * found.mean == pytest.approx(6.703, abs=3 * np.sqrt(2) * 100 * found.bias_se)
     assert 100 * found.sd == pytest.approx(1.871, abs=3 * np.sqrt(2) * 100 * found.sd_se)
 
 
 def test_bias_is_mean_less_truth_and_errors_add_up():
-    world = sim.World(sim.Uniform(), sim.Power(2))
+    world = sim.World(sim.UniformScores(), sim.PowerCurve(2))
     found = sim.bias(cal.ece, world, 100, repeats=500, seed=3)
     values = sim.estimates({"": cal.ece}, world, 100, repeats=500, seed=3)[""]
     assert found.truth == pytest.approx(1 / 2 - 1 / 3)
@@ -91,7 +91,7 @@ def test_bias_is_mean_less_truth_and_errors_add_up():
 
 
 def test_standard_errors_are_the_spread_of_repeated_simulations():
-    runs = [sim.bias(cal.ece, sim.World(sim.Uniform()), 50, repeats=100, seed=seed) for seed in range(200)]
+    runs = [sim.bias(cal.ece, sim.World(sim.UniformScores()), 50, repeats=100, seed=seed) for seed in range(200)]
     for name in ("bias", "sd", "rmse"):
         spread = np.std([getattr(run, name) for run in runs])
         claimed = np.mean([getattr(run, f"{name}_se") for run in runs])
@@ -105,12 +105,12 @@ def test_any_callable_is_an_estimator_and_sees_the_same_samples():
 
 
 def test_bias_falls_with_the_sample_size():
-    table = sim.bias_table({"ECE": cal.ece}, [sim.World(sim.Uniform())], [50, 200, 800, 3200], repeats=100)
+    table = sim.bias_table({"ECE": cal.ece}, [sim.World(sim.UniformScores())], [50, 200, 800, 3200], repeats=100)
     assert all(before.bias > after.bias > 0 for before, after in pairwise(table))
 
 
 def test_a_table_is_made_of_biases():
-    world = sim.World(sim.Beta(2, 1), sim.Power(1.5))
+    world = sim.World(sim.BetaScores(2, 1), sim.PowerCurve(1.5))
     table = sim.bias_table({"a": cal.ece, "b": cal.sweep_ece}, {"w": world}, [40, 80], repeats=50, seed=2)
     alone = sim.bias(cal.sweep_ece, world, 80, repeats=50, seed=2)
     (row,) = table.select(estimator="b", n=80)
@@ -121,7 +121,7 @@ def test_a_table_is_made_of_biases():
 
 
 def test_the_number_of_processes_changes_nothing():
-    worlds = [sim.PAPER_WORLDS["resnet110_c10"], sim.World(sim.Uniform(), sim.Power(2))]
+    worlds = [sim.PAPER_WORLDS["resnet110_c10"], sim.World(sim.UniformScores(), sim.PowerCurve(2))]
     settings = {"repeats": 40, "seed": 7}
     alone = sim.bias_table(L2, worlds, [50, 100], **settings)
     assert sim.bias_table(L2, worlds, [50, 100], processes=2, **settings) == alone
@@ -137,7 +137,12 @@ def test_an_interrupted_table_continues(tmp_path):
         return cal.ece(data)
 
     run = partial(
-        sim.bias_table, {"e": counting}, [sim.World(sim.Uniform())], [20, 40], repeats=20, cache=tmp_path / "cells"
+        sim.bias_table,
+        {"e": counting},
+        [sim.World(sim.UniformScores())],
+        [20, 40],
+        repeats=20,
+        cache=tmp_path / "cells",
     )
     with pytest.raises(KeyboardInterrupt):
         run()
@@ -147,21 +152,21 @@ def test_an_interrupted_table_continues(tmp_path):
     table = run()
     assert seen[before:] == [20, 40, *[40] * 20]  # one look at each cell for its key, then only the second is run
     assert run() == table
-    whole = sim.bias_table({"e": cal.ece}, [sim.World(sim.Uniform())], [20, 40], repeats=20)
+    whole = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 40], repeats=20)
     assert [row.bias for row in table] == pytest.approx([row.bias for row in whole], abs=1e-12)
     assert not list((tmp_path / "cells").glob("*.tmp"))
 
 
 def test_the_cache_tells_lambdas_apart(tmp_path):
     table = lambda estimator: sim.bias_table(  # noqa: E731
-        {"e": estimator}, [sim.World(sim.Uniform())], [30], repeats=5, cache=tmp_path
+        {"e": estimator}, [sim.World(sim.UniformScores())], [30], repeats=5, cache=tmp_path
     )
     assert table(lambda data: 0.25).rows[0].mean == 0.25
     assert table(lambda data: 0.5).rows[0].mean == 0.5
 
 
 def test_a_damaged_cell_is_run_again(tmp_path):
-    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.Uniform())], [20], repeats=5, cache=tmp_path)
+    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5, cache=tmp_path)
     first = run()
     (path,) = tmp_path.glob("*.json")
     path.write_text("{", encoding="utf8")
@@ -169,7 +174,7 @@ def test_a_damaged_cell_is_run_again(tmp_path):
 
 
 def test_tables_are_written_as_csv(tmp_path):
-    table = sim.bias_table({"e": cal.ece}, [sim.World(sim.Uniform())], [20], repeats=5)
+    table = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5)
     table.to_csv(tmp_path / "t.csv")
     header, line = (tmp_path / "t.csv").read_text().splitlines()
     assert header.startswith("estimator,world,n,repeats,truth,mean,bias,bias_se")
@@ -177,7 +182,7 @@ def test_tables_are_written_as_csv(tmp_path):
 
 
 def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):
-    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.Uniform())], [20, 30], repeats=5)
+    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5)
     run()
     assert capsys.readouterr().err == ""
     run(progress=True)
@@ -186,17 +191,17 @@ def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):
 
 def test_progress_without_rich_is_a_plain_line(capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
-    sim.bias_table({"e": cal.ece}, [sim.World(sim.Uniform())], [20, 30], repeats=5, progress=True)
+    sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5, progress=True)
     assert "2/2 cells" in capsys.readouterr().err
 
 
 def test_a_lambda_cannot_go_to_another_process_and_the_message_says_so():
     with pytest.raises(ValueError, match="processes=1"):
-        sim.bias_table({"e": lambda d: 0.0}, [sim.World(sim.Uniform())], [20, 30], repeats=2, processes=2)
+        sim.bias_table({"e": lambda d: 0.0}, [sim.World(sim.UniformScores())], [20, 30], repeats=2, processes=2)
 
 
 def test_nonsense_is_refused():
-    world = sim.World(sim.Uniform())
+    world = sim.World(sim.UniformScores())
     with pytest.raises(ValueError, match="n must be a whole number"):
         sim.bias(cal.ece, world, 0)
     with pytest.raises(ValueError, match="repeats must be a whole number"):
@@ -208,7 +213,7 @@ def test_nonsense_is_refused():
 def test_the_drawing_of_a_table_has_a_line_for_each_estimator():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    table = sim.bias_table({"a": cal.ece, "b": cal.mce}, [sim.World(sim.Uniform())], [20, 40], repeats=10)
+    table = sim.bias_table({"a": cal.ece, "b": cal.mce}, [sim.World(sim.UniformScores())], [20, 40], repeats=10)
     ax = table.plot(linewidth=2)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["a", "b"]

@@ -16,13 +16,13 @@ from calibrant import simulate as sim
     ],
 )
 def test_multiclass_errors_are_those_of_the_variational_paper(classes, sharpness, errors):
-    world = sim.MulticlassWorld(sim.Dirichlet([0.5] * classes), sim.Temperature(1 / sharpness))
+    world = sim.MulticlassWorld(sim.DirichletScores([0.5] * classes), sim.TemperatureCurve(1 / sharpness))
     for norm, expected in errors.items():
         assert world.true_error(norm) == pytest.approx(expected, abs=8e-4)
 
 
 def test_a_multiclass_sample_follows_its_chances():
-    world = sim.MulticlassWorld(sim.Dirichlet([1.0, 2.0, 0.5]), lambda p: p**2)
+    world = sim.MulticlassWorld(sim.DirichletScores([1.0, 2.0, 0.5]), lambda p: p**2)
     data = world.sample(40_000, seed=1)
     squares = data.y_prob**2
     chances = squares / squares.sum(axis=1, keepdims=True)
@@ -34,20 +34,20 @@ def test_a_multiclass_sample_follows_its_chances():
 
 
 def test_a_calibrated_multiclass_world_has_no_error_of_any_kind():
-    world = sim.MulticlassWorld(sim.Dirichlet([0.7] * 4))
+    world = sim.MulticlassWorld(sim.DirichletScores([0.7] * 4))
     assert [world.true_error(norm) for norm in (1, 2, "kl")] == pytest.approx([0, 0, 0], abs=1e-12)
     assert world.true_error(2, of="top_label") == pytest.approx(0, abs=1e-12)
 
 
 def test_two_classes_are_a_binary_world():
-    pair = sim.MulticlassWorld(sim.Dirichlet([2.0, 1.0]), sim.Temperature(2))
-    single = sim.World(sim.Beta(2.0, 1.0), sim.Temperature(2))
+    pair = sim.MulticlassWorld(sim.DirichletScores([2.0, 1.0]), sim.TemperatureCurve(2))
+    single = sim.World(sim.BetaScores(2.0, 1.0), sim.TemperatureCurve(2))
     assert pair.true_error(1) == pytest.approx(2 * single.true_error(1), abs=5e-4)
     assert pair.true_error("kl") == pytest.approx(single.true_error("kl"), abs=5e-4)
 
 
 def test_the_top_label_error_is_what_bins_of_confidence_see():
-    world = sim.MulticlassWorld(sim.Dirichlet([0.5] * 3), sim.Temperature(2.5))
+    world = sim.MulticlassWorld(sim.DirichletScores([0.5] * 3), sim.TemperatureCurve(2.5))
     data = world.sample(200_000, seed=0).top_label()
     assert cal.debiased_ece(data, bins=cal.EqualMass(50)) == pytest.approx(
         world.true_error(2, of="top_label"), abs=0.005
@@ -55,7 +55,7 @@ def test_the_top_label_error_is_what_bins_of_confidence_see():
 
 
 def test_bias_works_in_a_multiclass_world():
-    world = sim.MulticlassWorld(sim.Dirichlet([0.5] * 3))
+    world = sim.MulticlassWorld(sim.DirichletScores([0.5] * 3))
     found = sim.bias(lambda data: cal.ece(data.top_label()), world, 100, repeats=20)
     assert found.truth == pytest.approx(0, abs=1e-12)
     assert found.bias > 0.03
@@ -92,7 +92,7 @@ def test_ence_finds_the_true_error_of_a_regression_world():
 
 @pytest.mark.parametrize(("b0", "b1", "error"), [(-0.5, 1.5, 0.0744), (-0.2, 1.9, 0.0235)])
 def test_the_synthetic_models_of_the_positive_unlabeled_paper(b0, b1, error):
-    scores = sim.LogitMixture([b0 + b1, b0 - b1], [b1, b1], [0.5, 0.5])
+    scores = sim.LogitMixtureScores([b0 + b1, b0 - b1], [b1, b1], [0.5, 0.5])
     world = sim.PUWorld(sim.World(scores, sim.Glm("logit_logit", -2 * b0 / b1, 2 / b1)))
     assert world.prior == pytest.approx(0.5, abs=1e-9)
     assert world.true_error(1) == pytest.approx(error, abs=5e-5)
@@ -103,20 +103,20 @@ def test_the_synthetic_models_of_the_positive_unlabeled_paper(b0, b1, error):
 
 
 def test_a_positive_unlabeled_sample_has_its_share_of_positives():
-    data = sim.PUWorld(sim.World(sim.Uniform()), labelled=0.2).sample(500)
+    data = sim.PUWorld(sim.World(sim.UniformScores()), labelled=0.2).sample(500)
     assert (len(data.positive), len(data.unlabeled), data.prior) == (100, 400, pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: sim.Dirichlet([1.0]),
-        lambda: sim.Dirichlet([1.0, 0.0]),
+        lambda: sim.DirichletScores([1.0]),
+        lambda: sim.DirichletScores([1.0, 0.0]),
         lambda: sim.UniformSpreads(0, 1),
         lambda: sim.LogNormalSpreads(-1),
         lambda: sim.RegressionWorld(sim.LogNormalSpreads(), tails=2),
         lambda: sim.RegressionWorld(sim.LogNormalSpreads()).true_error("nll"),
-        lambda: sim.PUWorld(sim.World(sim.Uniform()), labelled=1),
+        lambda: sim.PUWorld(sim.World(sim.UniformScores()), labelled=1),
     ],
 )
 def test_nonsense_is_refused(make):

@@ -49,7 +49,7 @@ def test_the_logits_know_more_than_either(densenet):
     logits = np.sort(densenet[0].astype(np.float64), axis=1)
     z = logits[:, -1] - np.logaddexp.reduce(logits[:, :-1], axis=1)
     fit = sim.fit_world(densenet[1], softmax_top(logits), log_odds=z)
-    assert isinstance(fit.world.scores, sim.Beta)
+    assert isinstance(fit.world.scores, sim.BetaScores)
     assert fit.world.scores.b == pytest.approx(0.0555, abs=0.0005)
 
 
@@ -73,7 +73,7 @@ def test_a_beta_fit_is_that_of_scipy():
     assert (beta.a, beta.b) == (pytest.approx(a, rel=1e-4), pytest.approx(b, rel=1e-4))
 
 
-@pytest.mark.parametrize("beta", [sim.Beta(2.8, 0.05), sim.Beta(0.1, 0.1), sim.Beta(30, 2)])
+@pytest.mark.parametrize("beta", [sim.BetaScores(2.8, 0.05), sim.BetaScores(0.1, 0.1), sim.BetaScores(30, 2)])
 def test_a_beta_is_recovered(beta):
     found = sim.fit_beta(beta.draw(np.random.default_rng(0), 100_000))
     assert (found.a, found.b) == (pytest.approx(beta.a, rel=0.02), pytest.approx(beta.b, rel=0.02))
@@ -82,7 +82,7 @@ def test_a_beta_is_recovered(beta):
 def test_logistic_curves_are_those_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
-    data = sim.World(sim.Beta(2, 1), sim.Glm("logit_logit", 0.3, 0.6)).sample(3000, seed=2)
+    data = sim.World(sim.BetaScores(2, 1), sim.Glm("logit_logit", 0.3, 0.6)).sample(3000, seed=2)
     z = log_odds(data.y_prob)
     fits = {fit.name: fit for fit in sim.fit_curves(z, data.y_true)}
     both = LogisticRegression(C=1e12, tol=1e-10).fit(z[:, None], data.y_true)
@@ -103,7 +103,7 @@ def test_logistic_curves_are_those_of_scikit_learn():
     ids=lambda curve: curve.family,
 )
 def test_each_family_is_found_and_its_likelihood_cannot_be_raised(curve):
-    z = sim.Beta(1.5, 0.5).draw(np.random.default_rng(0), 40_000)
+    z = sim.BetaScores(1.5, 0.5).draw(np.random.default_rng(0), 40_000)
     hit = (np.random.default_rng(1).random(40_000) < curve.at(z)).astype(np.int8)
     fits = sim.fit_curves(z, hit)
     assert fits[0].curve.family == curve.family
@@ -125,7 +125,7 @@ def test_each_family_is_found_and_its_likelihood_cannot_be_raised(curve):
 
 def test_a_curve_that_touches_1_is_fitted_on_the_border():
     """log_log with b0 = 0: the best intercept is where the curve reaches 1 at the highest score."""
-    z = sim.Beta(3, 1).draw(np.random.default_rng(0), 500)
+    z = sim.BetaScores(3, 1).draw(np.random.default_rng(0), 500)
     hit = np.ones(500, dtype=np.int8)
     hit[np.argsort(z)[:60]] = 0
     fits = {fit.name: fit for fit in sim.fit_curves(z, hit)}
@@ -144,7 +144,7 @@ def test_a_fitted_world_has_the_error_of_the_true_one():
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_a_beta_is_recovered_from_scores_that_were_rounded_to_1(precision):
-    world = sim.World(sim.Beta(2.8, 0.05), sim.Glm("logit_logit", 0, 0.3))
+    world = sim.World(sim.BetaScores(2.8, 0.05), sim.Glm("logit_logit", 0, 0.3))
     data = world.sample(50_000, seed=0)
     rounded = data.y_prob.astype(precision)
     assert np.mean(rounded == 1) > 0.15
@@ -155,7 +155,7 @@ def test_a_beta_is_recovered_from_scores_that_were_rounded_to_1(precision):
 
 
 def test_atoms_are_fitted_apart():
-    truth = sim.World(sim.WithAtoms(sim.Beta(2, 2), 0.1, 0.2), sim.WithEnds(sim.Identity(), 0.05, 0.9))
+    truth = sim.World(sim.WithAtoms(sim.BetaScores(2, 2), 0.1, 0.2), sim.WithEnds(sim.IdentityCurve(), 0.05, 0.9))
     data = truth.sample(20_000, seed=0)
     fit = sim.fit_world(data)
     assert fit.world.scores.at_one == pytest.approx(np.mean(data.y_prob == 1), abs=1e-6)
@@ -164,7 +164,7 @@ def test_atoms_are_fitted_apart():
 
 
 def test_the_printed_table_has_all_twelve_curves_best_first():
-    fit = sim.fit_world(sim.World(sim.Beta(2, 1), sim.Power(2)).sample(500))
+    fit = sim.fit_world(sim.World(sim.BetaScores(2, 1), sim.PowerCurve(2)).sample(500))
     lines = str(fit).splitlines()
     assert len(lines) == 14
     assert lines[2].startswith(fit.best.name)
@@ -174,7 +174,7 @@ def test_the_printed_table_has_all_twelve_curves_best_first():
 def test_the_goodness_plot_has_a_point_for_the_fit():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    ax = sim.fit_world(sim.World(sim.Beta(2, 1), sim.Power(2)).sample(500)).plot(color="black")
+    ax = sim.fit_world(sim.World(sim.BetaScores(2, 1), sim.PowerCurve(2)).sample(500)).plot(color="black")
     assert ax.get_xlabel() == "real data, percent"
     matplotlib.pyplot.close(ax.figure)
 

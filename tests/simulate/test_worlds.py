@@ -20,28 +20,28 @@ def test_the_published_fits_have_their_true_error(name, percent):
 
 
 def test_the_logistic_curve_on_uniform_scores():
-    world = sim.World(sim.Uniform(), lambda c: 1 / (1 + np.exp(5 - 10 * c)))
+    world = sim.World(sim.UniformScores(), lambda c: 1 / (1 + np.exp(5 - 10 * c)))
     assert 100 * world.true_error(2) == pytest.approx(12.633, abs=0.001)
 
 
 @pytest.mark.parametrize(
     ("scores", "d", "percent"),
     [
-        (sim.Uniform(), 1.05, 1.328),
-        (sim.Uniform(), 2, 18.257),
-        (sim.Uniform(), 10, 46.291),
-        (sim.Beta(1.1, 0.1), 2, 8.463),
-        (sim.Beta(1.1, 0.1), 10, 27.934),
+        (sim.UniformScores(), 1.05, 1.328),
+        (sim.UniformScores(), 2, 18.257),
+        (sim.UniformScores(), 10, 46.291),
+        (sim.BetaScores(1.1, 0.1), 2, 8.463),
+        (sim.BetaScores(1.1, 0.1), 10, 27.934),
     ],
 )
 def test_powers_have_the_error_of_the_paper(scores, d, percent):
-    assert 100 * sim.World(scores, sim.Power(d)).true_error(2) == pytest.approx(percent, abs=0.001)
+    assert 100 * sim.World(scores, sim.PowerCurve(d)).true_error(2) == pytest.approx(percent, abs=0.001)
 
 
 @given(a=st.floats(0.05, 5), b=st.floats(0.03, 5), d=st.floats(1.01, 10))
 @settings(max_examples=40, deadline=None)
 def test_quadrature_equals_the_closed_form(a, b, d):
-    world = sim.World(sim.Beta(a, b), sim.Power(d))
+    world = sim.World(sim.BetaScores(a, b), sim.PowerCurve(d))
     by_quadrature = math.sqrt(world.expect(lambda s, c: (s - c) ** 2))
     assert by_quadrature == pytest.approx(world.true_error(2), abs=1e-6)
 
@@ -49,15 +49,15 @@ def test_quadrature_equals_the_closed_form(a, b, d):
 def test_quadrature_is_exact_for_the_scores_of_confident_networks():
     """The first moments of Beta(2.8, 0.05) and a cubic gap, whose L1 error needs no absolute value."""
     a, b = 2.8, 0.05
-    scores = sim.Beta(a, b)
+    scores = sim.BetaScores(a, b)
     assert sim.World(scores).expect(lambda s, c: s) == pytest.approx(a / (a + b), abs=1e-12)
-    cubic = sim.World(scores, sim.Power(3))
+    cubic = sim.World(scores, sim.PowerCurve(3))
     third = a * (a + 1) * (a + 2) / ((a + b) * (a + b + 1) * (a + b + 2))
     assert cubic.true_error(1) == pytest.approx(a / (a + b) - third, abs=1e-10)
 
 
 def test_quadrature_agrees_with_scipy_on_a_kinked_curve():
-    world = sim.World(sim.Beta(2, 3), lambda c: np.where(c > 0.4, 0.9 * c, c + 0.1))
+    world = sim.World(sim.BetaScores(2, 3), lambda c: np.where(c > 0.4, 0.9 * c, c + 0.1))
     density = lambda s: abs(s - world.curve(s)) * 12 * s * (1 - s) ** 2  # noqa: E731
     expected = integrate.quad(density, 0, 0.4, epsabs=1e-12)[0] + integrate.quad(density, 0.4, 1, epsabs=1e-12)[0]
     assert world.true_error(1) == pytest.approx(expected, abs=1e-9)
@@ -67,41 +67,43 @@ def test_quadrature_agrees_with_scipy_on_a_kinked_curve():
     ("curve", "first", "squared", "divergence"),
     [
         (sim.Glm("logit_logit", 0.3, 0.4), 0.137157, 0.024507, 0.12444),
-        (sim.Shift(0.02), 0.018797, 0.000371, 0.0054),
+        (sim.ShiftCurve(0.02), 0.018797, 0.000371, 0.0054),
         (sim.Glm("logit_logit", 1, 4), 0.131246, 0.027886, 0.1145),
-        (sim.Temperature(2.5), 0.128660, 0.019893, 0.1113),
-        (sim.Temperature(0.25), 0.127572, 0.025402, 0.1090),
-        (sim.Wavy(), 0.040069, 0.002235, 0.0175),
+        (sim.TemperatureCurve(2.5), 0.128660, 0.019893, 0.1113),
+        (sim.TemperatureCurve(0.25), 0.127572, 0.025402, 0.1090),
+        (sim.WavyCurve(), 0.040069, 0.002235, 0.0175),
     ],
 )
 def test_the_worlds_of_the_variational_paper(curve, first, squared, divergence):
-    world = sim.World(sim.Beta(0.5, 0.5), curve)
+    world = sim.World(sim.BetaScores(0.5, 0.5), curve)
     assert world.true_error(1) == pytest.approx(first, abs=1e-6)
     assert world.true_error("squared") == pytest.approx(squared, abs=1e-6)
     assert world.true_error("kl") == pytest.approx(divergence, abs=1e-4)
 
 
-@pytest.mark.parametrize("scores", [sim.Uniform(), sim.Beta(2.8, 0.05), sim.LogitMixture([0, 3], [1, 2], [0.4, 0.6])])
+@pytest.mark.parametrize(
+    "scores", [sim.UniformScores(), sim.BetaScores(2.8, 0.05), sim.LogitMixtureScores([0, 3], [1, 2], [0.4, 0.6])]
+)
 def test_a_calibrated_world_has_no_error(scores):
-    world = sim.World(scores, sim.Power(2)).calibrated()
+    world = sim.World(scores, sim.PowerCurve(2)).calibrated()
     assert [world.true_error(norm) for norm in (1, 2, 3.5, math.inf, "squared", "kl")] == pytest.approx(
         [0] * 6, abs=1e-9
     )
 
 
 def test_the_largest_gap_is_the_infinite_norm():
-    assert sim.World(sim.Uniform(), sim.Power(2)).true_error(math.inf) == pytest.approx(0.25, abs=1e-6)
+    assert sim.World(sim.UniformScores(), sim.PowerCurve(2)).true_error(math.inf) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_an_empirical_world_averages_over_its_scores():
-    world = sim.World(sim.Empirical([0.2, 0.6, 0.6, 1.0]), sim.Power(2))
+    world = sim.World(sim.EmpiricalScores([0.2, 0.6, 0.6, 1.0]), sim.PowerCurve(2))
     assert world.true_error(1) == pytest.approx(np.mean([0.16, 0.24, 0.24, 0.0]))
     assert set(world.sample(200).y_prob.round(12)) == {0.2, 0.6, 1.0}
 
 
 def test_atoms_have_their_share_and_their_own_outcomes():
-    scores = sim.WithAtoms(sim.Uniform(), at_zero=0.1, at_one=0.3)
-    world = sim.World(scores, sim.WithEnds(sim.Identity(), at_zero=0.2, at_one=0.5))
+    scores = sim.WithAtoms(sim.UniformScores(), at_zero=0.1, at_one=0.3)
+    world = sim.World(scores, sim.WithEnds(sim.IdentityCurve(), at_zero=0.2, at_one=0.5))
     assert world.true_error(1) == pytest.approx(0.1 * 0.2 + 0.3 * 0.5, abs=1e-9)
     data = world.sample(40_000, seed=1)
     ones = data.y_prob == 1
@@ -111,7 +113,7 @@ def test_atoms_have_their_share_and_their_own_outcomes():
 
 
 def test_samples_follow_the_curve_and_the_scores():
-    world = sim.World(sim.Beta(2, 3), sim.Power(2))
+    world = sim.World(sim.BetaScores(2, 3), sim.PowerCurve(2))
     data = world.sample(100_000, seed=3)
     assert data.y_prob.mean() == pytest.approx(0.4, abs=0.002)
     assert (data.y_prob**2).mean() == pytest.approx(0.2, abs=0.002)
@@ -123,7 +125,7 @@ def test_draws_of_a_beta_have_the_right_distribution_to_the_last_digit():
     """The share of scores within q of 1 is known; a naive draw has all of them at 1."""
     from scipy.special import betainc
 
-    z = sim.Beta(2.8, 0.05).draw(np.random.default_rng(0), 200_000)
+    z = sim.BetaScores(2.8, 0.05).draw(np.random.default_rng(0), 200_000)
     assert np.mean(z > 40) > 0.1
     for s in (0.3, 0.9, 0.999):
         assert np.mean(z <= np.log(s / (1 - s))) == pytest.approx(betainc(2.8, 0.05, s), abs=0.003)
@@ -162,15 +164,15 @@ def test_a_glm_without_slope_is_constant_to_the_ends():
 @settings(max_examples=50, deadline=None)
 def test_every_curve_is_a_probability(scores, share):
     curves = [
-        sim.Identity(),
-        sim.Power(3),
+        sim.IdentityCurve(),
+        sim.PowerCurve(3),
         sim.Glm("log_log", 0.5, -0.1),
         sim.Glm("logflip_logflip", -0.1, 0.3),
-        sim.Temperature(0.3),
-        sim.Shift(-0.4),
-        sim.Wavy(2),
-        sim.Blend(sim.Power(4), share),
-        sim.WithEnds(sim.Identity(), 0.1, 0.9),
+        sim.TemperatureCurve(0.3),
+        sim.ShiftCurve(-0.4),
+        sim.WavyCurve(2),
+        sim.Blend(sim.PowerCurve(4), share),
+        sim.WithEnds(sim.IdentityCurve(), 0.1, 0.9),
     ]
     for curve in curves:
         values = curve(scores)
@@ -181,14 +183,14 @@ def test_every_curve_is_a_probability(scores, share):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sim.Beta(0, 1), "Beta needs two positive numbers"),
-        (lambda: sim.Power(-1), "Power needs a positive d"),
-        (lambda: sim.Temperature(0), "Temperature needs a positive t"),
+        (lambda: sim.BetaScores(0, 1), "Beta needs two positive numbers"),
+        (lambda: sim.PowerCurve(-1), "Power needs a positive d"),
+        (lambda: sim.TemperatureCurve(0), "Temperature needs a positive t"),
         (lambda: sim.Glm("probit", 0, 1), "must be one of logit_logit"),
-        (lambda: sim.WithAtoms(sim.Uniform(), at_one=1.2), "shares of the mass"),
-        (lambda: sim.LogitMixture([0], [1], [0.5]), "weights that sum to 1"),
-        (lambda: sim.Empirical([0.5, 1.5]), "must lie in"),
-        (lambda: sim.World(sim.Uniform()).true_error(0.5), "norm must be a number of at least 1"),
+        (lambda: sim.WithAtoms(sim.UniformScores(), at_one=1.2), "shares of the mass"),
+        (lambda: sim.LogitMixtureScores([0], [1], [0.5]), "weights that sum to 1"),
+        (lambda: sim.EmpiricalScores([0.5, 1.5]), "must lie in"),
+        (lambda: sim.World(sim.UniformScores()).true_error(0.5), "norm must be a number of at least 1"),
     ],
 )
 def test_nonsense_is_refused(make, message):

@@ -108,7 +108,11 @@ def test_a_whole_weight_is_a_repeated_row(rows, n):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12, atol=1e-12)
 
 
-@given(rows, rows, st.sampled_from([cal.EqualWidth(7), cal.Distinct(), cal.HybridGrid(64), cal.HybridGrid()]))
+@given(
+    rows,
+    rows,
+    st.sampled_from([cal.EqualWidth(7), cal.table.Distinct(), cal.table.HybridGrid(64), cal.table.HybridGrid()]),
+)
 def test_merged_shards_are_the_whole(first, second, binning):
     y, p, _ = unpack(first + second, False)
     whole = cal.BinTable.of(cal.Binary(y, p), binning)
@@ -125,7 +129,7 @@ def test_merged_shards_are_the_whole(first, second, binning):
 def test_coarsening_the_exact_table_is_cutting_the_rows(rows, binning, weighted):
     y, p, w = unpack(rows, weighted)
     data = cal.Binary(y, p, weight=w)
-    direct, coarse = cal.BinTable.of(data, binning), cal.BinTable.of(data, cal.Distinct()).coarsen(binning)
+    direct, coarse = cal.BinTable.of(data, binning), cal.BinTable.of(data, cal.table.Distinct()).coarsen(binning)
     np.testing.assert_array_equal(direct.edges, coarse.edges)
     keep = [k for k, name in enumerate(SUMS) if name != "predicted_squares"]
     np.testing.assert_allclose(direct.sums[keep], coarse.sums[keep], rtol=1e-12, atol=1e-12)
@@ -134,7 +138,7 @@ def test_coarsening_the_exact_table_is_cutting_the_rows(rows, binning, weighted)
 @given(rows, binnings)
 def test_a_cut_grid_cell_loses_nothing(rows, binning):
     y, p, _ = unpack(rows, False)
-    grid = cal.BinTable.of(cal.Binary(y, p), cal.HybridGrid(16))
+    grid = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid(16))
     coarse = grid.coarsen(binning)
     np.testing.assert_allclose(coarse.sums.sum(axis=1), grid.sums.sum(axis=1), rtol=1e-12)
     assert (coarse.sums >= -1e-12).all()
@@ -142,7 +146,7 @@ def test_a_cut_grid_cell_loses_nothing(rows, binning):
 
 def test_grid_cells_of_one_score_are_atoms_and_are_never_cut():
     p = np.repeat([0.2, 0.8], [70, 30])
-    grid = cal.BinTable.of(cal.Binary(np.zeros(100), p), cal.HybridGrid())
+    grid = cal.BinTable.of(cal.Binary(np.zeros(100), p), cal.table.HybridGrid())
     np.testing.assert_array_equal(grid.coarsen(cal.EqualMass(2)).count, [70, 30])
 
 
@@ -150,7 +154,7 @@ def test_the_grid_gives_equal_mass_bins_close_to_the_exact_ones():
     rng = np.random.default_rng(0)
     p = rng.beta(2.77, 0.048, 20_000)
     data = cal.Binary(rng.random(20_000) < p, p)
-    exact, grid = (cal.ece(cal.BinTable.of(data, cells)) for cells in (cal.Distinct(), cal.HybridGrid()))
+    exact, grid = (cal.ece(cal.BinTable.of(data, cells)) for cells in (cal.table.Distinct(), cal.table.HybridGrid()))
     assert exact == pytest.approx(cal.ece(data), abs=1e-14)
     assert grid == pytest.approx(exact, abs=2e-5)
 
@@ -166,7 +170,7 @@ def test_only_fine_tables_can_be_coarsened_and_only_bins_have_edges():
     with pytest.raises(ValueError, match="has bins already"):
         cal.BinTable.of(data, cal.EqualWidth(2)).coarsen(cal.EqualMass(1))
     with pytest.raises(AttributeError, match="coarsen it first"):
-        _ = cal.BinTable.of(data, cal.Distinct()).edges
+        _ = cal.BinTable.of(data, cal.table.Distinct()).edges
 
 
 def test_scores_outside_the_edges_are_refused():
@@ -201,7 +205,7 @@ def test_float32_scores_are_summed_in_double_precision():
 
 
 def test_gaussian_rows_put_squared_sigma_beside_squared_errors():
-    table = cal.BinTable.of(cal.Gaussian([1.0, 5.0], [0.0, 2.0], [0.5, 2.0]), cal.Distinct())
+    table = cal.BinTable.of(cal.Gaussian([1.0, 5.0], [0.0, 2.0], [0.5, 2.0]), cal.table.Distinct())
     np.testing.assert_array_equal(table.key, [0.5, 2.0])
     np.testing.assert_array_equal(table.predicted, [0.25, 4.0])
     np.testing.assert_array_equal(table.observed, [1.0, 9.0])
@@ -214,7 +218,7 @@ def test_several_outputs_are_pooled_with_their_rows_weight():
 
 
 def test_quantile_rows_ask_whether_outcomes_lie_below_each_quantile():
-    table = cal.BinTable.of(cal.Quantiles([1.0, 3.0], [0.25, 0.75], [[1, 2], [1, 2]]), cal.Distinct())
+    table = cal.BinTable.of(cal.Quantiles([1.0, 3.0], [0.25, 0.75], [[1, 2], [1, 2]]), cal.table.Distinct())
     np.testing.assert_array_equal(table.key, [0.25, 0.75])
     np.testing.assert_array_equal(table.observed, [1, 1])
 

@@ -21,7 +21,7 @@ ROWS = st.lists(st.tuples(st.booleans(), SCORES, st.integers(1, 4)), min_size=2,
 def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
     y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
     data = cal.Binary(y, p, weight=weight if weighted else None)
-    table = cal.BinTable.of(data, cal.HybridGrid(cells))
+    table = cal.BinTable.of(data, cal.table.HybridGrid(cells))
     gap = abs(cal.ece(table, bins=bins) - cal.ece(data, bins=bins))
     assert gap <= table.error_bound(bins) + 1e-12
 
@@ -31,15 +31,15 @@ def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
 def test_the_tighter_bound_holds_for_distinct_scores(seed, n, cells, bins):
     rng = np.random.default_rng(seed)
     data = cal.Binary(rng.random(n) < 0.4, rng.permutation(n) / n)
-    table = cal.BinTable.of(data, cal.HybridGrid(cells))
+    table = cal.BinTable.of(data, cal.table.HybridGrid(cells))
     bound = table.error_bound(cal.EqualMass(bins), distinct=True)
     assert abs(cal.ece(table, bins=cal.EqualMass(bins)) - cal.ece(data, bins=cal.EqualMass(bins))) <= bound + 1e-12
 
 
 def test_the_bound_is_zero_where_no_cell_is_cut_and_can_be_reached():
-    atoms = cal.BinTable.of(cal.Binary([0, 1, 1], [0.1, 0.5, 0.9]), cal.HybridGrid())
+    atoms = cal.BinTable.of(cal.Binary([0, 1, 1], [0.1, 0.5, 0.9]), cal.table.HybridGrid())
     assert atoms.error_bound(cal.EqualMass(2)) == 0
-    one_cell = cal.BinTable.of(cal.Binary([0, 1], [0.4, 0.6]), cal.HybridGrid(1))
+    one_cell = cal.BinTable.of(cal.Binary([0, 1], [0.4, 0.6]), cal.table.HybridGrid(1))
     exact = cal.ece([0, 1], [0.4, 0.6], bins=cal.EqualMass(2))
     assert abs(cal.ece(one_cell, bins=cal.EqualMass(2)) - exact) == pytest.approx(0.4)
     assert 0.4 <= one_cell.error_bound(cal.EqualMass(2)) < 1.3
@@ -50,7 +50,7 @@ def test_the_bound_is_refused_where_it_says_nothing():
     with pytest.raises(ValueError, match="fine tables of probabilities"):
         cal.BinTable.of(data, cal.EqualWidth(2)).error_bound()
     with pytest.raises(ValueError, match="distinct=True is for"):
-        cal.BinTable.of(data, cal.HybridGrid()).error_bound(distinct=True)
+        cal.BinTable.of(data, cal.table.HybridGrid()).error_bound(distinct=True)
 
 
 def skewed(rng, n):
@@ -95,7 +95,7 @@ def test_a_million_rows_of_the_spec_give_results_within_its_table(world, dtype, 
         p, truth = world(rng, 1_000_000)
         data = cal.Binary(rng.random(len(p)) < truth, p.astype(dtype))
         assert dtype == np.float64 or np.mean(data.y_prob == 1) > 0.4
-        table = cal.BinTable.of(data, cal.HybridGrid())
+        table = cal.BinTable.of(data, cal.table.HybridGrid())
         both = [
             [cal.ece(source), max(cal.debiased_ece(source).value, 0.0), cal.sweep_ece(source)]
             for source in (table, data)
@@ -124,7 +124,7 @@ def test_single_precision_finds_the_very_cells_of_double_precision(dtype, cells,
 def test_no_score_of_single_precision_is_so_near_an_edge_that_engines_could_disagree():
     """One half lies on an edge, but its odds are exactly 1; all others are far off beside rounding (2e-11)."""
     cells, limit = 2**16, 37.0
-    _, first = first_of_cells(cal.HybridGrid(cells, limit), np.dtype(np.float32))
+    _, first = first_of_cells(cal.table.HybridGrid(cells, limit), np.dtype(np.float32))
     first = first[(first > 0) & (first.view(np.float32) != 0.5)]
     least, slope = hybrid_scale(cells, limit)
     for bits, towards in ((first, np.floor), (first - np.uint32(1), np.ceil)):
@@ -137,11 +137,11 @@ def test_dividing_cells_at_equal_width_edges_makes_those_bins_exact_and_survives
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.random(3000), np.linspace(0, 1, 16), np.nextafter(np.linspace(0, 1, 16)[1:-1], 2)])
     data = cal.Binary(rng.random(len(p)) < p, p)
-    grid = cal.HybridGrid(64, equal_width=15)
+    grid = cal.table.HybridGrid(64, equal_width=15)
     halves = [cal.BinTable.of(cal.Binary(data.y_true[rows], p[rows]), grid) for rows in (slice(0, 99), slice(99, None))]
     whole = (halves[0] + halves[1]).coarsen(cal.EqualWidth(15))
     np.testing.assert_array_equal(whole.count, cal.BinTable.of(data, cal.EqualWidth(15)).count)
     with pytest.raises(ValueError, match="whole number"):
-        cal.HybridGrid(equal_width=0)
+        cal.table.HybridGrid(equal_width=0)
     with pytest.raises(ValueError, match="limit"):
-        cal.HybridGrid(limit=0)
+        cal.table.HybridGrid(limit=0)

@@ -295,7 +295,7 @@ def _load(
 def _map_named(method: str) -> Any:
     from calibrant import recalibrate as maps
 
-    known = {name.lower(): name for name in maps.__all__ if name[0].isupper()}
+    known = {name.lower(): name for name in dir(maps) if name[0].isupper()}
     name = known.get(method.lower())
     if name is None:
         message = f"--method must be auto or one of {', '.join(sorted(known.values()))}; got {method!r}."

@@ -1,1 +1,5 @@
 """Calibrant inside other tools. Each module imports its tool only when it is used."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,6 +11,8 @@ from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
+from calibrant.plot.unlabeled import unlabeled_diagram
+from calibrant.pu.inference import Reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
@@ -19,7 +21,12 @@ Drawable = Estimate | BinTable | ReliabilityCurve
 
 
 def reliability_diagram(
-    result: Drawable | Predictions, *, ax: Any = None, histogram: BinTable | None = None, **style: Any
+    result: Drawable | Predictions | Reliability,
+    *,
+    ax: Any = None,
+    histogram: BinTable | None = None,
+    priors: tuple[float, float] | None = None,
+    **style: Any,
 ) -> Any:
     """Outcome against prediction, beside the diagonal of a calibrated model.
 
@@ -30,12 +37,14 @@ def reliability_diagram(
 
     Parameters
     ----------
-    result : Estimate, BinTable, ReliabilityCurve or Predictions
+    result : Estimate, BinTable, ReliabilityCurve, Predictions or pu.Reliability
     ax : matplotlib axes, optional
     histogram : BinTable, optional
         Draws where the scores lie, along the bottom; see `score_histogram`.
+    priors : pair of floats, optional
+        Positive-unlabeled results only: shade what the priors between these two would imply.
     style
-        Goes to `Axes.plot`.
+        Goes to `Axes.plot`, or to `Axes.errorbar` for positive-unlabeled results.
 
     Notes
     -----
@@ -50,6 +59,8 @@ def reliability_diagram(
     >>> reliability_diagram(result, ax=Figure().subplots()).get_title()
     'ECE 0.2500'
     """
+    if isinstance(result, Reliability):
+        return unlabeled_diagram(result, ax=ax, priors=priors, **style)
     ax = axes(ax)
     if isinstance(result, Predictions):
         result = reliability_curve(result)
@@ -94,7 +105,7 @@ def corp_curve(table: BinTable) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> import calibrant as cal
-    >>> table = cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]), cal.Distinct())
+    >>> table = cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]), cal.table.Distinct())
     >>> corp_curve(table)
     (array([0.1, 0.4, 0.6, 0.9]), array([0. , 0.5, 0.5, 1. ]))
     """

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.plot.canvas import axes
 from calibrant.pu.inference import Reliability
 
 
-def reliability_diagram(
+def unlabeled_diagram(
     result: Reliability, *, ax: Any = None, priors: tuple[float, float] | None = None, **style: Any
 ) -> Any:
     """Implied share of positives against mean score, with intervals, and where the two samples lie below.
@@ -18,8 +19,6 @@ def reliability_diagram(
     to the prior. The share may exceed 1; only the drawing is cut there. `style` goes to `Axes.errorbar`. The figure's
     data are the fields of `result`, which `calibrant.pu.reliability` computes.
     """
-    from calibrant.plot.canvas import axes  # drawing is a layer above, so it is only reached when drawing
-
     ax = axes(ax)
     ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1, label="calibrated")
     rate = np.minimum(result.rate, 1.0)

@@ -12,7 +12,9 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.common import binned
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
-from calibrant.table.binning import Binning, BoundBins, Edges, EqualMass, EqualWidth, PaperBins, bias_bound_of_bins
+from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, bias_bound_of_bins
+from calibrant.table.binning import BoundBins as BoundBins
+from calibrant.table.binning import PaperBins as PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Gaps
 

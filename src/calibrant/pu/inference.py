@@ -20,7 +20,8 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval, Significance
 from calibrant.table.binning import Binning, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Gaps
+from calibrant.table.unlabeled import Gaps as Gaps
+from calibrant.table.unlabeled import largest_prior as largest_prior
 
 Source = PositiveUnlabeled | BinTable
 

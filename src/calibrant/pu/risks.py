@@ -72,7 +72,7 @@ def imbalanced_nnpu_risk(
     .. math:: \pi' R_P^+ + \frac{1 - \pi'}{1 - \pi} \max(0, R_U^- - \pi R_P^-)
 
     A model trained by it states the posterior of that other population: it is miscalibrated by construction, and
-    `calibrant.recalibrate.prior_shift(p, from_prior=0.5, to_prior=prior)` is the exact repair.
+    `calibrant.pu.prior_shift(p, from_prior=0.5, to_prior=prior)` is the exact repair.
 
     References
     ----------

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -27,6 +28,8 @@ FORMAT, VERSION = "calibrant-map", 1
 
 _ARRAY_KINDS = "fiub"
 _OPTIONS: dict[str, type] = {"EqualMass": EqualMass, "EqualWidth": EqualWidth, "Edges": Edges}
+#: Packages whose classes a file may name; nothing else is ever looked up.
+_ROOMS = ("recalibrate", "pu")
 _CLASSES: dict[str, type] = {}
 
 Class = TypeVar("Class", bound=type)
@@ -202,11 +205,11 @@ def _decoded_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 def _known_class(name: str) -> type:
-    from calibrant import recalibrate
-
     found = _CLASSES.get(name)
-    if found is None and name in recalibrate.__all__:
-        found = getattr(recalibrate, name)
+    for room in _ROOMS:
+        module = import_module(f"calibrant.{room}")
+        if found is None and name in dir(module):
+            found = getattr(module, name)
     if not (isinstance(found, type) and issubclass(found, Stored)):
         message = f"This release ({__version__}) knows no map called {name!r}."
         raise ValueError(message)

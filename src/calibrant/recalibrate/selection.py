@@ -172,7 +172,7 @@ def default_candidates(classes: int) -> list[Recalibrator]:
         if classes <= _MATRIX_CLASSES
         else ["StructuredVectorScaling"]
     )
-    maps += [getattr(recalibrate, name)() for name in names if name in recalibrate.__all__]
+    maps += [getattr(recalibrate, name)() for name in names]
     return [*maps, recalibrate.OneVsRest(recalibrate.Beta()), recalibrate.OneVsRest(recalibrate.Isotonic())]
 
 

@@ -1,6 +1,5 @@
 """From predictions to an answer a person can read."""
 
-from calibrant.reporting.build import report
-from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
+import lazy_loader
 
-__all__ = ["Finding", "Group", "Measure", "Repair", "Report", "report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

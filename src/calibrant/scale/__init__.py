@@ -9,19 +9,6 @@
 Every estimator takes the table in place of the rows. Tables of shards, days and models add up with ``+``.
 """
 
-from calibrant.scale.bin_tables import bin_table
-from calibrant.scale.columns import Event, Normal, OneVsRest, TopLabel, Unlabeled
-from calibrant.scale.streaming import StreamingTable
-from calibrant.table.parquet import load_tables, save_tables
+import lazy_loader
 
-__all__ = [
-    "Event",
-    "Normal",
-    "OneVsRest",
-    "StreamingTable",
-    "TopLabel",
-    "Unlabeled",
-    "bin_table",
-    "load_tables",
-    "save_tables",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

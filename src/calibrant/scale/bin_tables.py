@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.columns import Event, Normal, OneClass, OneVsRest, Task, TopLabel, Unlabeled
+from calibrant.scale.columns import (
+    EventColumns,
+    GaussianColumns,
+    OneClass,
+    OneVsRestColumns,
+    Task,
+    TopLabelColumns,
+    UnlabeledColumns,
+)
 from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
@@ -34,7 +42,7 @@ def bin_table(
     by: None = ...,
     fold: None = ...,
     where: nw.Expr | str | None = ...,
-    task: Event | TopLabel | Normal | Unlabeled = ...,
+    task: EventColumns | TopLabelColumns | GaussianColumns | UnlabeledColumns = ...,
     grid: Grid | None = ...,
     exact: bool | Binning = ...,
     max_invalid: float = ...,
@@ -69,7 +77,7 @@ def bin_table(
     by: Names | None = None,
     fold: str | None = None,
     where: nw.Expr | str | None = None,
-    task: Task = Event(),
+    task: Task = EventColumns(),
     grid: Grid | None = None,
     exact: bool | Binning = False,
     max_invalid: float = 0.0,
@@ -83,7 +91,8 @@ def bin_table(
         A file, folder or pattern (Parquet, CSV, JSON lines; read by an embedded DuckDB, which also knows ``s3://``
         and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask.
     y_true, y_prob, weight : column names
-        The outcome, its stated probability (one column per class for `TopLabel` and `OneVsRest`), row weights.
+        The outcome, its predicted probability (one column per class for `TopLabelColumns` and `OneVsRestColumns`), and
+        row weights.
     by : column name or names, optional
         One table per group: ``{group: table}``; groups of several columns are tuples.
     fold : column name, optional
@@ -91,8 +100,8 @@ def bin_table(
         of independent rows are drawn from the cell counts afterwards.
     where : Narwhals expression, or SQL text for files, optional
         The rows to use. SQL text is passed to DuckDB as it is: never build it from untrusted input.
-    task : Event, TopLabel, OneVsRest, Normal or Unlabeled
-        What the columns mean. `OneVsRest` gives ``{class: table}``, within groups and around folds.
+    task : EventColumns, TopLabelColumns, OneVsRestColumns, GaussianColumns or UnlabeledColumns
+        What the columns mean. `OneVsRestColumns` gives ``{class: table}``, within groups and around folds.
     grid : HybridGrid or LogGrid, optional
         The cells, 2^16 by default; take fewer, e.g. ``HybridGrid(2**12)``, for thousands of groups.
     exact : bool, EqualMass, EqualWidth or Edges
@@ -118,7 +127,7 @@ def bin_table(
     chosen, second_pass = _grid(grid, task, exact=exact)
     plan = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen)
     parts = shards(source, where)
-    if isinstance(task, OneVsRest):
+    if isinstance(task, OneVsRestColumns):
         labels = task.labels(names)
         plans = {
             label: replace(plan, y_prob=(name,), task=OneClass(label))
@@ -156,7 +165,7 @@ def _names(given: Names | None) -> tuple[str, ...]:
 
 def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid, Binning | None]:
     """The grid, and the bins that need a second pass."""
-    wanted = LogGrid if isinstance(task, Normal) else HybridGrid
+    wanted = LogGrid if isinstance(task, GaussianColumns) else HybridGrid
     grid = wanted() if grid is None else grid
     if not isinstance(grid, wanted):
         message = f"task={task!r} needs a {wanted.__name__}, got {grid!r}."

@@ -49,12 +49,12 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventColumns:
     """`y_true` is 0 or 1 (or a boolean), `y_prob` one column: the probability of 1."""
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
         """Score and prediction are the probability, the outcome is the label."""
-        score, checks = _probability(frame, _only(y_prob, "Event()"))
+        score, checks = _probability(frame, _only(y_prob, "EventColumns()"))
         label = number(frame, y_true, "y_true")
         valid = Check("y_true not 0 or 1", (label == 0) | (label == 1))
         return Rows(frame, score, label, (*checks, *_present(frame, y_true, "y_true"), valid))
@@ -74,7 +74,7 @@ class OneClass:
 
 
 @dataclass(frozen=True)
-class OneVsRest:
+class OneVsRestColumns:
     """One table per class: `y_prob` has one column per class, `y_true` holds the class that came.
 
     `classes` are the labels of the columns; without it `y_true` holds column numbers from 0.
@@ -88,7 +88,7 @@ class OneVsRest:
 
 
 @dataclass(frozen=True)
-class TopLabel:
+class TopLabelColumns:
     """The confidence of the predicted class and whether it was right; columns and `classes` as in `OneVsRest`.
 
     The largest probability and its column are found in the engine; of equal ones the first counts.
@@ -127,7 +127,7 @@ class TopLabel:
 
 
 @dataclass(frozen=True)
-class Normal:
+class GaussianColumns:
     """`y_true` is a number; the columns `mean` and `std` give its predicted normal distribution."""
 
     mean: str
@@ -136,7 +136,7 @@ class Normal:
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
         """The score is sigma; predicted and observed are the squares of sigma and of the error."""
         if y_prob:
-            message = "Normal(mean, std) takes no y_prob."
+            message = "GaussianColumns(mean, std) takes no y_prob."
             raise TypeError(message)
         mean, std = (
             number(frame, name, role).cast(nw.Float64) for name, role in ((self.mean, "mean"), (self.std, "std"))
@@ -156,7 +156,7 @@ class Normal:
 
 
 @dataclass(frozen=True)
-class Unlabeled:
+class UnlabeledColumns:
     """Positive-unlabeled data: `y_true` is `positive` for known positives, `unlabeled` for the other rows.
 
     `prior` is the share of positives in the population. With ``scenario="single-sample"`` all rows are one sample, some
@@ -190,7 +190,7 @@ class Unlabeled:
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
         """Only the sample of everybody weighs and is predicted, only the positives are observed."""
-        score, checks = _probability(frame, _only(y_prob, "Unlabeled(prior)"))
+        score, checks = _probability(frame, _only(y_prob, "UnlabeledColumns(prior)"))
         positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
         everybody = (positive | unlabeled) if self.nested else unlabeled
         mass = everybody.cast(nw.Float64)
@@ -200,7 +200,7 @@ class Unlabeled:
         return Rows(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
 
 
-Task = Event | OneClass | OneVsRest | TopLabel | Normal | Unlabeled
+Task = EventColumns | OneClass | OneVsRestColumns | TopLabelColumns | GaussianColumns | UnlabeledColumns
 
 
 def number(frame: Frame, name: str, role: str) -> nw.Expr:
@@ -252,7 +252,8 @@ def _finite(values: nw.Expr) -> nw.Expr:
 def _only(y_prob: tuple[str, ...], task: str) -> str:
     if len(y_prob) != 1:
         message = (
-            f"task={task} needs one column as y_prob, got {len(y_prob)}; for several use TopLabel() or OneVsRest()."
+            f"task={task} needs one column as y_prob, got {len(y_prob)}; for several use TopLabelColumns() or "
+            "OneVsRestColumns()."
         )
         raise TypeError(message)
     return y_prob[0]

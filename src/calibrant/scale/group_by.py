@@ -17,7 +17,16 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import SUMS
 from calibrant.scale import cell_expression as keys
-from calibrant.scale.columns import Frame, OneVsRest, Rows, Task, Unlabeled, column_type, number, weight_checks
+from calibrant.scale.columns import (
+    Frame,
+    OneVsRestColumns,
+    Rows,
+    Task,
+    UnlabeledColumns,
+    column_type,
+    number,
+    weight_checks,
+)
 from calibrant.table.binning import Distinct, Grid, LogGrid
 from calibrant.table.bintable import BinTable, merge
 
@@ -45,7 +54,7 @@ class Plan:
 
     def origin(self, observed: float, total: float) -> dict[str, Any]:
         """What a table of these sums says of where its rows are from: prior and scenario, or that they are spreads."""
-        if not isinstance(self.task, Unlabeled):
+        if not isinstance(self.task, UnlabeledColumns):
             return {"spread": isinstance(self.grid, LogGrid)}
         prior, frequency = self.task.prior, self.task.label_frequency
         if prior is None and frequency is not None:
@@ -54,8 +63,8 @@ class Plan:
 
     def rows(self, frame: Frame) -> Rows:
         """The task's expressions on this frame, with the checks of the weight among them."""
-        if isinstance(self.task, OneVsRest):
-            message = "OneVsRest is collected class by class."
+        if isinstance(self.task, OneVsRestColumns):
+            message = "OneVsRestColumns is collected class by class."
             raise TypeError(message)
         for name in self.keys:
             column_type(frame, name, "by or fold")

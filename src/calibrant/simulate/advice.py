@@ -19,7 +19,7 @@ from calibrant.estimators.kde import kde_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.numerics.arrays import Floats
 from calibrant.results.target import Clipped, Estimator, norm_of
-from calibrant.simulate.calibration_curves import Blend, Curve, Power, as_curve
+from calibrant.simulate.calibration_curves import Blend, Curve, PowerCurve, as_curve
 from calibrant.simulate.estimation_bias import Bias, estimates
 from calibrant.simulate.world_fit import WorldFit, fit_world
 from calibrant.simulate.worlds import World
@@ -198,7 +198,7 @@ def _detection(
     """True errors of worlds between calibrated and far beyond the fitted one, and each estimator's power there."""
     shape: Curve = as_curve(world.curve)
     if world.true_error(norm) < _FLAT:
-        shape = Power(2)
+        shape = PowerCurve(2)
     whole = World(world.scores, shape).true_error(norm)
     worlds = [
         World(world.scores, Blend(shape, float(error / whole)), f"{world.name}, error {step}")

@@ -114,10 +114,10 @@ def bias_table(
     Examples
     --------
     >>> import calibrant as cal
-    >>> from calibrant.simulate import Uniform, World
-    >>> table = bias_table({"ECE": cal.ece, "sweep": cal.sweep_ece}, [World(Uniform())], [100, 200], repeats=50)
+    >>> from calibrant.simulate import World, UniformScores
+    >>> table = bias_table({"ECE": cal.ece, "sweep": cal.sweep_ece}, [World(UniformScores())], [100, 200], repeats=50)
     >>> print(table)
-    Uniform(), Identity()
+    UniformScores(), IdentityCurve()
       bias in percent, n =      100      200
       ECE                    +11.92    +9.07
       sweep                   +6.56    +5.03

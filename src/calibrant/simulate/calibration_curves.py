@@ -29,10 +29,10 @@ class Curve(ABC):
 
 
 @dataclass(frozen=True)
-class Identity(Curve):
+class IdentityCurve(Curve):
     """A calibrated model: the chance is the score.
 
-    >>> Identity()([0.25, 1.0])
+    >>> IdentityCurve()([0.25, 1.0])
     array([0.25, 1.  ])
     """
 
@@ -42,10 +42,10 @@ class Identity(Curve):
 
 
 @dataclass(frozen=True)
-class Power(Curve):
+class PowerCurve(Curve):
     """The chance is the score to the power d: overconfident for d > 1.
 
-    >>> Power(2)([0.5, 1.0])
+    >>> PowerCurve(2)([0.5, 1.0])
     array([0.25, 1.  ])
     """
 
@@ -110,10 +110,10 @@ def transform(family: Family, z: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Temperature(Curve):
+class TemperatureCurve(Curve):
     """Log-odds divided by t: above 1 the model is overconfident.
 
-    >>> Temperature(2)([0.5, 0.9]).round(3)
+    >>> TemperatureCurve(2)([0.5, 0.9]).round(3)
     array([0.5 , 0.75])
     """
 
@@ -128,10 +128,10 @@ class Temperature(Curve):
 
 
 @dataclass(frozen=True)
-class Shift(Curve):
+class ShiftCurve(Curve):
     """The score plus a constant, kept within [0, 1].
 
-    >>> Shift(0.02)([0.5, 0.99])
+    >>> ShiftCurve(0.02)([0.5, 0.99])
     array([0.52, 1.  ])
     """
 
@@ -143,12 +143,12 @@ class Shift(Curve):
 
 
 @dataclass(frozen=True)
-class Wavy(Curve):
+class WavyCurve(Curve):
     r"""A curve that crosses the diagonal many times, so that wide bins see nothing.
 
     .. math:: s + A\Bigl(\frac{2}{10\pi}\sin 10\pi s + \frac{1}{10\pi}\sin\frac{40\pi s}{3}\Bigr)
 
-    >>> Wavy()([0.0, 0.05]).round(4)
+    >>> WavyCurve()([0.0, 0.05]).round(4)
     array([0.    , 0.1412])
     """
 
@@ -183,7 +183,7 @@ class FromScores(Curve):
 class Blend(Curve):
     """A share of another curve's departure from the diagonal; above 1 it is exaggerated (and kept within [0, 1]).
 
-    >>> Blend(Power(2), 0.5)([0.5])
+    >>> Blend(PowerCurve(2), 0.5)([0.5])
     array([0.375])
     """
 
@@ -200,7 +200,7 @@ class Blend(Curve):
 class WithEnds(Curve):
     """A curve with its own values at scores of exactly 0 and 1, for worlds with atoms there.
 
-    >>> WithEnds(Identity(), at_one=0.98)([0.5, 1.0])
+    >>> WithEnds(IdentityCurve(), at_one=0.98)([0.5, 1.0])
     array([0.5 , 0.98])
     """
 

@@ -1,4 +1,4 @@
-"""Exact maximum likelihood: the Beta distribution of scores and the generalised linear calibration curves."""
+"""Exact maximum likelihood: the BetaScores distribution of scores and the generalised linear calibration curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.log_odds import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Family, Glm, transform
-from calibrant.simulate.score_distributions import Beta
+from calibrant.simulate.score_distributions import BetaScores
 
 Terms = Literal["b0", "b1", "b0_b1"]
 
@@ -24,18 +24,18 @@ _Second = Callable[[Floats], tuple[float, Floats, Floats]]
 _STEEPEST = 1e4
 
 
-def fit_beta(z: Floats) -> Beta:
-    r"""The Beta distribution most likely to have given scores with these (finite) log-odds.
+def fit_beta(z: Floats) -> BetaScores:
+    r"""The BetaScores distribution most likely to have given scores with these (finite) log-odds.
 
     .. math:: \max_{a,b} \; a \, \overline{\log s} + b \, \overline{\log(1-s)} - \log B(a, b)
 
     Log-odds keep log(1 - s) of scores that are 1 in double or single precision; published fits lost it.
 
-    >>> fit_beta(Beta(2.0, 0.1).draw(np.random.default_rng(0), 100_000))
-    Beta(a=1.992..., b=0.1002...)
+    >>> fit_beta(BetaScores(2.0, 0.1).draw(np.random.default_rng(0), 100_000))
+    BetaScores(a=1.992..., b=0.1002...)
     """
     if not len(z) or not np.all(np.isfinite(z)) or np.ptp(z) == 0:
-        message = "A Beta distribution needs at least two different scores inside (0, 1)."
+        message = "A BetaScores distribution needs at least two different scores inside (0, 1)."
         raise ValueError(message)
     means = np.array([log_probability(z).mean(), log_complement(z).mean()])
 
@@ -49,18 +49,18 @@ def fit_beta(z: Floats) -> Beta:
 
     start = np.maximum(-1 / means, 1e-3)  # exact for a lone tail: E log s = -1 / a where b = 1
     a, b = minimum(negative_likelihood, start, low=1e-9)
-    return Beta(float(a), float(b))
+    return BetaScores(float(a), float(b))
 
 
-def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[Beta, float]:
-    r"""Beta scores of which those above `last` (log-odds) were rounded to 1, and a share that is 1 beside them.
+def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[BetaScores, float]:
+    r"""BetaScores scores of which those above `last` (log-odds) were rounded to 1, and a share that is 1 beside them.
 
-    Of n inner scores and `ones` scores of 1, with T the Beta's mass above `last` and P the share of ones,
+    Of n inner scores and `ones` scores of 1, with T the BetaScores's mass above `last` and P the share of ones,
 
     .. math:: \max_{a,b,P \ge T} \; n \bigl[\ell(a, b) - \log(1 - T) + \log(1 - P)\bigr] + \mathrm{ones} \log P
 
     whose best P is the observed share, or T where that is more. An atom beside the rounding is kept if it lowers
-    the AIC. Without this, the inner scores look like a Beta with a lighter tail than the one they came from.
+    the AIC. Without this, the inner scores look like a BetaScores with a lighter tail than the one they came from.
     """
     from scipy.optimize import minimize
     from scipy.special import betaln
@@ -86,7 +86,7 @@ def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[Beta, float]:
     atom = found[True].fun + 1 < found[False].fun
     a, b = (float(value) for value in np.exp(found[atom].x))
     tail = float(np.exp(b * depth - np.log(b) - betaln(a, b)))
-    return Beta(a, b), max(0.0, (observed - tail) / (1 - tail)) if atom else 0.0
+    return BetaScores(a, b), max(0.0, (observed - tail) / (1 - tail)) if atom else 0.0
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class CurveFit:
 def fit_curves(z: Floats, outcome: NDArray[np.int8]) -> tuple[CurveFit, ...]:
     """All twelve curves (four families; b0, b1 or both free), best first.
 
-    >>> world_z = Beta(2, 1).draw(np.random.default_rng(0), 20_000)
+    >>> world_z = BetaScores(2, 1).draw(np.random.default_rng(0), 20_000)
     >>> hit = (np.random.default_rng(1).random(20_000) < Glm("log_log", -0.1, 1.5).at(world_z)).astype(np.int8)
     >>> fit_curves(world_z, hit)[0].name
     'log_log_b0_b1'

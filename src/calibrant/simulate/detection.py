@@ -90,8 +90,8 @@ def power(
     Examples
     --------
     >>> import calibrant as cal
-    >>> from calibrant.simulate import Power, Uniform, World
-    >>> result = power(cal.sweep_ece, World(Uniform(), Power(1.5)), 500, repeats=200)
+    >>> from calibrant.simulate import World, UniformScores, PowerCurve
+    >>> result = power(cal.sweep_ece, World(UniformScores(), PowerCurve(1.5)), 500, repeats=200)
     >>> result.type_two < 0.2
     True
     """

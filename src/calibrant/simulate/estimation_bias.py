@@ -129,8 +129,8 @@ def bias(
     Examples
     --------
     >>> import calibrant as cal
-    >>> from calibrant.simulate import Uniform, World, bias
-    >>> bias(cal.ece, World(Uniform()), 200, repeats=100)
+    >>> from calibrant.simulate import World, bias, UniformScores
+    >>> bias(cal.ece, World(UniformScores()), 200, repeats=100)
     <bias +0.0871 ± 0.0017 of ece at n=200 (truth 0.0000, sd 0.0169, rmse 0.0888, 100 repeats)>
     """
     values = estimates({"": estimator}, world, n, repeats=repeats, seed=seed)[""]
@@ -144,8 +144,8 @@ def estimates(
     """What each estimator says of `repeats` samples of `n` rows: the same samples for all of them.
 
     >>> import calibrant as cal
-    >>> from calibrant.simulate import Uniform, World
-    >>> estimates({"ECE": cal.ece}, World(Uniform()), 100, repeats=3)["ECE"].round(3)
+    >>> from calibrant.simulate import World, UniformScores
+    >>> estimates({"ECE": cal.ece}, World(UniformScores()), 100, repeats=3)["ECE"].round(3)
     array([0.123, 0.146, 0.133])
     """
     _whole("n", n)

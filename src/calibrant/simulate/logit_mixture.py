@@ -23,7 +23,7 @@ from calibrant.numerics.arrays import Floats
 
 
 @dataclass(frozen=True)
-class Normals:
+class NormalComponents:
     """A mixture of normal distributions of the logit."""
 
     weights: tuple[float, ...]
@@ -49,17 +49,18 @@ class Normals:
 
 
 @dataclass(frozen=True)
-class LogitMixture:
+class LogitMixtureWorld:
     """A population whose logits are normal mixtures within each class; its calibration error is known.
 
-    >>> less = LogitMixture(0.5, Normals((1.0,), (1.0,), (1.5,)), Normals((1.0,), (-2.0,), (1.5,)))
+    >>> positive, negative = NormalComponents((1.0,), (1.0,), (1.5,)), NormalComponents((1.0,), (-2.0,), (1.5,))
+    >>> less = LogitMixtureWorld(0.5, positive, negative)
     >>> round(less.true_error(), 6)
     0.074443
     """
 
     prior: float
-    positive: Normals
-    negative: Normals
+    positive: NormalComponents
+    negative: NormalComponents
 
     def true_error(self, norm: float = 1, *, points: int = 200_001) -> float:
         """The calibration error, by the trapezoid rule."""
@@ -109,9 +110,9 @@ class LogitMixture:
         return float((means - 10 * stds).min()), float((means + 10 * stds).max())
 
 
-def logit_mixture(
+def fit_logit_mixture(
     data: Binary | ArrayLike, logits: ArrayLike | None = None, *, components: int = 10, seed: int = 0
-) -> LogitMixture:
+) -> LogitMixtureWorld:
     """Fit a normal mixture to the logits of each class, with as many components as BIC asks for.
 
     Parameters
@@ -131,7 +132,7 @@ def logit_mixture(
     --------
     >>> rng = np.random.default_rng(0)
     >>> y = rng.random(4000) < 0.5
-    >>> fitted = logit_mixture(y, rng.normal(np.where(y, 1.0, -2.0), 1.5), components=3)
+    >>> fitted = fit_logit_mixture(y, rng.normal(np.where(y, 1.0, -2.0), 1.5), components=3)
     >>> len(fitted.positive.means), len(fitted.negative.means), round(fitted.true_error(), 2)
     (1, 1, 0.08)
     """
@@ -140,25 +141,25 @@ def logit_mixture(
         validation.require("y_prob", p, (p > 0) & (p < 1), "must lie inside (0, 1) to have a logit")
         y, h = data.y_true == 1, np.log(p) - np.log1p(-p)
     elif logits is None:
-        message = "logit_mixture needs Binary predictions, or labels and logits."
+        message = "fit_logit_mixture needs Binary predictions, or labels and logits."
         raise InvalidPredictions(message)
     else:
         h = validation.column("logits", logits).astype(np.float64)
         y = validation.binary_labels("y_true", data, length=len(h)) == 1
     if y.all() or not y.any():
-        message = "logit_mixture needs rows of both classes."
+        message = "fit_logit_mixture needs rows of both classes."
         raise InvalidPredictions(message)
-    return LogitMixture(float(y.mean()), _fitted(h[y], components, seed), _fitted(h[~y], components, seed))
+    return LogitMixtureWorld(float(y.mean()), _fitted(h[y], components, seed), _fitted(h[~y], components, seed))
 
 
-def _fitted(h: Floats, components: int, seed: int) -> Normals:
+def _fitted(h: Floats, components: int, seed: int) -> NormalComponents:
     from sklearn.mixture import GaussianMixture
 
     most = min(components, len(np.unique(h)))
     fits = [GaussianMixture(k, random_state=seed, max_iter=500).fit(h[:, None]) for k in range(1, most + 1)]
     best = min(fits, key=lambda fit: fit.bic(h[:, None]))
     columns = (best.weights_, best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]))
-    return Normals(*(tuple(float(value) for value in column) for column in columns))
+    return NormalComponents(*(tuple(float(value) for value in column) for column in columns))
 
 
 def _expit(h: Floats) -> Floats:

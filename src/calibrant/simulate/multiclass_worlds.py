@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.common import check_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.simulate.calibration_curves import Identity, Temperature
+from calibrant.simulate.calibration_curves import IdentityCurve, TemperatureCurve
 from calibrant.simulate.worlds import Seed
 
 #: Draws behind a true error, and bins behind that of the top label (each the mean of noise-free gaps).
@@ -20,10 +20,10 @@ _DRAWS, _BINS = 1 << 19, 1 << 10
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class DirichletScores:
     """Vectors of class probabilities, drawn as logarithms so that small ones keep their digits.
 
-    >>> np.exp(Dirichlet([0.5, 0.5, 0.5]).draw(np.random.default_rng(0), 2)).sum(axis=1)
+    >>> np.exp(DirichletScores([0.5, 0.5, 0.5]).draw(np.random.default_rng(0), 2)).sum(axis=1)
     array([1., 1.])
     """
 
@@ -49,22 +49,22 @@ class MulticlassWorld:
     Parameters
     ----------
     scores : Dirichlet
-    curve : Identity, Temperature or callable
-        ``Temperature(t)`` is softmax(log p / t); a callable maps probabilities (n, K) to chances (n, K).
+    curve : IdentityCurve, TemperatureCurve or callable
+        ``TemperatureCurve(t)`` is softmax(log p / t); a callable maps probabilities (n, K) to chances (n, K).
     name : str
         As for `World`.
 
     Examples
     --------
-    >>> world = MulticlassWorld(Dirichlet([0.5] * 3), Temperature(1 / 0.3))
+    >>> world = MulticlassWorld(DirichletScores([0.5] * 3), TemperatureCurve(1 / 0.3))
     >>> round(world.true_error(2), 3)
     0.276
     >>> world.sample(100)
     <Multiclass, n=100>
     """
 
-    scores: Dirichlet
-    curve: Identity | Temperature | Callable[[Any], Any] = field(default_factory=Identity)
+    scores: DirichletScores
+    curve: IdentityCurve | TemperatureCurve | Callable[[Any], Any] = field(default_factory=IdentityCurve)
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -73,9 +73,9 @@ class MulticlassWorld:
 
     def chances(self, log_probabilities: Floats) -> Floats:
         """The true chance of each class."""
-        if isinstance(self.curve, Identity):
+        if isinstance(self.curve, IdentityCurve):
             return np.exp(log_probabilities)
-        if isinstance(self.curve, Temperature):
+        if isinstance(self.curve, TemperatureCurve):
             return np.exp(_normalised(log_probabilities / self.curve.t))
         values = np.asarray(self.curve(np.exp(log_probabilities)), dtype=np.float64)
         return values / values.sum(axis=1, keepdims=True)

@@ -35,13 +35,13 @@ class Scores(ABC):
 
 
 @dataclass(frozen=True)
-class Beta(Scores):
+class BetaScores(Scores):
     r"""Scores from a Beta distribution, :math:`\propto s^{a-1}(1-s)^{b-1}`.
 
-    Confident networks look like Beta(2.8, 0.05): a quarter of such scores are 1 in double precision, yet they
+    Confident networks look like BetaScores(2.8, 0.05): a quarter of such scores are 1 in double precision, yet they
     differ, so draws and integrals use log-odds.
 
-    >>> round(Beta(2, 1).expect(lambda z: 1 / (1 + np.exp(-z))), 6)
+    >>> round(BetaScores(2, 1).expect(lambda z: 1 / (1 + np.exp(-z))), 6)
     0.666667
     """
 
@@ -75,12 +75,12 @@ class Beta(Scores):
 
 
 @dataclass(frozen=True)
-class Uniform(Beta):
-    """Every score alike: Beta(1, 1).
+class UniformScores(BetaScores):
+    """Every score alike: BetaScores(1, 1).
 
     Examples
     --------
-    >>> round(Uniform().expect(lambda z: 1 / (1 + np.exp(-z))), 6)
+    >>> round(UniformScores().expect(lambda z: 1 / (1 + np.exp(-z))), 6)
     0.5
     """
 
@@ -89,11 +89,11 @@ class Uniform(Beta):
 
 
 @dataclass(frozen=True)
-class LogitMixture(Scores):
+class LogitMixtureScores(Scores):
     """Log-odds from a mixture of Gaussians.
 
-    >>> LogitMixture(means=(-1, 3), sds=(1, 2), weights=(0.3, 0.7))
-    LogitMixture(means=(-1, 3), sds=(1, 2), weights=(0.3, 0.7))
+    >>> LogitMixtureScores(means=(-1, 3), sds=(1, 2), weights=(0.3, 0.7))
+    LogitMixtureScores(means=(-1, 3), sds=(1, 2), weights=(0.3, 0.7))
     """
 
     means: Sequence[float]
@@ -125,10 +125,10 @@ class LogitMixture(Scores):
 
 
 @dataclass(frozen=True, eq=False)
-class Empirical(Scores):
+class EmpiricalScores(Scores):
     """The scores of a sample, drawn again with replacement.
 
-    >>> Empirical([0.1, 0.7, 0.7])
+    >>> EmpiricalScores([0.1, 0.7, 0.7])
     <Empirical of 3 scores>
     """
 
@@ -161,7 +161,7 @@ class Empirical(Scores):
 class WithAtoms(Scores):
     """A distribution with some of its mass moved to exactly 0 and exactly 1, as rounding and clipping do.
 
-    >>> WithAtoms(Beta(2.7, 0.06), at_one=0.08).expect(lambda z: z == np.inf)
+    >>> WithAtoms(BetaScores(2.7, 0.06), at_one=0.08).expect(lambda z: z == np.inf)
     0.08
     """
 

@@ -26,8 +26,8 @@ class PUWorld:
 
     Examples
     --------
-    >>> from calibrant.simulate import Power, Uniform
-    >>> pu = PUWorld(World(Uniform(), Power(2)))
+    >>> from calibrant.simulate import UniformScores, PowerCurve
+    >>> pu = PUWorld(World(UniformScores(), PowerCurve(2)))
     >>> round(pu.prior, 6), pu.sample(100)
     (0.333333, <PositiveUnlabeled, n=100>)
     """

@@ -13,8 +13,8 @@ from calibrant.data.predictions import Binary
 from calibrant.estimators.common import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.log_odds import expit, log_complement, log_probability
-from calibrant.simulate.calibration_curves import Curve, Glm, Identity, Power, as_curve
-from calibrant.simulate.score_distributions import Beta, Scores
+from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, PowerCurve, as_curve
+from calibrant.simulate.score_distributions import BetaScores, Scores
 
 Seed = int | np.random.SeedSequence
 
@@ -26,9 +26,10 @@ class World:
     Parameters
     ----------
     scores : Scores
-        `Beta`, `Uniform`, `LogitMixture`, `Empirical`, or one of them `WithAtoms`.
+        `BetaScores`, `UniformScores`, `LogitMixtureScores`, `EmpiricalScores`, or one of them `WithAtoms`.
     curve : Curve or callable
-        `Identity`, `Power`, `Glm`, `Temperature`, `Shift`, `Wavy`, ..., or any vectorised function of the score.
+        `IdentityCurve`, `PowerCurve`, `Glm`, `TemperatureCurve`, `ShiftCurve`, `WavyCurve`, ..., or any vectorised
+        function of the score.
     name : str
         What tables call it, and part of the random seed of a simulation; made from the other two where empty.
 
@@ -38,7 +39,7 @@ class World:
 
     Examples
     --------
-    >>> world = World(Beta(2.7752, 0.0478), Glm("logflip_logflip", b0=-0.24, b1=0.30))
+    >>> world = World(BetaScores(2.7752, 0.0478), Glm("logflip_logflip", b0=-0.24, b1=0.30))
     >>> round(world.true_error(norm=2), 5)
     0.10709
     >>> world.sample(1000, seed=0)
@@ -46,7 +47,7 @@ class World:
     """
 
     scores: Scores
-    curve: Curve | Callable[[Any], Any] = field(default_factory=Identity)
+    curve: Curve | Callable[[Any], Any] = field(default_factory=IdentityCurve)
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class World:
         q = check_norm(norm)
         if np.isinf(q):
             return float(np.abs(self.gap(self.scores.support())).max())
-        if q == 2 and isinstance(self.scores, Beta) and isinstance(self.curve, Power):
+        if q == 2 and isinstance(self.scores, BetaScores) and isinstance(self.curve, PowerCurve):
             return _power_error(self.scores, self.curve)
         return max(0.0, self.scores.expect(lambda z: np.abs(self.gap(z)) ** q)) ** (1 / q)
 
@@ -94,7 +95,7 @@ class World:
 
     def calibrated(self) -> World:
         """The same scores from a model that is right."""
-        return replace(self, curve=Identity(), name=f"{self.name}, calibrated")
+        return replace(self, curve=IdentityCurve(), name=f"{self.name}, calibrated")
 
     @property
     def _curve(self) -> Curve:
@@ -109,7 +110,7 @@ class World:
         return divergence
 
 
-def _power_error(scores: Beta, curve: Power) -> float:
+def _power_error(scores: BetaScores, curve: PowerCurve) -> float:
     """L2 error of c^d in closed form: E S^2 - 2 E S^(d+1) + E S^(2d)."""
     from scipy.special import betaln
 
@@ -131,7 +132,7 @@ def _published() -> dict[str, World]:
         ("resnet152_imgnet", 1.1359, 0.2069, "logflip_logflip", -0.12, 0.58),
         ("densenet161_imgnet", 1.1928, 0.2206, "log_log", -0.03, 1.27),
     ]
-    return {name: World(Beta(a, b), Glm(family, b0, b1), name) for name, a, b, family, b0, b1 in table}
+    return {name: World(BetaScores(a, b), Glm(family, b0, b1), name) for name, a, b, family, b0, b1 in table}
 
 
 #: The ten published fits of networks on CIFAR-10, CIFAR-100 and ImageNet (Roelofs et al. 2022, Tables 2 and 3).

@@ -38,7 +38,7 @@ def load(path: Path_) -> BinTable:
     """Read a table that `save` wrote."""
     data, about = _read(path, _COLUMNS)
     if "tables" in about:
-        message = f"{os.fspath(path)!r} holds {len(about['tables'])} tables: read it with calibrant.scale.load_tables."
+        message = f"{os.fspath(path)!r} holds {len(about['tables'])} tables: read it with calibrant.table.load_tables."
         raise InvalidPredictions(message)
     return _table({name: data[name].to_numpy() for name in _COLUMNS}, about)
 

@@ -1,0 +1,10 @@
+from .distributions import Distribution as Distribution
+from .distributions import Forecast as Forecast
+from .distributions import Gaussian as Gaussian
+from .distributions import Quantiles as Quantiles
+from .distributions import Samples as Samples
+from .positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
+from .predictions import Binary as Binary
+from .predictions import Multiclass as Multiclass
+from .predictions import Predictions as Predictions
+from .validation import InvalidPredictions as InvalidPredictions

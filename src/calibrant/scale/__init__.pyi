@@ -1,0 +1,7 @@
+from .bin_tables import bin_table as bin_table
+from .columns import EventColumns as EventColumns
+from .columns import GaussianColumns as GaussianColumns
+from .columns import OneVsRestColumns as OneVsRestColumns
+from .columns import TopLabelColumns as TopLabelColumns
+from .columns import UnlabeledColumns as UnlabeledColumns
+from .streaming import StreamingTable as StreamingTable

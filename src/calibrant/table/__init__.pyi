@@ -1,0 +1,12 @@
+from .binning import BoundBins as BoundBins
+from .binning import Distinct as Distinct
+from .binning import Edges as Edges
+from .binning import EqualMass as EqualMass
+from .binning import EqualWidth as EqualWidth
+from .binning import HybridGrid as HybridGrid
+from .binning import LogGrid as LogGrid
+from .binning import PaperBins as PaperBins
+from .bintable import BinTable as BinTable
+from .bintable import merge as merge
+from .parquet import load_tables as load_tables
+from .parquet import save_tables as save_tables
