@@ -19,8 +19,8 @@ LOOPED = 10
 ESTIMATORS = [
     partial(cal.ece, bins=cal.EqualWidth(15), norm=2),
     partial(cal.ece, norm=2),
-    partial(cal.debiased_ece, bins=cal.EqualWidth(15)),
-    cal.debiased_ece,
+    partial(cal.debiased_ece, bins=cal.EqualWidth(15), norm=2),
+    partial(cal.debiased_ece, norm=2),
     partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2),
     partial(cal.sweep_ece, norm=2),
     partial(cal.kde_ece, norm=2),

@@ -108,7 +108,11 @@ def power_world(percent: float) -> sim.World:
 
 
 def figure_5(folder: Path, repeats: int) -> list[str]:
-    estimators = {"ew_bin": ESTIMATORS["ew_bin"], "em_sweep": ESTIMATORS["em_sweep"], "em_debias": cal.debiased_ece}
+    estimators = {
+        "ew_bin": ESTIMATORS["ew_bin"],
+        "em_sweep": ESTIMATORS["em_sweep"],
+        "em_debias": partial(cal.debiased_ece, norm=2),
+    }
     percents, sizes = (1, 2, 3, 5, 7, 10, 15), (200, 500, 1000, 2000, 5000, 10000)
     misses: dict[tuple[int, int, str], float] = {}
     for n in sizes:

@@ -19,7 +19,7 @@ def test_any_rows_in_any_order_give_a_number_between_zero_and_one(rows, random):
     values = []
     for order in (rows, random.sample(rows, len(rows))):
         p, y = (np.array(column, dtype=float) for column in zip(*order, strict=True))
-        values.append(cal.averaged_error(y, p))
+        values.append(cal.averaged_error(y, p, norm=2))
     assert 0 <= values[0] <= 1
     assert values[0] == pytest.approx(values[1], abs=1e-6)
 
@@ -46,21 +46,24 @@ def test_many_rows_are_counted_on_the_grid_first():
     rng = np.random.default_rng(1)
     p = rng.random(100_000)
     y = rng.random(100_000) < p**2
-    assert cal.averaged_error(y, p) == pytest.approx(math.sqrt(1 / 30), abs=0.004)
+    assert cal.averaged_error(y, p, norm=2) == pytest.approx(math.sqrt(1 / 30), abs=0.004)
     assert cal.averaged_error(y, p, norm=1) == pytest.approx(1 / 6, abs=0.004)
 
 
 @pytest.mark.parametrize("name", ["resnet110_c10", "densenet40_c100", "densenet161_imgnet"])
 def test_the_bias_is_small_in_published_worlds(name):
     world, repeats = PAPER_WORLDS[name], 40
-    values = [cal.averaged_error(world.sample(800, seed=seed)) for seed in range(repeats)]
+    values = [cal.averaged_error(world.sample(800, seed=seed), norm=2) for seed in range(repeats)]
     assert abs(np.mean(values) - world.true_error(2)) < 0.004 + 3 * np.std(values) / math.sqrt(repeats)
 
 
 def test_a_calibrated_model_is_told_from_a_miscalibrated_one():
     world = World(PAPER_WORLDS["resnet110_c100"].scores, IdentityCurve())
     averaged, swept = zip(
-        *((cal.averaged_error(d), cal.sweep_ece(d, norm=2)) for d in (world.sample(800, seed=s) for s in range(40))),
+        *(
+            (cal.averaged_error(d, norm=2), cal.sweep_ece(d, norm=2))
+            for d in (world.sample(800, seed=s) for s in range(40))
+        ),
         strict=True,
     )
     assert np.mean(averaged) < 0.5 * np.mean(swept)

@@ -12,7 +12,7 @@ from calibrant.estimators.debiased import debiased_power, folded_normal_power
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=80), st.integers(1, 12))
 def test_the_square_is_lowered_by_the_variance_of_the_mean_outcome(rows, n):
     p, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    estimate = cal.debiased_ece(y, p, bins=cal.EqualMass(n))
+    estimate = cal.debiased_ece(y, p, bins=cal.EqualMass(n), norm=2)
     edges, total = estimate.bins.edges, 0.0
     index = np.searchsorted(edges[1:-1], p, side="left")
     for k in range(len(edges) - 1):
@@ -77,12 +77,14 @@ def test_a_miscalibrated_model_keeps_its_error():
     rng = np.random.default_rng(5)
     p = rng.random(200_000)
     y = rng.random(200_000) < p**2
-    assert cal.debiased_ece(y, p, bins=cal.EqualMass(100)) == pytest.approx(0.18257, abs=0.003)  # E(p - p^2)^2 = 1/30
+    assert cal.debiased_ece(y, p, bins=cal.EqualMass(100), norm=2) == pytest.approx(
+        0.18257, abs=0.003
+    )  # E(p - p^2)^2 = 1/30
 
 
 def test_weights_count_through_their_effective_number():
     y, p = np.array([0, 1, 1, 0]), np.full(4, 0.5)
-    estimate = cal.debiased_ece(cal.Binary(y, p, weight=[1, 1, 1, 3]), bins=cal.EqualMass(1))
+    estimate = cal.debiased_ece(cal.Binary(y, p, weight=[1, 1, 1, 3]), bins=cal.EqualMass(1), norm=2)
     effective = 36 / 12
     rate = 2 / 6
     assert estimate.details["power"] == pytest.approx((0.5 - rate) ** 2 - rate * (1 - rate) / (effective - 1))
@@ -93,7 +95,7 @@ def test_bins_of_one_row_add_nothing():
 
 
 def test_negative_values_are_kept_and_clip_on_request():
-    estimate = cal.debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])
+    estimate = cal.debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], norm=2)
     assert estimate < 0
     assert estimate.clipped == 0
 

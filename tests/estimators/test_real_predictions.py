@@ -39,7 +39,7 @@ def test_every_frozen_number_comes_out_again(shared_data, name):
         "equal width L2": cal.ece(data, bins=wide, norm=2),
         "equal mass L1": cal.ece(data, bins=mass),
         "equal mass L2": cal.ece(data, bins=mass, norm=2),
-        "equal mass debiased square": cal.debiased_ece(data, bins=mass).details["power"],
+        "equal mass debiased square": cal.debiased_ece(data, bins=mass, norm=2).details["power"],
         "sweep L1": cal.sweep_ece(data),
         "sweep L2": cal.sweep_ece(data, norm=2),
         "sweep bins": cal.sweep_ece(data).details["bins"],

@@ -50,7 +50,7 @@ def test_to_dict_is_ready_for_json():
 
 
 def test_repr_shows_the_interval_and_its_level():
-    assert repr(ESTIMATE.with_interval(INTERVAL)) == "<ECE 0.25 [0.2, 0.3] at 95%, n=8, EqualMass(n=2)>"
+    assert repr(ESTIMATE.with_interval(INTERVAL)) == "<ECE (L1) 0.25 [0.2, 0.3] at 95%, n=8, EqualMass(n=2)>"
 
 
 def test_notebooks_get_an_escaped_table():

@@ -21,9 +21,9 @@ ESTIMATORS = [
     partial(cal.ece, norm=math.inf),
     cal.mce,
     partial(cal.mce, bins=cal.EqualWidth(7)),
-    cal.debiased_ece,
+    partial(cal.debiased_ece, norm=2),
     partial(cal.debiased_ece, norm=1),
-    cal.results.Clipped(partial(cal.debiased_ece, bins=cal.EqualWidth(10))),
+    cal.results.Clipped(partial(cal.debiased_ece, bins=cal.EqualWidth(10), norm=2)),
     cal.sweep_ece,
     partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2),
     partial(partial(cal.ece, norm=2), bins=cal.EqualMass(5)),
@@ -102,7 +102,7 @@ def test_names_and_norms_are_read_from_the_estimator():
     assert name_of(cal.results.Clipped(cal.debiased_ece)) == "Clipped(debiased_ece)"
     assert norm_of(cal.ece) == 1
     assert norm_of(partial(cal.sweep_ece, norm=3)) == 3
-    assert norm_of(cal.results.Clipped(cal.debiased_ece)) == 2
+    assert norm_of(cal.results.Clipped(cal.debiased_ece)) == 1
     assert norm_of(cal.mce) == math.inf
     assert norm_of(cal.ks_error) == 1
     assert norm_of(float) == 1

@@ -49,7 +49,7 @@ def test_two_classes_are_a_binary_world():
 def test_the_top_label_error_is_what_bins_of_confidence_see():
     world = sim.MulticlassWorld(sim.DirichletScores([0.5] * 3), sim.TemperatureCurve(2.5))
     data = world.sample(200_000, seed=0).top_label()
-    assert cal.debiased_ece(data, bins=cal.EqualMass(50)) == pytest.approx(
+    assert cal.debiased_ece(data, bins=cal.EqualMass(50), norm=2) == pytest.approx(
         world.true_error(2, of="top_label"), abs=0.005
     )
 

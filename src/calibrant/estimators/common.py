@@ -119,5 +119,5 @@ def result(value: float, name: str, method: str, table: BinTable, **details: Any
 
 
 def with_norm(name: str, norm: float) -> str:
-    """The usual name for the L1 version, marked otherwise: ECE, ECE (L2), ECE (Linf)."""
-    return name if norm == 1 else f"{name} (L{norm:g})"
+    """The name of an error with its norm: ECE (L1), ECE (L2), ECE (Linf)."""
+    return f"{name} (L{norm:g})"

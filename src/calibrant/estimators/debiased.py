@@ -16,7 +16,7 @@ from calibrant.table.unlabeled import Gaps
 
 @estimates("true error")
 def debiased_ece(
-    data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 2
+    data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
 ) -> Estimate:
     r"""Debiased binned calibration error, ECE_debias.
 
@@ -44,8 +44,8 @@ def debiased_ece(
     Examples
     --------
     >>> from calibrant import EqualWidth
-    >>> debiased_ece([0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], bins=EqualWidth(2))
-    <ECE_debias -0.2, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
+    >>> debiased_ece([0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], bins=EqualWidth(2), norm=2)
+    <ECE_debias (L2) -0.2, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
     """
     norm = check_norm(norm)
     if np.isinf(norm):
@@ -53,8 +53,7 @@ def debiased_ece(
         raise ValueError(message)
     table, method = binned(data, y_prob, bins, needed_by="debiased_ece")
     power = debiased_gaps(table, norm)
-    name = with_norm("ECE_debias", norm) if norm != 2 else "ECE_debias"
-    return result(signed_root(power, norm), name, method, table, power=power)
+    return result(signed_root(power, norm), with_norm("ECE_debias", norm), method, table, power=power)
 
 
 def debiased_gaps(table: BinTable, norm: float) -> float:

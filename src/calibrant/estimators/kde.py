@@ -59,7 +59,7 @@ def kde_ece(
     Examples
     --------
     >>> kde_ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bandwidth=0.02)
-    <ECE_KDE 0.25, n=4, triweight kernel, bandwidth=0.02>
+    <ECE_KDE (L1) 0.25, n=4, triweight kernel, bandwidth=0.02>
     """
     norm = check_norm(norm)
     if bandwidth is not None and not 0 < bandwidth <= 1:

@@ -214,7 +214,7 @@ def pu_interval(
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 500), rng.random(5000), prior=0.5)
     >>> pu_interval(data, bins=cal.EqualMass(10))
-    <ECE 0.0...>
+    <ECE (L1) 0.0...>
     """
     if not isinstance(method, Method):
         message = f"method must be DebiasedDelta(), BasicBootstrap() or Conservative(), got {method!r}."

@@ -82,7 +82,7 @@ class Estimate(float):
     --------
     >>> e = Estimate(0.25, name="ECE", method="EqualMass(n=2)", n=8)
     >>> e
-    <ECE 0.25, n=8, EqualMass(n=2)>
+    <ECE (L1) 0.25, n=8, EqualMass(n=2)>
     >>> e < 0.3, f"{e:.3f}", str(e), type(e + 0)
     (True, '0.250', '0.25', <class 'float'>)
     """
