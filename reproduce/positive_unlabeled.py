@@ -58,7 +58,7 @@ def synthetic(b0: float, b1: float) -> simulate.LogitMixtureWorld:
 
 
 def bins(world: simulate.LogitMixtureWorld, n_positive: float, n_unlabeled: float) -> int:
-    return cal.pu.PaperBins().resolve(world.prior**2 / n_positive + 1 / n_unlabeled, n_unlabeled).n
+    return cal.pu.PaperBins().resolve(world.prior**2 / n_positive + 1 / n_unlabeled, n_unlabeled).n_bins
 
 
 def estimate(world: simulate.LogitMixtureWorld, rng: np.random.Generator, arm: str, n: int) -> float:
@@ -71,10 +71,10 @@ def estimate(world: simulate.LogitMixtureWorld, rng: np.random.Generator, arm: s
     cut = cal.EqualWidth(bins(world, few, many))
     positive, predicted = world.masses(cut.edges)
     if arm == "P=N, U=inf":
-        positive = np.bincount(cut.index(world.positives(rng, n)), minlength=cut.n) / n
+        positive = np.bincount(cut.index(world.positives(rng, n)), minlength=cut.n_bins) / n
     else:
         p = world.labelled(rng, n).y_prob
-        predicted = np.bincount(cut.index(p), p, cut.n) / n
+        predicted = np.bincount(cut.index(p), p, cut.n_bins) / n
     return float(np.abs(world.prior * positive - predicted).sum())
 
 

@@ -1,35 +1,159 @@
-"""The public names, and what importing the package costs."""
+"""The public names: listed once, complete, documented, typed, each with an example; and what importing them costs."""
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
+import typing
 from pathlib import Path
+
+import pytest
 
 import calibrant
 
 SOURCE = Path(calibrant.__file__).parent
+PACKAGES = sorted(
+    ".".join(("calibrant", *path.parent.relative_to(SOURCE).parts)) for path in SOURCE.rglob("__init__.pyi")
+)
 
 
-def test_every_public_name_can_be_had():
-    for name in calibrant.__all__:
-        assert getattr(calibrant, name) is not None
-    assert dir(calibrant) == calibrant.__all__
+def public(package):
+    """The public names of a package that are not its subpackages or modules."""
+    module = importlib.import_module(package)
+    return {name: getattr(module, name) for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
 
 
-def test_type_checkers_see_the_names_that_users_see():
-    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf8"))
-    imported = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname
-    }
-    assert imported == set(calibrant.__all__)
+NAMES = [(package, name) for package in PACKAGES for name in public(package) if name != "__version__"]
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    assert not hasattr(calibrant, "no_such_estimator")
+#: Names that still lack an example. The set may only shrink.
+WITHOUT_EXAMPLE = {
+    "calibrant.InvalidPredictions",
+    "calibrant.Predictions",
+    "calibrant.data.Forecast",
+    "calibrant.data.InvalidPredictions",
+    "calibrant.data.Predictions",
+    "calibrant.estimators.Decomposition",
+    "calibrant.estimators.ForecastCurve",
+    "calibrant.inference.Band",
+    "calibrant.inference.ByGroup",
+    "calibrant.inference.Clustered",
+    "calibrant.inference.Comparison",
+    "calibrant.inference.Cox",
+    "calibrant.inference.IsotonicBand",
+    "calibrant.inference.MeanSquaredZ",
+    "calibrant.inference.PitUniformity",
+    "calibrant.inference.ReliabilityCurve",
+    "calibrant.inference.Spiegelhalter",
+    "calibrant.plot.ConfidenceGaps",
+    "calibrant.plot.ForestRow",
+    "calibrant.plot.axes",
+    "calibrant.pu.Gaps",
+    "calibrant.pu.PURecalibrator",
+    "calibrant.pu.PriorBand",
+    "calibrant.pu.Reliability",
+    "calibrant.pu.largest_prior",
+    "calibrant.recalibrate.BinaryRecalibrator",
+    "calibrant.recalibrate.CatBoost",
+    "calibrant.recalibrate.ForecastRecalibrator",
+    "calibrant.recalibrate.LightGBM",
+    "calibrant.recalibrate.Recalibrator",
+    "calibrant.recalibrate.TabICL",
+    "calibrant.recalibrate.TabPFN",
+    "calibrant.reporting.Finding",
+    "calibrant.reporting.Group",
+    "calibrant.reporting.Measure",
+    "calibrant.reporting.Repair",
+    "calibrant.reporting.Report",
+    "calibrant.results.Target",
+    "calibrant.results.estimates",
+    "calibrant.scale.EventColumns",
+    "calibrant.scale.GaussianColumns",
+    "calibrant.scale.OneVsRestColumns",
+    "calibrant.scale.TopLabelColumns",
+    "calibrant.simulate.Advice",
+    "calibrant.simulate.Bias",
+    "calibrant.simulate.BiasTable",
+    "calibrant.simulate.Curve",
+    "calibrant.simulate.CurveFit",
+    "calibrant.simulate.Detection",
+    "calibrant.simulate.Goodness",
+    "calibrant.simulate.NormalComponents",
+    "calibrant.simulate.Scores",
+    "calibrant.simulate.Spreads",
+    "calibrant.simulate.WorldFit",
+    "calibrant.table.load_tables",
+    "calibrant.table.merge",
+}
+
+
+def test_every_room_but_numerics_and_the_command_line_is_public():
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert {package.removeprefix("calibrant.") for package in PACKAGES[1:]} == rooms - {"numerics", "cli"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_are_listed_once_sorted_and_can_be_had(package):
+    module = importlib.import_module(package)
+    stub = (Path(module.__file__).parent / "__init__.pyi").read_text(encoding="utf8")
+    listed = [alias.asname for node in ast.parse(stub).body for alias in node.names]
+    assert sorted(listed) == module.__all__ == dir(module)
+    assert len(set(listed)) == len(listed)
+    assert all(getattr(module, name) is not None for name in listed)
+    assert not hasattr(module, "no_such_estimator")
+
+
+def test_the_top_level_has_about_sixty_names():
+    assert 50 <= len(public("calibrant")) <= 70
+
+
+def test_no_function_hides_a_module():
+    for package in PACKAGES:
+        folder = Path(importlib.import_module(package).__file__).parent
+        modules = {path.stem for path in folder.glob("*.py")} | {
+            path.parent.name for path in folder.glob("*/__init__.py")
+        }
+        assert not modules & set(public(package)), package
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_every_name_is_documented_with_an_example(package, name):
+    value = public(package)[name]
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return  # a constant; its comment stands where it is defined
+    text = inspect.getdoc(value) or ""
+    assert text.strip(), "no docstring"
+    methods = (
+        [inspect.getdoc(part) or "" for key, part in vars(value).items() if key[0] != "_"]
+        if isinstance(value, type)
+        else []
+    )
+    has_example = any(">>>" in part for part in [text, *methods])
+    assert has_example != (f"{package}.{name}" in WITHOUT_EXAMPLE)
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_every_function_is_typed(package, name):
+    value = public(package)[name]
+    if inspect.isfunction(value):
+        signature = inspect.signature(value)
+        assert signature.return_annotation is not inspect.Signature.empty
+        assert all(part.annotation is not inspect.Parameter.empty for part in signature.parameters.values())
+
+
+def test_what_a_public_function_returns_is_public():
+    known = {value for package in PACKAGES for value in public(package).values() if isinstance(value, type)}
+    hidden = set()
+    for package, name in NAMES:
+        value = public(package)[name]
+        if not inspect.isfunction(value):
+            continue
+        returned = typing.get_type_hints(value, vars(sys.modules[value.__module__])).get("return")
+        for kind in typing.get_args(returned) or (returned,):
+            if isinstance(kind, type) and kind.__module__.startswith("calibrant") and kind not in known:
+                hidden.add(f"{name} -> {kind.__name__}")
+    assert not hidden
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -40,7 +40,7 @@ def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     --------
     >>> from calibrant import EqualWidth
     >>> ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=EqualWidth(2))
-    <ECE (L1) 0.25, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
+    <ECE (L1) 0.25, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
     norm = check_norm(norm)
     table, method = binned(data, y_prob, bins, squares=False, needed_by="ece")

@@ -45,7 +45,7 @@ def debiased_ece(
     --------
     >>> from calibrant import EqualWidth
     >>> debiased_ece([0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], bins=EqualWidth(2), norm=2)
-    <ECE_debias (L2) -0.2, n=4, EqualWidth(n=2, low=0.0, high=1.0)>
+    <ECE_debias (L2) -0.2, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
     norm = check_norm(norm)
     if np.isinf(norm):

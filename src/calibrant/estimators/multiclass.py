@@ -24,7 +24,7 @@ def classwise(estimator: Callable[[Binary], Estimate], data: Multiclass) -> Esti
     >>> import calibrant as cal
     >>> data = cal.Multiclass([0, 1, 2], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     >>> cal.classwise(cal.ece, data)
-    <Classwise ECE (L1) 0.1333, n=3, EqualMass(n=15), 3 classes>
+    <Classwise ECE (L1) 0.1333, n=3, EqualMass(n_bins=15), 3 classes>
     """
     if not isinstance(data, Multiclass):
         message = f"classwise needs Multiclass predictions, got {type(data).__name__}."

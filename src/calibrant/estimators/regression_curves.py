@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.estimators.common import fine
-from calibrant.estimators.ence import ence_null, ence_value
 from calibrant.estimators.pit import central_curve, pit_curve
 from calibrant.estimators.regression_common import (
     ForecastData,
@@ -21,6 +20,7 @@ from calibrant.estimators.regression_common import (
     spread_table,
     table_kurtosis,
 )
+from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
@@ -130,10 +130,10 @@ def pit_histogram(
     running = curve(bins.edges)
     shares = np.diff(running)
     shares[0] += running[0]
-    share = 1 / bins.n
-    low, high = (bound / share for bound in _binomial_band(np.full(bins.n, share), curve.size, level))
+    share = 1 / bins.n_bins
+    low, high = (bound / share for bound in _binomial_band(np.full(bins.n_bins, share), curve.size, level))
     middle = (bins.edges[1:] + bins.edges[:-1]) / 2
-    return ForecastCurve("pit", middle, shares / share, np.ones(bins.n), low, high, level, task.y_true.size)
+    return ForecastCurve("pit", middle, shares / share, np.ones(bins.n_bins), low, high, level, task.y_true.size)
 
 
 def interval_curve(

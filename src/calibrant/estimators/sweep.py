@@ -54,7 +54,7 @@ def sweep_ece(
     Examples
     --------
     >>> sweep_ece([1, 0, 0, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9])
-    <ECE_sweep (L1) 0.2167, n=6, EqualMass(n=3)>
+    <ECE_sweep (L1) 0.2167, n=6, EqualMass(n_bins=3)>
     """
     norm = check_norm(norm)
     if bins not in (EqualMass, EqualWidth):

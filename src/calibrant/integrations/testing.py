@@ -81,7 +81,7 @@ def _estimate(task: Predictions | BinTable, level: float | None) -> Estimate:
 
 def _coverage_gap(task: Forecast, level: float | None) -> Estimate:
     """The interval error; a calibrated forecaster of this size stays below the upper end of its null range."""
-    from calibrant.estimators.coverage import interval_error
+    from calibrant.estimators.regression_coverage import interval_error
 
     estimate = interval_error(task)
     if level is None:

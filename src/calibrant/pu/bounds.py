@@ -69,11 +69,15 @@ def bias_bound(
     if delta is not None:
         validation.fraction("delta", delta)
     equal_mass = isinstance(cut, EqualMass)
-    if equal_mass and n_unlabeled < 2 * cut.n:
-        message = f"Theorem 1 needs at least two unlabeled rows per equal-mass bin, got {n_unlabeled:g} for {cut.n}."
+    if equal_mass and n_unlabeled < 2 * cut.n_bins:
+        message = (
+            f"Theorem 1 needs at least two unlabeled rows per equal-mass bin, got {n_unlabeled:g} for {cut.n_bins}."
+        )
         raise ValueError(message)
     surprise = 0.0 if delta is None else -math.log(delta)
-    bound = bias_bound_of_bins(cut.n, noise, n_unlabeled, lipschitz=lipschitz, equal_mass=equal_mass, surprise=surprise)
+    bound = bias_bound_of_bins(
+        cut.n_bins, noise, n_unlabeled, lipschitz=lipschitz, equal_mass=equal_mass, surprise=surprise
+    )
     return float(bound)
 
 
@@ -144,9 +148,9 @@ def generalization_bound(
     if not fcmi >= unlabeled >= 0:
         message = f"fcmi must be at least fcmi_unlabeled and not negative, got {fcmi!r} and {unlabeled!r}."
         raise ValueError(message)
-    bound = (1 + lipschitz) / cut.n + math.sqrt(8 * noise * (fcmi + cut.n * math.log(2)))
+    bound = (1 + lipschitz) / cut.n_bins + math.sqrt(8 * noise * (fcmi + cut.n_bins * math.log(2)))
     if isinstance(cut, EqualMass):
-        bound += (1 + lipschitz) * math.sqrt(8 / n_unlabeled * (unlabeled + cut.n * math.log(2)))
+        bound += (1 + lipschitz) * math.sqrt(8 / n_unlabeled * (unlabeled + cut.n_bins * math.log(2)))
     return float(bound)
 
 

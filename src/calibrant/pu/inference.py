@@ -241,7 +241,7 @@ def pu_calibration_test(data: Source, *, bins: Binning = EqualMass(10)) -> Signi
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.5)  # calibrated
     >>> pu_calibration_test(data)
-    <PU score test, EqualMass(n=10): statistic 12.22, p = 0.2704, n=11_000>
+    <PU score test, EqualMass(n_bins=10): statistic 12.22, p = 0.2704, n=11_000>
     """
     from scipy.special import chdtrc
 

@@ -155,7 +155,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: Cells) -> Any:
 def edges_of(cells: Cells, bins: Cut) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
     if isinstance(bins, EqualMass):
-        at = equal_mass_cuts(np.cumsum(cells.weight), bins.n)[1:-1].astype(np.intp)
+        at = equal_mass_cuts(np.cumsum(cells.weight), bins.n_bins)[1:-1].astype(np.intp)
         inner = cells.probability[at - 1].astype(np.float64)
     else:
         inner = bins.edges[1:-1]

@@ -12,7 +12,11 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import dealt
 from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.inputs import Cells, Input, Scores
-from calibrant.recalibrate.wrappers import fitted, predicted
+from calibrant.recalibrate.isotonic import Isotonic
+from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
+from calibrant.recalibrate.matrix import StructuredMatrixScaling, StructuredVectorScaling
+from calibrant.recalibrate.spline import Spline
+from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.table.bintable import BinTable
 
 Loss = Literal["log_loss", "brier"]
@@ -161,19 +165,12 @@ class Auto(Recalibrator):
 
 def default_candidates(classes: int) -> list[Recalibrator]:
     """The maps `Auto` compares when it is not told which."""
-    from calibrant import recalibrate
-
     if classes == 2:
-        names = ["Temperature", "Platt", "Beta", "Quadratic", "Spline"]
-        return [getattr(recalibrate, name)() for name in names]
-    maps: list[Recalibrator] = [recalibrate.Temperature(laplace=1.0)]
-    names = (
-        ["StructuredVectorScaling", "StructuredMatrixScaling"]
-        if classes <= _MATRIX_CLASSES
-        else ["StructuredVectorScaling"]
-    )
-    maps += [getattr(recalibrate, name)() for name in names]
-    return [*maps, recalibrate.OneVsRest(recalibrate.Beta()), recalibrate.OneVsRest(recalibrate.Isotonic())]
+        return [Temperature(), Platt(), Beta(), Quadratic(), Spline()]
+    maps: list[Recalibrator] = [Temperature(laplace=1.0), StructuredVectorScaling()]
+    if classes <= _MATRIX_CLASSES:
+        maps.append(StructuredMatrixScaling())
+    return [*maps, OneVsRest(Beta()), OneVsRest(Isotonic())]
 
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast, Gaussian
 from calibrant.data.take import taken
-from calibrant.estimators.coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
-from calibrant.estimators.ence import debiased_ence, ence, uce
+from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_curves import (
     ForecastCurve,
     ence_curve,
@@ -22,6 +21,7 @@ from calibrant.estimators.regression_curves import (
     spread_curve,
 )
 from calibrant.estimators.regression_scores import crps, nll, sharpness
+from calibrant.estimators.regression_spread import debiased_ence, ence, uce
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
 from calibrant.reporting.text import number, p_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance

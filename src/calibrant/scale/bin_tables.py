@@ -175,7 +175,7 @@ def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid
     if exact is False:
         return grid, None
     if isinstance(exact, EqualWidth) and isinstance(grid, HybridGrid) and (exact.low, exact.high) == (0, 1):
-        return replace(grid, equal_width=exact.n), None
+        return replace(grid, equal_width=exact.n_bins), None
     return grid, exact
 
 

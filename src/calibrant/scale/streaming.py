@@ -34,7 +34,7 @@ class StreamingTable:
     >>> stream.update([0, 1], [0.2, 0.7])
     >>> stream.update(1, 0.9)
     >>> cal.ece(stream.table(), bins=cal.EqualWidth(2))
-    <ECE (L1) 0.2, n=3, EqualWidth(n=2, low=0.0, high=1.0)>
+    <ECE (L1) 0.2, n=3, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
 
     def __init__(self, *, grid: HybridGrid = HybridGrid()) -> None:

@@ -52,7 +52,7 @@ class Batch:
     def cuts(self, binning: Fixed, rows: Places) -> Places:
         """Where each bin of these samples begins and ends, one line of places each; equal scores stay together."""
         if isinstance(binning, EqualMass):
-            inner = self._ranks(self.size * np.arange(1, binning.n) // binning.n, rows)
+            inner = self._ranks(self.size * np.arange(1, binning.n_bins) // binning.n_bins, rows)
         else:
             edges = binning.edges[1:-1]
             inner = self._end_of_run(np.repeat(rows, len(edges)), np.tile(edges, len(rows)))

@@ -21,26 +21,26 @@ from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
 
 @dataclass(frozen=True)
 class EqualWidth:
-    """`n` bins of the same width over [low, high].
+    """`n_bins` bins of the same width over [low, high].
 
     >>> EqualWidth(4).edges
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
 
-    n: int = 15
+    n_bins: int = 15
     low: float = 0.0
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_whole("EqualWidth", self.n)
+        _require_whole("EqualWidth", self.n_bins)
         if not self.low < self.high:
             message = f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}."
             raise ValueError(message)
 
     @property
     def edges(self) -> Floats:
-        """The n + 1 edges, in double precision."""
-        return np.linspace(self.low, self.high, self.n + 1)
+        """The n_bins + 1 edges, in double precision."""
+        return np.linspace(self.low, self.high, self.n_bins + 1)
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Bin number of each key."""
@@ -49,20 +49,20 @@ class EqualWidth:
 
 @dataclass(frozen=True)
 class EqualMass:
-    """`n` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
+    """`n_bins` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
 
-    Inner edge b is the order statistic of rank floor(rows * b / n), in whole numbers. Weights that are whole
-    numbers count as repeated rows; other weights cut where their running sum first reaches b / n of the total.
+    Inner edge b is the order statistic of rank floor(rows * b / n_bins), in whole numbers. Weights that are whole
+    numbers count as repeated rows; other weights cut where their running sum first reaches b / n_bins of the total.
 
     >>> import calibrant as cal
     >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges
     array([0.1, 0.2, 0.4])
     """
 
-    n: int = 15
+    n_bins: int = 15
 
     def __post_init__(self) -> None:
-        _require_whole("EqualMass", self.n)
+        _require_whole("EqualMass", self.n_bins)
 
 
 @dataclass(frozen=True, init=False)
@@ -176,7 +176,7 @@ class PaperBins:
     Examples
     --------
     >>> PaperBins().resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
-    EqualWidth(n=15, low=0.0, high=1.0)
+    EqualWidth(n_bins=15, low=0.0, high=1.0)
     """
 
     cut: type[EqualWidth] | type[EqualMass] = EqualWidth
@@ -196,7 +196,7 @@ class BoundBins:
     Examples
     --------
     >>> BoundBins(lipschitz=1).resolve(noise=0.25 / 1000 + 1 / 10_000, n=10_000)
-    EqualWidth(n=32, low=0.0, high=1.0)
+    EqualWidth(n_bins=32, low=0.0, high=1.0)
     """
 
     lipschitz: float = 1.0

@@ -221,7 +221,7 @@ class BinTable:
     def places(self, binning: Cut) -> Floats:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
-            return equal_mass_cuts(np.cumsum(self.weight), binning.n, atom=self.low == self.high)
+            return equal_mass_cuts(np.cumsum(self.weight), binning.n_bins, atom=self.low == self.high)
         require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
         return places_of(binning.edges, self.low, self.high)
 

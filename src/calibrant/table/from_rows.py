@@ -50,11 +50,11 @@ def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = 
         return tables[0] if len(tables) == 1 else added(tables)
     first = parts[0]
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
-        binning = Edges(equal_count_edges(np.sort(first.key), binning.n))  # far cheaper than ordering whole rows
+        binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins))  # far cheaper than ordering whole rows
     if isinstance(binning, EqualMass):
-        if worth_selecting(first, binning.n):
-            return of_bins(*equal_mass_sums(first, binning.n, squares=squares))
-        table = equal_mass_table(sorted_rows(first), binning.n)
+        if worth_selecting(first, binning.n_bins):
+            return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
+        table = equal_mass_table(sorted_rows(first), binning.n_bins)
         if len(parts) == 1:
             return table
         edges, parts, sums = np.append(table.low, table.high[-1]), parts[1:], table.sums

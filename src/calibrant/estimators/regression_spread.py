@@ -67,7 +67,7 @@ def ence(
     >>> import calibrant as cal
     >>> e = ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2))
     >>> e
-    <ENCE 0.5, n=4, EqualMass(n=2)>
+    <ENCE 0.5, n=4, EqualMass(n_bins=2)>
     """
     table, method = spread_table(data, mean, std, bins, needed_by="ence")
     details = by_output(data, lambda output: ence(output, bins=bins))
@@ -167,7 +167,7 @@ def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike
     Examples
     --------
     >>> sweep_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.5, 2.0, 2.5])
-    <ENCE_sweep 0.4833, n=4, EqualMass(n=4)>
+    <ENCE_sweep 0.4833, n=4, EqualMass(n_bins=4)>
     """
     if not isinstance(data, BinTable):
         data = forecast(data, mean, std)
