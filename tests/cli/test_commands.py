@@ -51,7 +51,7 @@ def test_every_format_gives_the_same_numbers(folder, name):
     done = run("measure", name, "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     values = {row["name"]: row["value"] for row in json.loads(done.stdout)}
-    assert values["ECE"] == pytest.approx(cal.ece(FRAME["y"], FRAME["p"]), abs=1e-9)
+    assert values["ECE (L1)"] == pytest.approx(cal.ece(FRAME["y"], FRAME["p"]), abs=1e-9)
     assert b"Taking column 'y' as --truth." in done.stderr
     assert b"Taking column 'p' as --prob." in done.stderr
 

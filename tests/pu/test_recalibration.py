@@ -7,10 +7,11 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
+from calibrant import pu
 from calibrant import recalibrate as rc
 from tests.pu.worlds import LESS, drawn, everybody
 
-MAPS = [rc.PUPlatt(), rc.PUTemperature(), rc.PUBeta(), rc.PUIsotonic(), rc.PUHistogram()]
+MAPS = [pu.PUPlatt(), pu.PUTemperature(), pu.PUBeta(), pu.PUIsotonic(), pu.PUHistogram()]
 X = np.linspace(-12, 12, 20_001)
 DENSITY = np.exp(-((X - 1) ** 2) / 2) / 2 + np.exp(-((X + 1) ** 2) / 2) / 2
 DENSITY /= DENSITY.sum()
@@ -26,10 +27,10 @@ def true_error(fitted, world=LESS):
 @pytest.mark.parametrize(
     ("pu_map", "ordinary"),
     [
-        (rc.PUPlatt(ridge=1e-9), rc.Platt()),
-        (rc.PUTemperature(ridge=1e-9), rc.Temperature()),
-        (rc.PUBeta(ridge=1e-9), rc.Beta()),
-        (rc.PUIsotonic(), rc.Isotonic(allow_certainty=True)),
+        (pu.PUPlatt(ridge=1e-9), rc.Platt()),
+        (pu.PUTemperature(ridge=1e-9), rc.Temperature()),
+        (pu.PUBeta(ridge=1e-9), rc.Beta()),
+        (pu.PUIsotonic(), rc.Isotonic(allow_certainty=True)),
     ],
     ids=repr,
 )
@@ -49,29 +50,29 @@ def test_platt_minimises_the_penalised_unbiased_risk():
         return np.mean(np.logaddexp(0, a + b * h_u)) - 0.5 * np.mean(a + b * h_p) + 0.05 / 2 * away
 
     best = minimize(risk, [0, 1], tol=1e-12).x
-    np.testing.assert_allclose(rc.PUPlatt(ridge=0.05).fit(data).coefficients_, best, atol=1e-4)
+    np.testing.assert_allclose(pu.PUPlatt(ridge=0.05).fit(data).coefficients_, best, atol=1e-4)
 
 
 def test_platt_exists_for_every_sample_and_keeps_the_base_rate():
     rng = np.random.default_rng(2)
     for _ in range(100):
-        fitted = rc.PUPlatt().fit(drawn(rng, 30, 300, LESS))
+        fitted = pu.PUPlatt().fit(drawn(rng, 30, 300, LESS))
         assert np.isfinite(fitted.coefficients_).all()
     separated = cal.PositiveUnlabeled([0.99] * 5, [0.01] * 5 + [0.99] * 5, prior=0.5)
-    assert np.abs(rc.PUPlatt().fit(separated).coefficients_).max() < 20
+    assert np.abs(pu.PUPlatt().fit(separated).coefficients_).max() < 20
     data = drawn(rng, 2000, 20_000, LESS)
-    assert rc.PUPlatt(ridge=1e-9).fit(data).predict_proba(data.unlabeled)[:, 1].mean() == pytest.approx(0.5, abs=1e-6)
+    assert pu.PUPlatt(ridge=1e-9).fit(data).predict_proba(data.unlabeled)[:, 1].mean() == pytest.approx(0.5, abs=1e-6)
 
 
 def test_platt_repairs_the_less_calibrated_model():
     rng = np.random.default_rng(3)
-    after = [true_error(rc.PUPlatt().fit(drawn(rng, 1000, 10_000, LESS))) for _ in range(15)]
+    after = [true_error(pu.PUPlatt().fit(drawn(rng, 1000, 10_000, LESS))) for _ in range(15)]
     assert np.mean(after) <= 0.02
-    small = [true_error(rc.PUPlatt().fit(drawn(rng, 100, 1000, LESS))) for _ in range(40)]
+    small = [true_error(pu.PUPlatt().fit(drawn(rng, 100, 1000, LESS))) for _ in range(40)]
     assert np.mean(small) <= 0.050  # 0.037 in the record at a ridge of 0.01, 0.074 before
 
 
-@pytest.mark.parametrize(("pu_map", "expected"), [(rc.PUIsotonic(), 0.027), (rc.PUHistogram(), 0.031)], ids=repr)
+@pytest.mark.parametrize(("pu_map", "expected"), [(pu.PUIsotonic(), 0.027), (pu.PUHistogram(), 0.031)], ids=repr)
 def test_shapes_repair_the_less_calibrated_model_as_recorded(pu_map, expected):
     rng = np.random.default_rng(4)
     after = [true_error(pu_map.fit(drawn(rng, 1000, 10_000, LESS))) for _ in range(20)]
@@ -84,7 +85,7 @@ def test_isotonic_is_that_of_scikit_learn_on_pooled_positives_and_rises():
     at = np.minimum(np.searchsorted(order, data.positive), 499)
     y = 0.5 * 500 / 80 * np.bincount(at, minlength=500)
     expected = IsotonicRegression(y_min=0, y_max=1).fit(order, y).predict(order)
-    fitted = rc.PUIsotonic().fit(data)
+    fitted = pu.PUIsotonic().fit(data)
     np.testing.assert_allclose(fitted.predict_proba(order)[:, 1], expected, atol=1e-12)
     assert np.all(np.diff(fitted.predict_proba(np.linspace(0, 1, 500))[:, 1]) >= 0)
 
@@ -92,7 +93,7 @@ def test_isotonic_is_that_of_scikit_learn_on_pooled_positives_and_rises():
 def test_beta_keeps_its_bounds():
     rng = np.random.default_rng(6)
     for _ in range(20):
-        a, b, _ = rc.PUBeta(ridge=1e-6).fit(drawn(rng, 15, 60, LESS)).coefficients_
+        a, b, _ = pu.PUBeta(ridge=1e-6).fit(drawn(rng, 15, 60, LESS)).coefficients_
         assert min(a, b) >= 0
 
 
@@ -114,19 +115,19 @@ def test_maps_can_be_saved_weighted_and_fitted_to_two_samples(pu_map, tmp_path):
 
 def test_maps_refuse_what_they_cannot_use():
     with pytest.raises(cal.InvalidPredictions, match="needs a PositiveUnlabeled"):
-        rc.PUPlatt().fit([0.5], [0.4])
+        pu.PUPlatt().fit([0.5], [0.4])
     with pytest.raises(TypeError, match="not both"):
-        rc.PUPlatt().fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5), [0.1])
+        pu.PUPlatt().fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5), [0.1])
     with pytest.raises(ValueError, match="ridge must be positive"):
-        rc.PUPlatt(ridge=0.0).fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5))
+        pu.PUPlatt(ridge=0.0).fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5))
 
 
 def test_the_prior_shift_is_bayes_rule():
     p = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
     expected = p * 0.14 / 0.5 / (p * 0.14 / 0.5 + (1 - p) * 0.86 / 0.5)
-    np.testing.assert_allclose(rc.prior_shift(p, from_prior=0.5, to_prior=0.14), expected)
+    np.testing.assert_allclose(pu.prior_shift(p, from_prior=0.5, to_prior=0.14), expected)
     h = np.array([-1.0, 0.0, 3.0])
-    shifted = rc.prior_shift(h, from_prior=0.5, to_prior=0.14, input="logits")
+    shifted = pu.prior_shift(h, from_prior=0.5, to_prior=0.14, input="logits")
     np.testing.assert_allclose(logit(shifted) - h, -1.815, atol=1e-3)
     with pytest.raises(cal.InvalidPredictions, match="one column"):
-        rc.prior_shift([[0.5, 0.5]], from_prior=0.5, to_prior=0.1)
+        pu.prior_shift([[0.5, 0.5]], from_prior=0.5, to_prior=0.1)

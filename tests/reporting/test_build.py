@@ -44,8 +44,10 @@ def test_a_calibrated_model_is_not_accused():
 
 def test_the_table_holds_the_library_s_own_numbers(over):
     measured = {(m.estimate.name, m.estimate.method): m.estimate for m in over.measures}
-    assert measured["ECE", repr(cal.EqualWidth(15))] == pytest.approx(cal.ece(OVER, bins=cal.EqualWidth(15)), abs=1e-12)
-    assert measured["ECE", repr(cal.EqualMass(15))] == pytest.approx(cal.ece(OVER), abs=1e-12)
+    assert measured["ECE (L1)", repr(cal.EqualWidth(15))] == pytest.approx(
+        cal.ece(OVER, bins=cal.EqualWidth(15)), abs=1e-12
+    )
+    assert measured["ECE (L1)", repr(cal.EqualMass(15))] == pytest.approx(cal.ece(OVER), abs=1e-12)
     assert over.headline == pytest.approx(cal.averaged_error(OVER, norm=1), abs=1e-9)
     assert over.headline.interval is not None
     assert over.headline in over.headline.interval
@@ -89,7 +91,7 @@ def test_several_classes_are_reported_by_their_top_label():
     y = (rng.random(1500)[:, None] > draw.cumsum(axis=1)).sum(axis=1)
     found = cal.report(cal.Multiclass(y, probs))
     assert found.task == "Confidence of the predicted class, 4 classes"
-    assert "Classwise ECE" in {m.estimate.name for m in found.measures}
+    assert "Classwise ECE (L1)" in {m.estimate.name for m in found.measures}
     assert found.verdict.startswith("Over-confident")
 
 

@@ -12,7 +12,7 @@ import pytest
 import calibrant as cal
 
 mpl.use("Agg")
-ESTIMATE = cal.Estimate(0.25, name="ECE", method="EqualMass(n=2)", n=8, details={"null": 0.1})
+ESTIMATE = cal.Estimate(0.25, name="ECE (L1)", method="EqualMass(n_bins=2)", n=8, details={"null": 0.1})
 INTERVAL = cal.Interval(0.2, 0.3, level=0.95, method="Bootstrap(n=999)")
 
 
@@ -35,8 +35,8 @@ def test_copies_keep_their_fields(clone):
     kept = clone(ESTIMATE.with_interval(INTERVAL))
     assert kept == 0.25
     assert (kept.name, kept.method, kept.n, kept.interval, kept.details) == (
-        "ECE",
-        "EqualMass(n=2)",
+        "ECE (L1)",
+        "EqualMass(n_bins=2)",
         8,
         INTERVAL,
         {"null": 0.1},
@@ -50,7 +50,7 @@ def test_to_dict_is_ready_for_json():
 
 
 def test_repr_shows_the_interval_and_its_level():
-    assert repr(ESTIMATE.with_interval(INTERVAL)) == "<ECE (L1) 0.25 [0.2, 0.3] at 95%, n=8, EqualMass(n=2)>"
+    assert repr(ESTIMATE.with_interval(INTERVAL)) == "<ECE (L1) 0.25 [0.2, 0.3] at 95%, n=8, EqualMass(n_bins=2)>"
 
 
 def test_notebooks_get_an_escaped_table():

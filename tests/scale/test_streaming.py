@@ -123,7 +123,7 @@ def test_what_is_no_mapping_of_tables_is_refused_and_nothing_is_written(tmp_path
     with pytest.raises(cal.InvalidPredictions, match=r"read it with BinTable\.load"):
         load_tables(path)
     save_tables({"a": table}, path)
-    with pytest.raises(cal.InvalidPredictions, match=r"read it with calibrant\.scale\.load_tables"):
+    with pytest.raises(cal.InvalidPredictions, match=r"read it with calibrant\.table\.load_tables"):
         cal.BinTable.load(path)
 
 

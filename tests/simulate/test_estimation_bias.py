@@ -178,7 +178,7 @@ def test_tables_are_written_as_csv(tmp_path):
     table.to_csv(tmp_path / "t.csv")
     header, line = (tmp_path / "t.csv").read_text().splitlines()
     assert header.startswith("estimator,world,n,repeats,truth,mean,bias,bias_se")
-    assert '"Uniform(), Identity()"' in line
+    assert '"UniformScores(), IdentityCurve()"' in line
 
 
 def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):

@@ -60,7 +60,7 @@ def interval_error(
     Examples
     --------
     >>> interval_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
-    <Interval error 0.1491, n=4, exact>
+    <Interval error (L1) 0.1491, n=4, exact>
     """
     return _curve_error(forecast(data, mean, std), central_curve, "Interval error", norm, levels)
 
@@ -88,7 +88,7 @@ def quantile_error(
     Examples
     --------
     >>> quantile_error([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
-    <Quantile error 0.1282, n=4, exact>
+    <Quantile error (L1) 0.1282, n=4, exact>
     """
     return _curve_error(forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
 

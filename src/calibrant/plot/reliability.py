@@ -57,7 +57,7 @@ def reliability_diagram(
     >>> import calibrant as cal
     >>> result = cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
     >>> reliability_diagram(result, ax=Figure().subplots()).get_title()
-    'ECE 0.2500'
+    'ECE (L1) 0.2500'
     """
     if isinstance(result, Reliability):
         return unlabeled_diagram(result, ax=ax, priors=priors, **style)
@@ -152,7 +152,7 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
     >>> y, p = [0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8]
     >>> ax = before_after(cal.ece(y, p), cal.ece(y, [0.0, 0.1, 0.9, 1.0]), ax=Figure().subplots())
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['calibrated', 'before, ECE 0.2500', 'after, ECE 0.0500']
+    ['calibrated', 'before, ECE (L1) 0.2500', 'after, ECE (L1) 0.0500']
     """
     ax = axes(ax)
     diagonal(ax)

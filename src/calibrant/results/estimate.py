@@ -80,9 +80,9 @@ class Estimate(float):
 
     Examples
     --------
-    >>> e = Estimate(0.25, name="ECE", method="EqualMass(n=2)", n=8)
+    >>> e = Estimate(0.25, name="ECE (L1)", method="EqualMass(n_bins=2)", n=8)
     >>> e
-    <ECE (L1) 0.25, n=8, EqualMass(n=2)>
+    <ECE (L1) 0.25, n=8, EqualMass(n_bins=2)>
     >>> e < 0.3, f"{e:.3f}", str(e), type(e + 0)
     (True, '0.250', '0.25', <class 'float'>)
     """
