@@ -1,5 +1,6 @@
 """What holds for every map: shapes, labels, weights, bad input, robustness, and scikit-learn's manners."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -334,3 +335,29 @@ def test_a_map_is_the_last_step_of_a_pipeline():
     np.testing.assert_allclose(
         halves.fit(p.reshape(-1, 1), y).predict_proba(p.reshape(-1, 1)), rc.Beta().fit(p / 2, y).predict_proba(p / 2)
     )
+
+
+def test_every_map_shares_the_options_of_the_base_in_an_explicit_signature():
+    classes = [getattr(room, name) for room in (rc, cal.pu) for name in room.__all__]
+    maps = [each for each in classes if isinstance(each, type) and issubclass(each, rc.Recalibrator)]
+    assert len(maps) > 30
+    for each in maps:
+        parameters = inspect.signature(each).parameters
+        for name, default in {"input": "probabilities", "laplace": 0.0, "clip": False}.items():
+            assert parameters[name].default == default, each
+            assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY, each
+        assert all(parameter.annotation is not inspect.Parameter.empty for parameter in parameters.values()), each
+        assert not any(name.endswith("_") for name in parameters), each  # what is fitted is no option
+        assert set(each._get_param_names()) == set(parameters), each
+
+
+def test_options_come_back_from_get_params_set_params_clone_and_repr():
+    spline = rc.Spline(knots=5, laplace=1.0, input="logits")
+    assert clone(spline).get_params() == {"knots": 5, "laplace": 1.0, "input": "logits", "clip": False}
+    assert repr(spline) == "Spline(input='logits', knots=5, laplace=1.0)"
+    assert spline.set_params(knots=7).knots == 7
+    assert spline != clone(spline)  # estimators compare by identity
+    with pytest.raises(TypeError, match="positional"):
+        rc.Spline(5)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        rc.Spline(nodes=5)

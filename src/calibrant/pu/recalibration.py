@@ -16,7 +16,7 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic import logistic_fit
 from calibrant.numerics.special import expit
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,7 @@ class Sides:
         return Cells(Scores(p, logits=False), weight, positive)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PURecalibrator(Recalibrator):
     """Base of the maps fitted to positives and unlabeled rows: `fit(data)`, or `fit(positive, unlabeled)` with a prior.
 
@@ -51,16 +52,7 @@ class PURecalibrator(Recalibrator):
 
     _multiclass = False
 
-    def __init__(
-        self,
-        *,
-        prior: float | None = None,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.prior = prior
+    prior: float | None = None
 
     def fit(  # type: ignore[override]
         self, positive: ArrayLike | PositiveUnlabeled, unlabeled: ArrayLike | None = None
@@ -111,22 +103,11 @@ class PURecalibrator(Recalibrator):
         """Recalibrated probability of being positive."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PULogistic(PURecalibrator):
     r"""Logistic maps: minimise the unbiased risk mean_U softplus(z) - π mean_P z, with a ridge towards the identity."""
 
-    coefficients_: Floats
-
-    def __init__(
-        self,
-        *,
-        prior: float | None = None,
-        ridge: float | None = None,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(prior=prior, input=input, laplace=laplace, clip=clip)
-        self.ridge = ridge
+    ridge: float | None = None
 
     def _fit_sides(self, sides: Sides) -> None:
         x = np.concatenate([sides.unlabeled.log_odds, sides.positive.log_odds])

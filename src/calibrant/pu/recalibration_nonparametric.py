@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -55,6 +57,7 @@ class PUIsotonic(PURecalibrator):
         return np.interp(scores.probability, self.knots_, self.values_)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PUHistogram(PURecalibrator):
     r"""Histogram binning from positives and unlabeled rows: the implied share of positives, π P_b / u_b, at most 1.
 
@@ -73,20 +76,7 @@ class PUHistogram(PURecalibrator):
     array([0. , 0.8])
     """
 
-    edges_: Floats
-    values_: Floats
-
-    def __init__(
-        self,
-        *,
-        bins: Cut = EqualMass(10),
-        prior: float | None = None,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(prior=prior, input=input, laplace=laplace, clip=clip)
-        self.bins = bins
+    bins: Cut = EqualMass(10)
 
     def _fit_sides(self, sides: Sides) -> None:
         self.edges_ = edges_of(sides.rising, self.bins)

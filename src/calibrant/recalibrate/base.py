@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from calibrant.recalibrate.persistence import Stored
 from calibrant.table.bintable import BinTable
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the maps from stated to recalibrated probabilities: a scikit-learn classifier fed with scores.
 
@@ -50,10 +52,9 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     #: Whether the map takes scores of any number of classes; others are wrapped in `OneVsRest`.
     _multiclass: ClassVar[bool] = True
 
-    def __init__(self, *, input: Input = "probabilities", laplace: float = 0.0, clip: bool = False) -> None:
-        self.input = input
-        self.laplace = laplace
-        self.clip = clip
+    input: Input = "probabilities"
+    laplace: float = 0.0
+    clip: bool = False
 
     def fit(
         self,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.histogram import bin_of
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianBinning(BinaryRecalibrator):
     r"""Bayesian binning into quantiles (BBQ): histogram maps of many sizes, averaged by their evidence.
 
@@ -47,20 +50,8 @@ class BayesianBinning(BinaryRecalibrator):
     """
 
     _distinct = True
-    edges_: Floats
-    values_: Floats
-    evidence_: dict[str, float]
 
-    def __init__(
-        self,
-        *,
-        strength: float = 2.0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.strength = strength
+    strength: float = 2.0
 
     def _fit_cells(self, cells: Cells) -> None:
         models = {len(edges) - 1: (edges, values, score) for edges, values, score in self._models(cells)}

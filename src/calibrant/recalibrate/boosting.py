@@ -16,7 +16,7 @@ from calibrant._atomic_write import replacing
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Quadratic
 from calibrant.recalibrate.matrix import StructuredMatrixScaling
 from calibrant.recalibrate.matrix_base import normalised_logs
@@ -59,6 +59,7 @@ class Rows:
         return Rows(again.features, again.start, codes, weight)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Boosted(Recalibrator):
     """Base of the boosted maps: folds, the average, the smooth map, and the files beside the JSON."""
 
@@ -68,28 +69,11 @@ class Boosted(Recalibrator):
     _suffix: ClassVar[str]
     _library: ClassVar[str]
 
-    models_: list[Any]
-    rates_: Floats
-    step_: Recalibrator
-
-    def __init__(
-        self,
-        *,
-        warm_started: bool = False,
-        trees: int | None = None,
-        folds: int = 8,
-        seed: int = 0,
-        threads: int = 1,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.warm_started = warm_started
-        self.trees = trees
-        self.folds = folds
-        self.seed = seed
-        self.threads = threads
+    warm_started: bool = False
+    trees: int | None = None
+    folds: int = 8
+    seed: int = 0
+    threads: int = 1
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         for name, value, least in (("folds", self.folds, 2), ("trees", self.trees, 1)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,10 +12,11 @@ import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.wrappers import with_missing_classes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _InContext(Recalibrator):
     """Base of the in-context maps: the rows are the parameters, the weights of the network lie on disk."""
 
@@ -23,27 +25,11 @@ class _InContext(Recalibrator):
     _repository: ClassVar[str]
     _licence: ClassVar[str] = ""
 
-    rows_: Floats
-    codes_: Codes
-
-    def __init__(
-        self,
-        *,
-        checkpoint: str,
-        model_path: str | None = None,
-        download: bool = False,
-        device: str | None = None,
-        seed: int = 0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.checkpoint = checkpoint
-        self.model_path = model_path
-        self.download = download
-        self.device = device
-        self.seed = seed
+    checkpoint: str
+    model_path: str | None = None
+    download: bool = False
+    device: str | None = None
+    seed: int = 0
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         self.rows_, self.codes_ = _repeated(_columns(scores), codes, weight)
@@ -103,6 +89,7 @@ class _InContext(Recalibrator):
         """The network as a scikit-learn classifier."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TabICL(_InContext):
     """TabICL as a map: a pretrained transformer that reads the scores and outcomes and predicts in one pass.
 
@@ -141,28 +128,7 @@ class TabICL(_InContext):
     _library = "tabicl"
     _repository = "jingang/TabICL"
 
-    def __init__(
-        self,
-        *,
-        checkpoint: str = "tabicl-classifier-v2-20260212.ckpt",
-        model_path: str | None = None,
-        download: bool = False,
-        device: str | None = None,
-        seed: int = 0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(
-            checkpoint=checkpoint,
-            model_path=model_path,
-            download=download,
-            device=device,
-            seed=seed,
-            input=input,
-            laplace=laplace,
-            clip=clip,
-        )
+    checkpoint: str = "tabicl-classifier-v2-20260212.ckpt"
 
     def _cache(self) -> str:
         return str(import_module("huggingface_hub.constants").HF_HUB_CACHE)
@@ -181,6 +147,7 @@ class TabICL(_InContext):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TabPFN(_InContext):
     """TabPFN as a map: a pretrained transformer that reads the scores and outcomes and predicts in one pass.
 
@@ -220,28 +187,7 @@ class TabPFN(_InContext):
     _repository = "Prior-Labs/tabpfn_2_5"
     _licence = " (accept its licence there first)"
 
-    def __init__(
-        self,
-        *,
-        checkpoint: str = "tabpfn-v2.5-classifier-v2.5_default.ckpt",
-        model_path: str | None = None,
-        download: bool = False,
-        device: str | None = None,
-        seed: int = 0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(
-            checkpoint=checkpoint,
-            model_path=model_path,
-            download=download,
-            device=device,
-            seed=seed,
-            input=input,
-            laplace=laplace,
-            clip=clip,
-        )
+    checkpoint: str = "tabpfn-v2.5-classifier-v2.5_default.ckpt"
 
     def _cache(self) -> str:
         return str(import_module("tabpfn.model_loading").get_cache_dir())

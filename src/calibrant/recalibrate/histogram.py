@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from sklearn.base import clone
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 from calibrant.recalibrate.logistic import Platt
 from calibrant.table.binning import Cut, EqualMass
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Histogram(BinaryRecalibrator):
     r"""Histogram binning: the share of positives in the bin of p.
 
@@ -49,21 +51,9 @@ class Histogram(BinaryRecalibrator):
     """
 
     _distinct = True
-    edges_: Floats
-    values_: Floats
 
-    def __init__(
-        self,
-        *,
-        bins: Cut = EqualMass(15),
-        allow_certainty: bool = False,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.bins = bins
-        self.allow_certainty = allow_certainty
+    bins: Cut = EqualMass(15)
+    allow_certainty: bool = False
 
     def _fit_cells(self, cells: Cells) -> None:
         self.edges_ = edges_of(cells, self.bins)
@@ -78,6 +68,7 @@ class Histogram(BinaryRecalibrator):
         return values
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScalingBinning(BinaryRecalibrator):
     r"""Scaling-binning: a fitted map g, averaged within bins of equal mass of its own output.
 
@@ -107,22 +98,9 @@ class ScalingBinning(BinaryRecalibrator):
     """
 
     _distinct = True
-    scaling_: Any
-    edges_: Floats
-    values_: Floats
 
-    def __init__(
-        self,
-        *,
-        scaling: Any = None,
-        bins: Cut = EqualMass(15),
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.scaling = scaling
-        self.bins = bins
+    scaling: Any = None
+    bins: Cut = EqualMass(15)
 
     def _fit_cells(self, cells: Cells) -> None:
         self.scaling_ = fitted_inside(self.scaling, Platt(), cells)

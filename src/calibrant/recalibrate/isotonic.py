@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Isotonic(BinaryRecalibrator):
     r"""Isotonic regression: the rising function of p with the least squared error (and the least log loss).
 
@@ -49,19 +51,8 @@ class Isotonic(BinaryRecalibrator):
     """
 
     _distinct = True
-    knots_: Floats
-    values_: Floats
 
-    def __init__(
-        self,
-        *,
-        allow_certainty: bool = False,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.allow_certainty = allow_certainty
+    allow_certainty: bool = False
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if weight is not None:

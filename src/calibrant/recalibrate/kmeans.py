@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 from calibrant.table.bintable import BinTable
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Partition(Recalibrator):
     r"""Partition-wise recalibration: k-means clusters of the probability vectors, each with its class shares.
 
@@ -42,23 +44,9 @@ class Partition(Recalibrator):
            [0.333, 0.667]])
     """
 
-    centres_: Floats
-    values_: Floats
-
-    def __init__(
-        self,
-        *,
-        clusters: int | None = None,
-        allow_certainty: bool = False,
-        seed: int = 42,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.clusters = clusters
-        self.allow_certainty = allow_certainty
-        self.seed = seed
+    clusters: int | None = None
+    allow_certainty: bool = False
+    seed: int = 42
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""

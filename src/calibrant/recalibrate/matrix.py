@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.multinomial_loss import Penalty
 from calibrant.numerics.special import floored_log
-from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Temperature
 from calibrant.recalibrate.matrix_base import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Structured(AffineMap):
     """Base of the maps that start from temperature scaling and pay for every step away from it."""
 
-    temperature_: Temperature
-
-    def __init__(
-        self,
-        *,
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        rho: float = 1.0,
-        tau: float = 1.0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.lambda_intercept = lambda_intercept
-        self.lambda_diagonal = lambda_diagonal
-        self.rho = rho
-        self.tau = tau
+    lambda_intercept: float = 1.0
+    lambda_diagonal: float = 1.0
+    rho: float = 1.0
+    tau: float = 1.0
 
     def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
         first = Scores(normalised_logs(scores), logits=True)
@@ -111,6 +100,7 @@ class MatrixScaling(MatrixMap):
     """
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Dirichlet(MatrixMap):
     r"""Dirichlet calibration: matrix scaling of log probabilities, penalised off the diagonal (ODIR).
 
@@ -147,18 +137,8 @@ class Dirichlet(MatrixMap):
     array([[0.5, 0.5, 0. ]])
     """
 
-    def __init__(
-        self,
-        *,
-        lambda_off_diagonal: float = 1e-3,
-        lambda_intercept: float = 1e-3,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.lambda_off_diagonal = lambda_off_diagonal
-        self.lambda_intercept = lambda_intercept
+    lambda_off_diagonal: float = 1e-3
+    lambda_intercept: float = 1e-3
 
     def _penalty(self, classes: int) -> Penalty:
         strengths = {"lambda_off_diagonal": self.lambda_off_diagonal, "lambda_intercept": self.lambda_intercept}
@@ -205,6 +185,7 @@ class StructuredVectorScaling(_Structured, VectorMap):
     """
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StructuredMatrixScaling(_Structured, MatrixMap):
     r"""Structured matrix scaling (SMS): temperature scaling, then a matrix that pays most off the diagonal.
 
@@ -244,28 +225,7 @@ class StructuredMatrixScaling(_Structured, MatrixMap):
     array([[0.5 , 0.49, 0.01]])
     """
 
-    def __init__(
-        self,
-        *,
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        lambda_off_diagonal: float = 1.0,
-        rho: float = 1.0,
-        tau: float = 1.0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(
-            lambda_intercept=lambda_intercept,
-            lambda_diagonal=lambda_diagonal,
-            rho=rho,
-            tau=tau,
-            input=input,
-            laplace=laplace,
-            clip=clip,
-        )
-        self.lambda_off_diagonal = lambda_off_diagonal
+    lambda_off_diagonal: float = 1.0
 
 
 def _require_strengths(strengths: dict[str, float]) -> None:

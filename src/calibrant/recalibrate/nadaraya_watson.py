@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NadarayaWatson(BinaryRecalibrator):
     r"""Nadaraya-Watson: the mean outcome of the neighbours of p, weighted by a Gaussian kernel.
 
@@ -40,18 +43,7 @@ class NadarayaWatson(BinaryRecalibrator):
     array([0.5, 0.5])
     """
 
-    values_: Floats
-
-    def __init__(
-        self,
-        *,
-        bandwidth: float = 0.1,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.bandwidth = bandwidth
+    bandwidth: float = 0.1
 
     def _fit_cells(self, cells: Cells) -> None:
         if not 1e-5 <= self.bandwidth < np.inf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -143,6 +144,7 @@ class SpreadRecalibrator(OutputRecalibrator):
         """What to multiply each standard deviation by."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PerGroup(ForecastRecalibrator):
     """A map of its own for each group of rows (Mondrian), and one of all rows for groups that are new or too small.
 
@@ -161,9 +163,8 @@ class PerGroup(ForecastRecalibrator):
     array([1., 1., 3., 3.])
     """
 
-    def __init__(self, map: ForecastRecalibrator, *, least: int = 30) -> None:
-        self.map = map
-        self.least = least
+    map: ForecastRecalibrator = field(kw_only=False)
+    least: int = 30
 
     def _fit(self, task: Forecast) -> None:
         task, group = _grouped(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant.recalibrate.regression_base import OutputRecalibrator, spread_of
 from calibrant.recalibrate.transformed_distributions import Remapped, as_distribution
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CdfIsotonic(OutputRecalibrator):
     r"""Kuleshov's recalibration: the new distribution function is R(F(y)), with R isotonic.
 
@@ -47,8 +49,7 @@ class CdfIsotonic(OutputRecalibrator):
     (True, True)
     """
 
-    def __init__(self, *, nodes: int = 4096) -> None:
-        self.nodes = nodes
+    nodes: int = 4096
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         u = as_distribution(task).pit()[1]
@@ -75,6 +76,7 @@ class CdfIsotonic(OutputRecalibrator):
         return Distribution(task.y_true, dist, weight=task.weight, group=task.group)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Conformal(OutputRecalibrator):
     r"""Split conformal quantiles: intervals that cover in finite samples, whatever the forecast.
 
@@ -107,16 +109,9 @@ class Conformal(OutputRecalibrator):
     (<Quantiles, n=2_000>, 0.9)
     """
 
-    def __init__(
-        self,
-        *,
-        levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
-        normalised: bool = True,
-        symmetric: bool = False,
-    ) -> None:
-        self.levels = levels
-        self.normalised = normalised
-        self.symmetric = symmetric
+    levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
+    normalised: bool = True
+    symmetric: bool = False
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         if isinstance(task, Quantiles):

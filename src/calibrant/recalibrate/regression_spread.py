@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ CARRIED_BY_ONE = 0.1
 NORMAL_MAD = 0.6744897501960817
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StdScaling(SpreadRecalibrator):
     r"""STD scaling: every spread times one factor s, the regression sibling of temperature scaling.
 
@@ -52,8 +54,7 @@ class StdScaling(SpreadRecalibrator):
     array([[5., 1.]])
     """
 
-    def __init__(self, *, criterion: Criterion = "nll") -> None:
-        self.criterion = criterion
+    criterion: Criterion = "nll"
 
     @property
     def scale_(self) -> Floats:
@@ -120,6 +121,7 @@ class VarianceIsotonic(SpreadRecalibrator):
         return np.sqrt(np.interp(std, learnt["at"], learnt["variance"])) / std
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VarianceHistogram(SpreadRecalibrator):
     """Histogram binning of the spread: each bin's spread becomes its root mean square error.
 
@@ -142,9 +144,8 @@ class VarianceHistogram(SpreadRecalibrator):
     array([[0., 1.]])
     """
 
-    def __init__(self, *, bins: Cut = EqualMass(20), scaling: bool = False) -> None:
-        self.bins = bins
-        self.scaling = scaling
+    bins: Cut = EqualMass(20)
+    scaling: bool = False
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         table = BinTable.of(task, self.bins).filled()
@@ -162,6 +163,7 @@ class VarianceHistogram(SpreadRecalibrator):
         return np.sqrt(learnt["variance"][index]) / std
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpreadSpline(SpreadRecalibrator):
     r"""A smooth map of the logarithm of the spread, fitted by likelihood.
 
@@ -188,9 +190,8 @@ class SpreadSpline(SpreadRecalibrator):
     array([[0. , 2.2]])
     """
 
-    def __init__(self, *, knots: int = 12, bins: int = 200) -> None:
-        self.knots = knots
-        self.bins = bins
+    knots: int = 12
+    bins: int = 200
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         table = BinTable.of(task, EqualMass(min(self.bins, max(1, len(task) // 10)))).filled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import dealt
 from calibrant.recalibrate.base import Identity, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import Cells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, StructuredVectorScaling
@@ -25,6 +26,7 @@ Loss = Literal["log_loss", "brier"]
 _MATRIX_CLASSES = 30
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Auto(Recalibrator):
     r"""The best of several maps by cross-validated proper loss, or a convex mixture of them.
 
@@ -72,31 +74,12 @@ class Auto(Recalibrator):
     array([0.23])
     """
 
-    results_: list[dict[str, Any]]
-    maps_: list[Recalibrator]
-    weights_: Floats
-    changed_: bool
-
-    def __init__(
-        self,
-        candidates: Sequence[Recalibrator] | None = None,
-        *,
-        loss: Loss = "log_loss",
-        combine: Literal["choose", "stack"] = "choose",
-        cautious: bool = True,
-        folds: int = 5,
-        seed: int = 0,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.candidates = candidates
-        self.loss = loss
-        self.combine = combine
-        self.cautious = cautious
-        self.folds = folds
-        self.seed = seed
+    candidates: Sequence[Recalibrator] | None = field(default=None, kw_only=False)
+    loss: Loss = "log_loss"
+    combine: Literal["choose", "stack"] = "choose"
+    cautious: bool = True
+    folds: int = 5
+    seed: int = 0
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit to a table of one event. Folds are drawn from the counts of the cells, which must be whole numbers."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import Fit, logistic_fit
-from calibrant.recalibrate.inputs import Input
 from calibrant.recalibrate.logistic import LogisticMap
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
@@ -17,6 +18,7 @@ _GROUPS = 1024
 _SMOOTHNESS = 10.0 ** np.arange(-4.0, 7.0, 0.5)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Spline(LogisticMap):
     r"""Penalised logistic spline: the stated log odds plus a smooth correction.
 
@@ -62,19 +64,8 @@ class Spline(LogisticMap):
     """
 
     _bounded = True
-    knots_: Floats
-    smoothness_: float
 
-    def __init__(
-        self,
-        *,
-        knots: int = 12,
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.knots = knots
+    knots: int = 12
 
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
         x, weight, positive = _pooled(x, weight, positive)

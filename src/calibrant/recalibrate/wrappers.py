@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Input, Scores
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneVsRest(Recalibrator):
     r"""One binary map per class, each fitted to "this class or another", then scaled to sum to 1.
 
@@ -37,13 +39,7 @@ class OneVsRest(Recalibrator):
     array([0, 1, 2, 0])
     """
 
-    maps_: list[Any]
-
-    def __init__(
-        self, binary: Any, *, input: Input = "probabilities", laplace: float = 0.0, clip: bool = False
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.binary = binary
+    binary: Any = field(kw_only=False)
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if not isinstance(self.binary, Recalibrator):
@@ -61,6 +57,7 @@ class OneVsRest(Recalibrator):
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FromClassifier(Recalibrator):
     """Any scikit-learn classifier as a map: it is fitted to the scores as features.
 
@@ -86,20 +83,8 @@ class FromClassifier(Recalibrator):
     array([0, 1])
     """
 
-    classifier_: Any
-
-    def __init__(
-        self,
-        classifier: Any,
-        *,
-        features: Input = "logits",
-        input: Input = "probabilities",
-        laplace: float = 0.0,
-        clip: bool = False,
-    ) -> None:
-        super().__init__(input=input, laplace=laplace, clip=clip)
-        self.classifier = classifier
-        self.features = features
+    classifier: Any = field(kw_only=False)
+    features: Input = "logits"
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if len(np.unique(codes)) < 2:
