@@ -17,11 +17,9 @@ from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import outcome_cells
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.folds import dealt
+from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
-
-Seed = int | Sequence[int]
 
 #: Beyond this many binary rows the scores are counted on a fine grid first.
 GRID_ROWS, GRID_CELLS = 2**16, 2**14
@@ -122,7 +120,7 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
     if cells.n < len(sizes):
         message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
         raise InvalidPredictions(message)
-    counts = dealt(cells.count - cells.observed, cells.observed, sizes, np.random.default_rng(seed))
+    counts = fold_counts(np.stack([cells.count - cells.observed, cells.observed]), sizes, seed=seed)
     return _held_cells(cells.predicted_mean, counts, None)
 
 
@@ -154,19 +152,13 @@ def _held_cells(score: Floats, counts: Floats, scale: Floats | None) -> Held:
 
 
 def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Fold of each row: shuffled, as equal as the relative `sizes` allow, groups kept together."""
-    rng = np.random.default_rng(seed)
-    units, unit_of = n, None
-    if group is not None:
-        names, unit_of = np.unique(group, return_inverse=True)
-        units = len(names)
-    if units < len(sizes):
+    """Fold of each row, none of them empty."""
+    fold = fold_of_rows(n, sizes, seed=seed, cluster=group)
+    if fold.max() + 1 < len(sizes):
         what = "rows" if group is None else "groups"
-        message = f"{len(sizes)} folds need at least as many {what}, got {units}."
+        message = f"{len(sizes)} folds need at least as many {what}, got {fold.max() + 1}."
         raise InvalidPredictions(message)
-    ends = np.maximum(np.round(units * np.cumsum(sizes) / np.sum(sizes)), np.arange(1, len(sizes) + 1))
-    dealt = rng.permutation(np.searchsorted(ends, np.arange(units), side="right")).astype(np.intp)
-    return dealt if unit_of is None else dealt[unit_of.reshape(-1)]
+    return fold
 
 
 def mapped(held: Held, recalibrator: Any, *, targets: Sequence[int] | None = None) -> Held:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.proper_scores import pu_log_loss
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.logistic import logistic_fit
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Estimate
@@ -85,13 +86,10 @@ def _mean_and_error(data: PositiveUnlabeled, of_p: Floats, of_u: Floats) -> tupl
 def _folds(data: PositiveUnlabeled, folds: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Fold of each positive and of each unlabeled row. Groups stay together, and so does a row that is both."""
     split = len(data.positive)
-    if data.group is not None:
-        _, code = np.unique(data.group, return_inverse=True)
-        fold = rng.permutation(int(code.max()) + 1)[code.reshape(-1)] % folds
-    elif data.nested:
-        fold = rng.permutation(len(data)) % folds
+    if data.group is not None or data.nested:
+        fold = fold_of_rows(len(data), [1] * folds, seed=rng, cluster=data.group)
     else:
-        fold = np.concatenate([rng.permutation(split) % folds, rng.permutation(len(data.unlabeled)) % folds])
+        fold = np.concatenate([fold_of_rows(size, [1] * folds, seed=rng) for size in (split, len(data.unlabeled))])
     if min(len(np.unique(fold[:split])), len(np.unique(fold))) < 2:
         message = f"Cross-fitting needs positives in at least two folds, got {split} positives in {folds} folds."
         raise ValueError(message)

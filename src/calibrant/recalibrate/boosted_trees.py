@@ -15,7 +15,7 @@ from calibrant.recalibrate.boosting import Boosted, Rows
 class CatBoost(Boosted):
     r"""CatBoost as a map: eight cross-fitted models, averaged, then quadratic or structured matrix scaling.
 
-    The rows are cut into eight stratified folds. Each fold stops a model of the others where it serves the fold
+    The rows are shuffled into eight folds. Each fold stops a model of the others where it serves the fold
     best; the probabilities of the rows held out fit the last step, a quadratic map (two classes) or structured matrix
     scaling (more) with Laplace's rule. New scores get the mean of the eight probabilities, and the last step.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
@@ -86,7 +86,7 @@ class Boosted(Recalibrator):
         self.rates_ = (counts + 1) / (counts.sum() + len(counts))
         out = np.empty((len(scores), scores.classes))
         self.models_ = []
-        for train, held in _folds(codes, self.folds, self.seed):
+        for train, held in _train_and_held_out(len(codes), self.folds, self.seed):
             part = rows.take(train)
             learnable = len(np.unique(codes[train])) > 1 and bool(np.ptp(part.features, axis=0).any())
             model = self._train(part, rows.take(held), scores.classes) if learnable else None
@@ -194,15 +194,9 @@ class Boosted(Recalibrator):
         """The model back."""
 
 
-def _folds(codes: Codes, folds: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
-    """Stratified folds; fewer where there are fewer rows, plain ones where every class is rare."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    parts = min(folds, len(codes))
-    if parts < 2:
-        everything = np.arange(len(codes))
-        return iter([(everything, everything)])
-    splitter = StratifiedKFold if np.bincount(codes).max() >= parts else KFold
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a rare class is absent from some folds
-        return iter(list(splitter(parts, shuffle=True, random_state=seed).split(codes, codes)))
+def _train_and_held_out(n: int, number: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
+    """Rows to train on and rows held out, fold by fold; a single row is both."""
+    fold = fold_of_rows(n, [1] * min(number, n), seed=seed)
+    for k in range(int(fold.max()) + 1):
+        held = fold == k
+        yield np.flatnonzero(~held if n > 1 else held), np.flatnonzero(held)

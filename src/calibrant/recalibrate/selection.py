@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.folds import dealt
+from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.inputs import Cells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
@@ -91,15 +91,13 @@ class Auto(Recalibrator):
             )
             raise ValueError(message)
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
-        folds = dealt(zeros, ones, [1] * self.folds, np.random.default_rng(self.seed))
-        fold, outcome, cell = np.nonzero(folds)
-        self._select(cells.scores.take(cell), outcome, folds[fold, outcome, cell], fold)
+        counts = fold_counts(np.stack([zeros, ones]), [1] * self.folds, seed=self.seed)
+        fold, outcome, cell = np.nonzero(counts)
+        self._select(cells.scores.take(cell), outcome, counts[fold, outcome, cell], fold)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        folds = min(self.folds, len(scores))
-        fold = np.random.default_rng(self.seed).permutation(np.arange(len(scores)) % folds)
-        self._select(scores, codes, weight, fold)
+        self._select(scores, codes, weight, fold_of_rows(len(scores), [1] * self.folds, seed=self.seed))
 
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()

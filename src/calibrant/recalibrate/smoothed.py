@@ -7,6 +7,7 @@ import numpy as np
 from calibrant.numerics import neighbours
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
+from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.numerics.smoothers import ScoreBins, SmootherAverage
 from calibrant.numerics.softmax import log_softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
@@ -38,10 +39,7 @@ class Smoothed(BinaryRecalibrator):
     def _fit_cells(self, cells: Cells) -> None:
         bins = ScoreBins.of(cells.log_odds, cells.weight)
         index, m = bins.index(cells.log_odds), len(bins)
-        ones, zeros = (
-            _dealt(values, index, m, seed)
-            for seed, values in enumerate((cells.positive, cells.weight - cells.positive))
-        )
+        zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), index, m)
         average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
         self.edges_, self.limit_ = bins.edges, bins.limit
         self.shift_, self.shrink_ = average.shift[0], average.shrink[0]
@@ -117,16 +115,17 @@ class ConditionalLogit(Recalibrator):
         return compressed_logs(log_softmax(scores.log_probabilities), self.rows_)
 
 
-def _dealt(values: Floats, index: Codes, size: int, seed: int) -> Floats:
-    """Counts per part and bin, with a last, empty part; whole numbers are dealt one by one, others as they are."""
-    rng = np.random.default_rng(seed)
-    result = np.zeros((PARTS + 1, size))
+def _parts(values: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:
+    """Sums of each row of `values` per part and bin, (PARTS + 1, size); the last part is empty.
+
+    Whole numbers are counts of rows, each of which falls into a part by itself; other weights stay whole.
+    """
+    parts = np.zeros((2, PARTS + 1, size))
     if np.array_equal(values, np.round(values)):
-        left = np.bincount(index, values, size).astype(np.int64)
-        for part in range(PARTS):
-            drawn = rng.binomial(left, 1 / (PARTS - part))
-            result[part], left = drawn, left - drawn
-        return result
-    part_of = rng.integers(0, PARTS, len(values))
-    result[:PARTS] = np.bincount(part_of * size + index, values, PARTS * size).reshape(PARTS, size)
-    return result
+        counts: Floats = np.stack([np.bincount(index, column, size) for column in values])
+        parts[:, :PARTS] = np.moveaxis(fold_counts(counts, [1] * PARTS, seed=0), 0, 1)
+    else:
+        place = fold_of_rows(len(index), [1] * PARTS, seed=0) * size + index
+        for part, column in zip(parts, values, strict=True):
+            part[:PARTS] = np.bincount(place, column, PARTS * size).reshape(PARTS, size)
+    return parts[0], parts[1]

@@ -22,6 +22,7 @@ from calibrant.estimators.regression_curves import (
 )
 from calibrant.estimators.regression_scores import crps, nll, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, ence, uce
+from calibrant.numerics.folds import fold_of_rows
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
 from calibrant.reporting.text import number, p_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance
@@ -132,11 +133,13 @@ def _repairs(data: Forecast | BinTable, seed: int) -> tuple[Repair, ...]:
 
     if not isinstance(data, Gaussian) or data.y_true.ndim > 1 or len(data) < 10 * FOLDS:
         return ()
-    fold = np.random.default_rng(seed).permutation(len(data)) % FOLDS
+    fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
+    if fold.max() == 0:  # a single group
+        return ()
     before, found = float(crps(data)), []
     for recalibrator in (StdScaling(), VarianceIsotonic(), SpreadSpline()):
         std = np.empty(len(data))
-        for k in range(FOLDS):
+        for k in range(int(fold.max()) + 1):
             fixed = recalibrator.fit(taken(data, fold != k)).transform(taken(data, fold == k))
             std[fold == k] = fixed.std
         after = Gaussian(data.y_true, data.mean, std, weight=data.weight)

@@ -12,7 +12,7 @@ from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.folds import dealt
+from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.reporting.model import Repair
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge
@@ -24,15 +24,15 @@ def repairs(data: Binary | BinTable, *, seed: int = 0) -> tuple[tuple[Repair, ..
     """Every map worth trying, best loss first, and the table of predictions after the best one."""
     from calibrant.recalibrate import Beta, Isotonic, Platt, Quadratic, Spline, Temperature
 
-    folds = fold_tables(data, seed)
-    whole = merge(folds)
+    parts = fold_tables(data, seed)
+    whole = merge(parts)
     score = log_loss if np.isfinite(log_loss(whole)) else brier
     before = float(score(whole))
     found = []
     for recalibrator in (Temperature(), Platt(), Beta(), Quadratic(), Spline(), Isotonic()):
         after = []
-        for k, held in enumerate(folds):
-            fitted = recalibrator.fit_table(merge(folds[:k] + folds[k + 1 :]))
+        for k, held in enumerate(parts):
+            fitted = recalibrator.fit_table(merge(parts[:k] + parts[k + 1 :]))
             after.append(remapped(held, fitted.predict_proba(held.predicted_mean)[:, 1]))
         table = merge(after)
         repair = Repair(type(recalibrator).__name__, float(averaged_error(table, norm=1)), float(score(table)), before)
@@ -42,17 +42,15 @@ def repairs(data: Binary | BinTable, *, seed: int = 0) -> tuple[tuple[Repair, ..
 
 
 def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
-    """The rows dealt at random into folds, one fine table each; groups stay whole."""
-    rng = np.random.default_rng(seed)
+    """The rows divided at random into folds, one fine table each; groups stay whole."""
     if isinstance(data, Binary) and (len(data) <= GRID_ROWS or data.weight is not None or data.group is not None):
-        unit = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
-        fold = rng.permutation(int(unit.max()) + 1)[unit] % FOLDS
+        fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
         cells = Distinct() if len(data) <= GRID_ROWS else HybridGrid(GRID_CELLS)
         parts = [taken(data, fold == k) for k in range(FOLDS) if (fold == k).any()]
         return [BinTable.of(part, cells) for part in parts if part.weight is None or part.weight.any()]
     table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
     mean = table.predicted_mean
-    counts = dealt(table.count - table.observed, table.observed, [1] * FOLDS, rng)
+    counts = fold_counts(np.stack([table.count - table.observed, table.observed]), [1] * FOLDS, seed=seed)
     return [replace(table, sums=_sums(mean, zeros + ones, ones)).filled() for zeros, ones in counts]
 
 
