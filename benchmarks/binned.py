@@ -96,7 +96,7 @@ def sorting_lines() -> list[str]:
     cases = {
         "`sweep_ece`": (lambda: cal.sweep_ece(y, p), "2.5"),
         "`debiased_ece`": (lambda: cal.debiased_ece(y, p, norm=2), "2.5"),
-        "`decompose`, Brier": (lambda: cal.decompose(data, "brier"), "5"),
+        "`decompose`, Brier": (lambda: cal.decompose(data), "5"),
         "`ks_error`": (lambda: cal.ks_error(y, p), ""),
     }
     for name, (action, bar) in cases.items():

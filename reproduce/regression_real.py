@@ -64,7 +64,7 @@ def qm9_lines(folder: Path) -> list[str]:
     lines = ["| map | ENCE | NLL | CRPS | coverage 95 % | quantile error |", "|---|---|---|---|---|---|"]
     for name, kind in kinds.items():
         fixed = test if kind is None else kind.fit(train).transform(test)
-        values = (cal.ence(fixed), cal.nll(fixed), cal.crps(fixed), cal.coverage(fixed, level=0.95))
+        values = (cal.ence(fixed), cal.nll(fixed), cal.crps(fixed), cal.coverage(fixed, nominal=0.95))
         numbers = f"{values[0]:.4f} | {values[1]:.4f} | {values[2]:.6f} | {values[3]:.4f}"
         lines.append(f"| {name} | {numbers} | {cal.quantile_error(fixed):.4f} |")
     return lines
@@ -136,6 +136,6 @@ def _line(name: str, data: cal.Gaussian, scaled: cal.Gaussian) -> str:
     null = result.details["null"]
     return (
         f"| {name} | {len(data)} | {result:.4f} | {null['mean']:.4f} ({null['high']:.4f}) | {null['kurtosis']:.1f} "
-        f"| {cal.std_dispersion(data):.3f} | {cal.mean_squared_z(data):.3f} | {cal.coverage(data, level=0.95):.4f} "
+        f"| {cal.std_dispersion(data):.3f} | {cal.mean_squared_z(data):.3f} | {cal.coverage(data, nominal=0.95):.4f} "
         f"| {cal.sweep_ence(data):.4f} | {cal.ence(scaled):.4f} |"
     )

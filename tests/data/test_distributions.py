@@ -56,7 +56,7 @@ def test_levels_outside_the_open_interval_or_falling_are_refused(levels):
 def test_a_level_that_was_not_predicted_is_refused_with_those_that_were():
     data = cal.Quantiles([1.0], [0.1, 0.9], [[0.0, 2.0]])
     with pytest.raises(cal.InvalidPredictions, match=r"no quantile at level 0.25; theirs are \[0.1, 0.9\]"):
-        cal.coverage(data, level=0.5)
+        cal.coverage(data, nominal=0.5)
 
 
 def test_a_distribution_needs_its_functions():

@@ -49,7 +49,7 @@ def test_a_certain_forecast_that_failed_costs_infinity_and_one_that_held_nothing
 def test_the_parts_make_up_the_score_and_none_is_negative(rows, score, weighted):
     p, y, w = columns(rows)
     p = np.clip(np.round(p, 2), 0.01, 0.99)
-    parts = cal.decompose(cal.Binary(y, p, weight=w if weighted else None), score)
+    parts = cal.decompose(cal.Binary(y, p, weight=w if weighted else None), score=score)
     assert parts.score == pytest.approx(parts.miscalibration - parts.discrimination + parts.uncertainty, abs=1e-12)
     assert min(parts.miscalibration, parts.discrimination, parts.uncertainty) >= -1e-12
     assert parts.refinement == pytest.approx(parts.score - parts.miscalibration)
@@ -88,7 +88,7 @@ def test_a_recalibrated_forecast_has_no_miscalibration():
 
 def test_unknown_scores_and_unfit_tasks_are_refused():
     with pytest.raises(ValueError, match="'brier' or 'log_loss'"):
-        cal.decompose(cal.Binary([0, 1], [0.2, 0.7]), "crps")
+        cal.decompose(cal.Binary([0, 1], [0.2, 0.7]), score="crps")
     with pytest.raises(ValueError, match="no probability score"):
         cal.brier(cal.Gaussian([0.0], [0.0], [1.0]))
 

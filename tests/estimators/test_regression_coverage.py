@@ -105,7 +105,7 @@ def test_the_share_below_each_stated_quantile_is_counted_exactly():
     assert curve.x.tolist() == [0.25, 0.75]
     assert curve.observed == pytest.approx([0.5, 0.75])
     assert cal.quantile_error(data, levels=data.levels) == pytest.approx(0.125)
-    assert cal.coverage(data, level=0.5) == pytest.approx(0.5)
+    assert cal.coverage(data, nominal=0.5) == pytest.approx(0.5)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -124,7 +124,7 @@ def test_row_order_does_not_matter_and_weights_repeat_rows(seed):
 
 def test_coverage_counts_and_tells_the_sides():
     data = cal.Gaussian([-3.0, 0.0, 0.5, 3.0, 4.0], np.zeros(5), np.ones(5))
-    result = cal.coverage(data, level=0.9)
+    result = cal.coverage(data, nominal=0.9)
     assert (result, result.details["below"], result.details["above"]) == pytest.approx((0.4, 0.2, 0.4))
     assert result.details["mean_width"] == pytest.approx(2 * stats.norm.ppf(0.95))
     assert result.details["null"]["sd"] == pytest.approx(np.sqrt(0.9 * 0.1 / 5))
@@ -132,7 +132,7 @@ def test_coverage_counts_and_tells_the_sides():
 
 def test_an_ensemble_cannot_cover_more_than_its_range():
     rng = np.random.default_rng(0)
-    result = cal.coverage(cal.Samples(rng.normal(size=4000), rng.normal(size=(4000, 9))), level=0.95)
+    result = cal.coverage(cal.Samples(rng.normal(size=4000), rng.normal(size=(4000, 9))), nominal=0.95)
     assert result.details["null"]["mean"] == 0.8
     assert result == pytest.approx(0.8, abs=0.02)
 
@@ -142,14 +142,14 @@ def test_group_coverage_finds_the_group_that_is_left_out():
     group = np.repeat(["a", "b"], 2000)
     y = rng.normal(size=4000) * np.where(group == "a", 0.8, 1.25)
     data = cal.Gaussian(y, 0 * y, 0 * y + 1, group=group)
-    result = cal.group_coverage(data, level=0.9)
+    result = cal.group_coverage(data, nominal=0.9)
     groups = result.details["groups"]
     assert groups["a"]["coverage"] == pytest.approx(np.mean(np.abs(y[:2000]) <= stats.norm.ppf(0.95)))
     assert groups["a"]["z"] > 3 > -3 > groups["b"]["z"]
     assert result > result.details["null"]["high"]
-    assert cal.group_coverage(data, level=0.9, by=rng.integers(0, 5, 4000)) < 0.03
+    assert cal.group_coverage(data, nominal=0.9, by=rng.integers(0, 5, 4000)) < 0.03
     wide = cal.Gaussian(np.column_stack([y, y]), np.zeros((4000, 2)), np.ones((4000, 2)), group=group)
-    assert cal.group_coverage(wide, level=0.9).details["outputs"] == pytest.approx([result, result])
+    assert cal.group_coverage(wide, nominal=0.9).details["outputs"] == pytest.approx([result, result])
     with pytest.raises(ValueError, match="needs groups"):
         cal.group_coverage(y, 0 * y, 0 * y + 1)
 
@@ -175,8 +175,8 @@ def test_the_cauchy_counterexample_of_the_paper():
 def test_levels_outside_the_unit_interval_are_refused():
     with pytest.raises(cal.InvalidPredictions, match=r"levels must lie in \[0, 1\]"):
         cal.interval_error(rows(), levels=[0.5, 1.5])
-    with pytest.raises(cal.InvalidPredictions, match=r"level must lie in \(0, 1\)"):
-        cal.coverage(rows(), level=1.0)
+    with pytest.raises(cal.InvalidPredictions, match=r"nominal must lie in \(0, 1\)"):
+        cal.coverage(rows(), nominal=1.0)
     with pytest.raises(ValueError, match="norm must be"):
         cal.interval_error(rows(), norm=0.5)
 
@@ -184,6 +184,6 @@ def test_levels_outside_the_unit_interval_are_refused():
 def test_covid_forecasts_cover_as_published(shared_data):
     with np.load(shared_data / "regression" / "covid19_eu_quantile.npz") as file:
         data = cal.Quantiles(file["y"], file["levels"], file["quantiles"])
-    assert cal.coverage(data, level=0.9) == pytest.approx(0.885, abs=1e-3)
+    assert cal.coverage(data, nominal=0.9) == pytest.approx(0.885, abs=1e-3)
     result = cal.quantile_error(data)
     assert result > result.details["null"]["high"]

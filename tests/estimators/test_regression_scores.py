@@ -30,7 +30,7 @@ def test_scores_agree_with_uncertainty_toolbox():
     assert cal.crps(data) == pytest.approx(PEERS["crps"], rel=1e-12)
     assert cal.sharpness(data) == pytest.approx(PEERS["sharpness"], rel=1e-12)
     assert cal.pinball(data, levels=levels) == pytest.approx(PEERS["check"], rel=1e-12)
-    assert np.mean([cal.interval_score(data, level=p) for p in levels]) == pytest.approx(PEERS["interval_score"])
+    assert np.mean([cal.interval_score(data, nominal=p) for p in levels]) == pytest.approx(PEERS["interval_score"])
 
 
 def test_ensemble_and_student_crps_agree_with_scoringrules():

@@ -235,7 +235,7 @@ def test_real_predictions_have_the_published_numbers(shared_data, name):
         assert cal.ence(data) == pytest.approx(ence, abs=1e-3)
     assert cal.std_dispersion(data) == pytest.approx(dispersion, abs=1e-3)
     assert cal.mean_squared_z(data) == pytest.approx(squared, abs=1e-3)
-    assert cal.coverage(data, level=0.95) == pytest.approx(covered, abs=1e-3)
+    assert cal.coverage(data, nominal=0.95) == pytest.approx(covered, abs=1e-3)
 
 
 def test_the_learning_curve_is_measured_output_by_output(shared_data):

@@ -324,12 +324,12 @@ def test_negative_estimates_are_kept():
 def test_refinement_and_decomposition_add_up():
     data = over_world(np.random.default_rng(20), 3000)
     for score, norm, whole in (("brier", "squared", cal.brier(data)), ("log_loss", "kl", cal.log_loss(data))):
-        parts = cal.decompose(data, score, method="variational")
+        parts = cal.decompose(data, score=score, method="variational")
         assert parts.score == pytest.approx(float(whole), rel=1e-9)
         assert parts.miscalibration == cal.calibration_error(data, norm=norm)
         assert parts.refinement == pytest.approx(float(cal.refinement(data, score=score)))
         assert parts.score == pytest.approx(parts.miscalibration - parts.discrimination + parts.uncertainty)
-        corp = cal.decompose(data, score)
+        corp = cal.decompose(data, score=score)
         assert parts.uncertainty == pytest.approx(float(corp.uncertainty))
     with pytest.raises(ValueError, match="method must be"):
         cal.decompose(data, method="isotonic")
@@ -339,6 +339,6 @@ def test_several_classes_decompose_too():
     rng = np.random.default_rng(21)
     f = rng.dirichlet(np.ones(3), 1000)
     data = cal.Multiclass(draw_classes(rng, tempered(2)(f)), f)
-    parts = cal.decompose(data, "log_loss", method="variational")
+    parts = cal.decompose(data, score="log_loss", method="variational")
     assert parts.score == pytest.approx(float(cal.log_loss(data)), rel=1e-6)
     assert parts.miscalibration > 0.02

@@ -184,11 +184,11 @@ def test_each_group_gets_a_map_and_small_or_new_groups_the_common_one(tmp_path):
 def test_draws_are_stretched_about_their_mean():
     rng = np.random.default_rng(0)
     data = cal.Samples(2 * rng.normal(size=3000), rng.normal(size=(3000, 30)))
-    assert cal.coverage(data, level=0.8) < 0.5
+    assert cal.coverage(data, nominal=0.8) < 0.5
     for criterion in ("nll", "crps"):
         fixed = recalibrate.StdScaling(criterion=criterion).fit(data).transform(data)
         assert fixed.mean == pytest.approx(data.mean)
-        assert cal.coverage(fixed, level=0.8) == pytest.approx(0.8, abs=0.04)
+        assert cal.coverage(fixed, nominal=0.8) == pytest.approx(0.8, abs=0.04)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -199,7 +199,7 @@ def test_conformal_intervals_cover_in_finite_samples(symmetric):
         rng = np.random.default_rng(seed)
         train, test = (cal.Gaussian(rng.exponential(size=n) - 1, np.zeros(n), np.ones(n)) for n in (30, 50))
         fixed = recalibrate.Conformal(levels=[0.1, 0.9], symmetric=symmetric).fit(train).transform(test)
-        covered.append(cal.coverage(fixed, level=0.8))
+        covered.append(cal.coverage(fixed, nominal=0.8))
     assert 0.795 < np.mean(covered) < 0.9
 
 

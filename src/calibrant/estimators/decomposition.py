@@ -54,9 +54,10 @@ class Decomposition:
 
 def decompose(
     data: Data,
-    score: Score = "brier",
     y_prob: ArrayLike | None = None,
+    /,
     *,
+    score: Score = "brier",
     method: Literal["corp", "variational"] = "corp",
 ) -> Decomposition:
     r"""CORP decomposition of a mean score into miscalibration, discrimination and uncertainty.
@@ -81,8 +82,7 @@ def decompose(
 
     Examples
     --------
-    >>> import calibrant as cal
-    >>> parts = decompose(cal.Binary([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]), "brier")
+    >>> parts = decompose([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
     >>> parts.miscalibration.value, parts.discrimination.value, parts.uncertainty.value
     (0.07500000000000001, 0.125, 0.25)
     """

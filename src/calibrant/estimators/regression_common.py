@@ -59,9 +59,14 @@ def spread_table(
         require_kind(data, needed_by=needed_by, spread=True)
         return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
     table = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by=needed_by), bins)
-    wanted = getattr(bins, "n", len(table))
+    wanted = getattr(bins, "n_bins", len(table))
     fewer = f", {len(table)} after ties" if len(table) < wanted else ""
     return table, repr(bins) + fewer
+
+
+def central_interval(task: Forecast, nominal: float) -> tuple[Floats, Floats]:
+    """Lower and upper end of the central interval of this nominal coverage, per outcome."""
+    return task.quantile((1 - nominal) / 2), task.quantile((1 + nominal) / 2)
 
 
 def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Do outcomes fall where the predicted distributions say? Interval and quantile calibration, PIT, coverage."""
+"""Interval and quantile calibration of predicted distributions, the PIT, and coverage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast, Samples
@@ -14,6 +15,7 @@ from calibrant.estimators.pit import PitCurve, central_curve, pit_curve
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
+    central_interval,
     effective_size,
     forecast,
     mean_of,
@@ -33,7 +35,7 @@ def interval_error(
     norm: float = 1,
     levels: ArrayLike | None = None,
 ) -> Estimate:
-    r"""Interval calibration error: gap of stated and observed coverage of the central intervals, over all levels.
+    r"""Interval calibration error: gap between nominal and observed coverage of the central intervals, over all levels.
 
     .. math:: \Bigl(\int_0^1 \bigl\lvert \mathrm P(\lvert 2F(Y)-1\rvert \le p) - p\bigr\rvert^q dp\Bigr)^{1/q}
 
@@ -50,7 +52,7 @@ def interval_error(
     norm : float
         The exponent q of at least 1, or infinity.
     levels : array-like in [0, 1], optional
-        Average over these levels instead of integrating over all.
+        Average over these nominal coverages instead of integrating over all.
 
     References
     ----------
@@ -74,12 +76,12 @@ def quantile_error(
     norm: float = 1,
     levels: ArrayLike | None = None,
 ) -> Estimate:
-    r"""Quantile calibration error: gap of a level and the share of outcomes below that quantile, over all levels.
+    r"""Quantile calibration error: gap between a level and the share of outcomes below that quantile, over all levels.
 
     .. math:: \Bigl(\int_0^1 \bigl\lvert \mathrm P(F(Y) \le p) - p\bigr\rvert^q dp\Bigr)^{1/q}
 
     The definition of Kuleshov et al., to which their isotonic map and `CdfIsotonic` recalibrate. Parameters as for
-    `interval_error`. For `Quantiles`, pass ``levels=data.levels`` to measure at the stated levels only.
+    `interval_error`. For `Quantiles`, pass ``levels=data.levels`` to measure at the predicted quantiles only.
 
     References
     ----------
@@ -141,24 +143,34 @@ def coverage(
     std: ArrayLike | None = None,
     /,
     *,
-    level: float = 0.9,
+    nominal: float = 0.9,
 ) -> Estimate:
-    r"""Share of outcomes inside the central prediction interval of one level (PICP).
+    r"""Share of outcomes inside the central prediction interval of nominal coverage c (PICP).
 
-    .. math:: \frac1W\sum_i w_i \mathbf 1\{ F_i^{-1}(\tfrac{1-l}2) \le y_i \le F_i^{-1}(\tfrac{1+l}2) \}
+    .. math:: \frac1W\sum_i w_i \mathbf 1\{ F_i^{-1}(\tfrac{1-c}2) \le y_i \le F_i^{-1}(\tfrac{1+c}2) \}
 
-    ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them. An ensemble of m
-    draws can state no interval wider than its range, which covers (m - 1) / (m + 1); its null reference says so.
+    ``details`` holds the mean width of the intervals (MPIW) and the shares below and above them. The widest interval
+    of an ensemble of m draws is its range, which covers (m - 1) / (m + 1); its null reference says so.
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next.
+    nominal : float in (0, 1)
+        Nominal coverage c of the central interval.
 
     Examples
     --------
-    >>> coverage([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, level=0.9)
+    >>> coverage([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, nominal=0.9)
     <Coverage 0.75, n=4, central 90% interval>
     """
     task = forecast(data, mean, std)
-    level = validation.fraction("level", level)
-    low, high = task.quantile((1 - level) / 2), task.quantile((1 + level) / 2)
-    nominal = min(level, (task.draws.shape[1] - 1) / (task.draws.shape[1] + 1)) if isinstance(task, Samples) else level
+    nominal = validation.fraction("nominal", nominal)
+    low, high = central_interval(task, nominal)
+    reached = nominal
+    if isinstance(task, Samples):
+        draws = task.draws.shape[1]
+        reached = min(nominal, (draws - 1) / (draws + 1))
     y, weight = task.y_true.ravel(), task.flat_weight
     below, above = mean_of(y < low, weight), mean_of(y > high, weight)
     size = effective_size(weight, len(y))
@@ -166,10 +178,10 @@ def coverage(
         "mean_width": mean_of(high - low, weight),
         "below": below,
         "above": above,
-        "null": null_reference(nominal, np.sqrt(nominal * (1 - nominal) / size), "binomial"),
-        **by_output(task, lambda output: coverage(output, level=level)),
+        "null": null_reference(reached, np.sqrt(reached * (1 - reached) / size), "binomial"),
+        **by_output(task, lambda output: coverage(output, nominal=nominal)),
     }
-    method = f"central {level:.6g} interval" if level * 100 % 1 else f"central {level:.0%} interval"
+    method = f"central {nominal:.6g} interval" if nominal * 100 % 1 else f"central {nominal:.0%} interval"
     return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
 
 
@@ -179,39 +191,31 @@ def group_coverage(
     std: ArrayLike | None = None,
     /,
     *,
-    level: float = 0.9,
+    nominal: float = 0.9,
     by: ArrayLike | None = None,
 ) -> Estimate:
-    r"""Mean absolute gap of coverage and level over groups (conditional coverage).
+    r"""Mean absolute gap between observed and nominal coverage c over groups (conditional coverage).
 
-    .. math:: \sum_g \frac{w_g}{W} \lvert \mathrm{coverage}_g - l \rvert
+    .. math:: \sum_g \frac{w_g}{W} \lvert \mathrm{coverage}_g - c \rvert
 
     ``details["groups"]`` holds coverage, mean width, number of rows and z-score of each group. Groups are `by`, one
     id per row (e.g. the bin of a feature or of sigma), or else the group of the predictions.
 
     Examples
     --------
-    >>> e = group_coverage([0.0, 1.0, 3.0, 2.0], [0.0] * 4, [1.0] * 4, level=0.5, by=["a", "a", "b", "b"])
+    >>> e = group_coverage([0.0, 1.0, 3.0, 2.0], [0.0] * 4, [1.0] * 4, nominal=0.5, by=["a", "a", "b", "b"])
     >>> e.value, e.details["groups"]["b"]["coverage"]
     (0.25, 0.0)
     """
     task = forecast(data, mean, std)
-    level = validation.fraction("level", level)
+    nominal = validation.fraction("nominal", nominal)
     group = task.group if by is None else validation.groups("by", by, length=len(task))
     if group is None:
         message = "group_coverage needs groups: pass by=..., or predictions made with group=...."
         raise ValueError(message)
     names, member = np.unique(group, return_inverse=True)
-    member = np.repeat(member, task.y_true.size // len(task))
-    low, high = task.quantile((1 - level) / 2), task.quantile((1 + level) / 2)
-    y, weight = task.y_true.ravel(), task.flat_weight
-    weight = np.ones(len(y)) if weight is None else weight
-    inside = (low <= y) & (y <= high)
-    total = np.bincount(member, weight)
-    share, size = total / total.sum(), total**2 / np.bincount(member, weight**2)
-    covered, width = np.bincount(member, weight * inside) / total, np.bincount(member, weight * (high - low)) / total
-    sd = np.sqrt(level * (1 - level) / size)
-    columns = {"coverage": covered, "mean_width": width, "n": np.bincount(member), "z": (covered - level) / sd}
+    share, columns = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
+    sd = columns.pop("sd")
     details = {
         "groups": {
             str(name): {column: values[k].item() for column, values in columns.items()} for k, name in enumerate(names)
@@ -219,10 +223,28 @@ def group_coverage(
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
         ),
-        **by_output(task, lambda output: group_coverage(output, level=level, by=group)),
+        **by_output(task, lambda output: group_coverage(output, nominal=nominal, by=group)),
     }
-    value = float(share @ np.abs(covered - level))
-    return Estimate(value, name="Group coverage gap", method=f"level {level:.6g}", n=len(y), details=details)
+    value = float(share @ np.abs(columns["coverage"] - nominal))
+    method = f"nominal coverage {nominal:.6g}"
+    return Estimate(value, name="Group coverage gap (L1)", method=method, n=task.y_true.size, details=details)
+
+
+def _coverage_by_group(task: Forecast, member: NDArray[np.intp], nominal: float) -> tuple[Floats, dict[str, Any]]:
+    """Share of the weight in each group, and its coverage, mean width, number of rows, z-score and binomial sd."""
+    low, high = central_interval(task, nominal)
+    y, weight = task.y_true.ravel(), task.flat_weight
+    weight = np.ones(len(y)) if weight is None else weight
+    total = np.bincount(member, weight)
+    covered = np.bincount(member, weight * ((low <= y) & (y <= high))) / total
+    sd = np.sqrt(nominal * (1 - nominal) / (total**2 / np.bincount(member, weight**2)))
+    return total / total.sum(), {
+        "coverage": covered,
+        "mean_width": np.bincount(member, weight * (high - low)) / total,
+        "n": np.bincount(member),
+        "z": (covered - nominal) / sd,
+        "sd": sd,
+    }
 
 
 def _curve_error(

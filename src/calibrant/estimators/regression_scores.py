@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.estimators import score_references as own_score
+from calibrant.estimators import score_references
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
+    central_interval,
     effective_size,
     forecast,
     mean_of,
@@ -60,7 +61,9 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
             def loss(y: Floats) -> Floats:
                 return -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
 
-            return _score(loss(task.y_true), "NLL", "mean", task, own_score.simulated(task, loss), by_output(task, nll))
+            return _score(
+                loss(task.y_true), "NLL", "mean", task, score_references.simulated(task, loss), by_output(task, nll)
+            )
     message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
     raise TypeError(message)
 
@@ -91,12 +94,12 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
             "CRPS",
             "mean",
             task,
-            own_score.gaussian(task, gaussian_crps, 1 / np.sqrt(np.pi)),
+            score_references.gaussian(task, gaussian_crps, 1 / np.sqrt(np.pi)),
             details,
         )
     if isinstance(task, Samples):
-        null = own_score.left_out(task, own_score.fair_crps)
-        return _score(own_score.fair_crps(task), "CRPS", "fair", task, null, details)
+        null = score_references.left_out(task, score_references.fair_crps)
+        return _score(score_references.fair_crps(task), "CRPS", "fair", task, null, details)
     if isinstance(task, Quantiles):
         middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
 
@@ -108,12 +111,12 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
         method = "quadrature"
 
         def loss(y: Floats) -> Floats:
-            return own_score.crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
+            return score_references.crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
 
     else:
         message = "crps has no closed form for this distribution of counts; draw from it and use Samples."
         raise TypeError(message)
-    return _score(loss(task.y_true.ravel()), "CRPS", method, task, own_score.simulated(task, loss), details)
+    return _score(loss(task.y_true.ravel()), "CRPS", method, task, score_references.simulated(task, loss), details)
 
 
 def pinball(
@@ -155,9 +158,9 @@ def pinball(
 
         place = ndtri(at)
         expected = float(np.mean(np.exp(-(place**2) / 2)) / np.sqrt(2 * np.pi))
-        null = own_score.gaussian(task, lambda z: _pinballs(z[:, None] - place, at).mean(axis=1), expected)
+        null = score_references.gaussian(task, lambda z: _pinballs(z[:, None] - place, at).mean(axis=1), expected)
     else:
-        null = own_score.of_quantiles(
+        null = score_references.of_quantiles(
             task, at, lambda y, q: np.mean([_pinballs(y - q[k], at[k]) for k in range(len(at))], 0)
         )
     method = f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
@@ -170,11 +173,18 @@ def interval_score(
     std: ArrayLike | None = None,
     /,
     *,
-    level: float = 0.9,
+    nominal: float = 0.9,
 ) -> Estimate:
-    r"""Winkler's interval score of the central interval [l, u]: its width, and a fine for missing it.
+    r"""Winkler's interval score of the central interval [l, u] of nominal coverage c: width plus a penalty for misses.
 
-    .. math:: (u - l) + \frac2\alpha (l - y)_+ + \frac2\alpha (y - u)_+, \qquad \alpha = 1 - \text{level}
+    .. math:: (u - l) + \frac2\alpha (l - y)_+ + \frac2\alpha (y - u)_+, \qquad \alpha = 1 - c
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, Quantiles, Samples, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next.
+    nominal : float in (0, 1)
+        Nominal coverage c of the central interval.
 
     References
     ----------
@@ -182,24 +192,25 @@ def interval_score(
 
     Examples
     --------
-    >>> interval_score([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], level=0.5).value
+    >>> interval_score([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], nominal=0.5).value
     6.0
     """
     task = forecast(data, mean, std)
-    level = validation.fraction("level", level)
-    ends = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = (task.quantile(end) for end in ends)
-    details = by_output(task, lambda output: interval_score(output, level=level))
+    nominal = validation.fraction("nominal", nominal)
+    missed = 1 - nominal
+    low, high = central_interval(task, nominal)
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
 
-        edge = np.array(ndtri((1 + level) / 2))
-        expected = 4 / (1 - level) * float(np.exp(-(edge**2) / 2)) / np.sqrt(2 * np.pi)
-        null = own_score.gaussian(task, lambda z: _winkler(z, -edge, edge, 1 - level), expected)
+        edge = np.array(ndtri((1 + nominal) / 2))
+        expected = 4 / missed * float(np.exp(-(edge**2) / 2)) / np.sqrt(2 * np.pi)
+        null = score_references.gaussian(task, lambda z: _winkler(z, -edge, edge, missed), expected)
     else:
-        null = own_score.of_quantiles(task, ends, lambda y, q: _winkler(y, q[0], q[1], 1 - level))
-    losses = _winkler(task.y_true.ravel(), low, high, 1 - level)
-    return _score(losses, "Interval score", f"level {level:.6g}", task, null, details)
+        ends = np.array([(1 - nominal) / 2, (1 + nominal) / 2])
+        null = score_references.of_quantiles(task, ends, lambda y, q: _winkler(y, q[0], q[1], missed))
+    losses = _winkler(task.y_true.ravel(), low, high, missed)
+    details = by_output(task, lambda output: interval_score(output, nominal=nominal))
+    return _score(losses, "Interval score", f"nominal coverage {nominal:.6g}", task, null, details)
 
 
 def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:

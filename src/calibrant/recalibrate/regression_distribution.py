@@ -105,7 +105,7 @@ class Conformal(OutputRecalibrator):
     >>> z = np.random.default_rng(0).normal(size=2000)
     >>> data = cal.Gaussian(3 * z, 0 * z, 0 * z + 1)
     >>> fixed = Conformal(levels=[0.05, 0.95]).fit(data).transform(data)
-    >>> fixed, round(cal.coverage(fixed, level=0.9), 2)
+    >>> fixed, round(cal.coverage(fixed, nominal=0.9), 2)
     (<Quantiles, n=2_000>, 0.9)
     """
 
