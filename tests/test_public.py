@@ -34,8 +34,6 @@ WITHOUT_EXAMPLE = {
     "calibrant.data.Forecast",
     "calibrant.data.InvalidPredictions",
     "calibrant.data.Predictions",
-    "calibrant.estimators.Decomposition",
-    "calibrant.estimators.ForecastCurve",
     "calibrant.inference.Band",
     "calibrant.inference.ByGroup",
     "calibrant.inference.Clustered",

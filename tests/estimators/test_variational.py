@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
-from calibrant.estimators.cross_fitting import held_binary
+from calibrant.estimators.cross_fitting import binary_rows
 from calibrant.estimators.variational_norms import contributions, norm_gradient
 
 
@@ -234,8 +234,8 @@ def test_groups_stay_in_one_fold_and_count_as_units():
     f = np.repeat(rng.random(100), 10)
     y = np.repeat(rng.random(100) < f[::10], 10)  # ten copies of each row
     data = cal.Binary(y, f, group=group)
-    held = held_binary(data, [1.0] * 5, 0)
-    assert all(len(set(held.fold[held.group == g])) == 1 for g in range(100))
+    held = binary_rows(data, [1.0] * 5, 0)
+    assert all(len(set(held.fold[held.cluster == g])) == 1 for g in range(100))
     copies, blind = cal.calibration_error(data), cal.calibration_error(cal.Binary(y, f))
     assert copies.details["standard_error"] > 2.5 * blind.details["standard_error"]
     assert blind > copies + 0.02  # copies in other folds betray the outcome
@@ -265,8 +265,8 @@ def test_any_scikit_learn_classifier_and_any_map_can_recalibrate():
 def test_cross_fitted_isotonic_agrees_with_scikit_learns():
     rng = np.random.default_rng(16)
     data = over_world(rng, 400)
-    held = held_binary(data, [1.0] * 5, [0, 0])
-    f, y, g = held.stated[:, 0], held.outcome[:, 0], np.empty(400)
+    held = binary_rows(data, [1.0] * 5, [0, 0])
+    f, y, g = held.predicted[:, 0], held.outcome[:, 0], np.empty(400)
     for k in range(5):
         own = held.fold == k
         g[own] = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(f[~own], y[~own]).predict(f[own])

@@ -1,4 +1,4 @@
-"""Folds, maps and held-out rows: everything the variational estimator does before it measures.
+"""Cross-fitting: rows in folds, each with its recalibrated probability by a map fitted on the other folds.
 
 Folds are shuffled and never stratified by outcome: stratified folds give every training part the class shares of
 its held-out part, so that a chance excess of positives is confirmed out of fold and the estimate is no lower bound.
@@ -26,33 +26,37 @@ GRID_ROWS, GRID_CELLS = 2**16, 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Entries (a row, or many rows of one score) with their fold and, once fitted, their out-of-fold map.
+class CrossFitted:
+    """Entries (a row, or many rows of one score and outcome) with their fold and, once fitted, their out-of-fold map.
 
     Attributes
     ----------
-    stated, mapped : array (r, d)
-        d = 1 for binary tasks: the probability of the event.
+    predicted, recalibrated : array (r, d)
+        d = 1 for binary tasks: the probability of the event. `recalibrated` is None before a map was fitted.
     outcome : array (r, d)
         One-hot for several classes, 0 or 1 for binary tasks.
-    weight, squares : array (r,)
+    weight, weight_squares : array (r,)
         Sum of the weights of the entry's rows and of their squares.
     fold : array (r,)
     n : int
         Number of rows.
-    group : array (r,) or None
+    cluster : array (r,) or None
+        Rows of one cluster are in one fold.
+    row : array (r,) or None
+        Row number of each entry; None where entries are cells of a table.
     confidence : bool
         Whether the event is "the predicted class is right", so that the accuracy decides what is overconfident.
     """
 
-    stated: Floats
+    predicted: Floats
     outcome: Floats
     weight: Floats
-    squares: Floats
+    weight_squares: Floats
     fold: NDArray[np.intp]
     n: int
-    group: NDArray[Any] | None = None
-    mapped: Floats | None = None
+    cluster: NDArray[Any] | None = None
+    row: NDArray[np.intp] | None = None
+    recalibrated: Floats | None = None
     confidence: bool = False
 
     @property
@@ -61,55 +65,60 @@ class Held:
         return int(self.fold.max()) + 1
 
     @property
+    def columns(self) -> int:
+        """Number of columns of probabilities, 1 for binary tasks."""
+        return self.predicted.shape[1]
+
+    @property
     def information(self) -> Floats:
-        """Weights scaled to Kish's effective number of rows, which is what a likelihood should see."""
-        return self.weight * (self.weight.sum() / self.squares.sum())
+        """Weights scaled to add up to Kish's effective number of rows, as a likelihood needs them."""
+        return self.weight * (self.weight.sum() / self.weight_squares.sum())
 
-    def with_map(self, mapped: Floats) -> Held:
+    @property
+    def fitted(self) -> Floats:
+        """The recalibrated probabilities; an error where no map was fitted yet."""
+        if self.recalibrated is None:
+            message = "These rows have no map yet."
+            raise RuntimeError(message)
+        return self.recalibrated
+
+    def with_map(self, recalibrated: Floats) -> CrossFitted:
         """The same entries with their out-of-fold probabilities."""
-        return replace(self, mapped=mapped.reshape(self.stated.shape))
+        return replace(self, recalibrated=recalibrated.reshape(self.predicted.shape))
 
-    def take(self, which: Any) -> Held:
+    def take(self, which: Any) -> CrossFitted:
         """Some of the entries."""
-        arrays: dict[str, Any] = {
-            name: getattr(self, name)[which]
-            for name in ("stated", "outcome", "weight", "squares", "fold", "group", "mapped")
-            if getattr(self, name) is not None
-        }
+        names = ("predicted", "outcome", "weight", "weight_squares", "fold", "cluster", "row", "recalibrated")
+        arrays: dict[str, Any] = {name: getattr(self, name)[which] for name in names if getattr(self, name) is not None}
         return replace(self, **arrays)
 
 
-def held_binary(data: Binary, sizes: Sequence[float], seed: Seed) -> Held:
-    """Binary rows with folds. Rows are put in order first, so that the result does not depend on theirs."""
+def binary_rows(data: Binary, sizes: Sequence[float], seed: Seed) -> CrossFitted:
+    """Binary rows in folds. Folds are drawn for the sorted rows, so that the result does not depend on their order."""
     if len(data) > GRID_ROWS and data.weight is None and data.group is None:
-        return held_table(BinTable.of(data, HybridGrid(GRID_CELLS)), sizes, seed)
+        return table_cells(BinTable.of(data, HybridGrid(GRID_CELLS)), sizes, seed)
     n = len(data)
     score, y = data.y_prob.astype(np.float64), data.y_true.astype(np.float64)
     weight = np.ones(n) if data.weight is None else data.weight
     order = np.lexsort((weight, y, score))
     fold = np.empty(n, np.intp)
     fold[order] = _folds(n, sizes, seed, None if data.group is None else data.group[order])
-    some = weight > 0
-    held = Held(score[:, None], y[:, None], weight, weight**2, fold, int(some.sum()), data.group)
-    return held if some.all() else held.take(some)
+    return _weighted_rows(score[:, None], y[:, None], weight, fold, data.group)
 
 
-def held_multiclass(data: Multiclass, sizes: Sequence[float], seed: Seed) -> Held:
-    """Rows of several classes with folds; probabilities are made to sum to 1."""
+def multiclass_rows(data: Multiclass, sizes: Sequence[float], seed: Seed) -> CrossFitted:
+    """Rows of several classes in folds; probabilities are divided by their sum."""
     n, k = data.y_prob.shape
-    stated = data.y_prob.astype(np.float64)
-    stated /= stated.sum(axis=1, keepdims=True)
+    predicted = data.y_prob.astype(np.float64)
+    predicted /= predicted.sum(axis=1, keepdims=True)
     outcome = np.zeros((n, k))
     outcome[np.arange(n), data.y_true] = 1.0
     weight = np.ones(n) if data.weight is None else data.weight
-    fold = _folds(n, sizes, seed, data.group)
-    some = weight > 0
-    held = Held(stated, outcome, weight, weight**2, fold, int(some.sum()), data.group)
-    return held if some.all() else held.take(some)
+    return _weighted_rows(predicted, outcome, weight, _folds(n, sizes, seed, data.group), data.group)
 
 
-def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
-    """Cells of a fine table, each dealt to the folds at random: the same as dealing its rows.
+def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFitted:
+    """Cells of a fine table, the rows of each assigned to folds at random.
 
     Only for independent rows without weights; others need one table per fold.
     """
@@ -121,34 +130,72 @@ def held_table(table: BinTable, sizes: Sequence[float], seed: Seed) -> Held:
         message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
         raise InvalidPredictions(message)
     counts = fold_counts(np.stack([cells.count - cells.observed, cells.observed]), sizes, seed=seed)
-    return _held_cells(cells.predicted_mean, counts, None)
+    return _cells(cells.predicted_mean, counts, None)
 
 
-def held_tables(tables: Sequence[BinTable]) -> Held:
+def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
     """One fine table per fold, as an engine makes them by grouping by fold and cell."""
     if len(tables) < 2 or not all(isinstance(table, BinTable) for table in tables):
         message = "Give at least two fine tables, one per fold."
         raise ValueError(message)
-    held = []
+    parts = []
     for k, table in enumerate(tables):
         cells = outcome_cells(table, needed_by="calibration_error")
         counts = np.stack([cells.weight - cells.observed, cells.observed])[None]
-        scale = cells.weight_squares / cells.weight
-        part = _held_cells(cells.predicted_mean, counts, scale)
-        held.append(replace(part, fold=np.full(len(part.weight), k), n=cells.n))
+        part = _cells(cells.predicted_mean, counts, cells.weight_squares / cells.weight)
+        parts.append(replace(part, fold=np.full(len(part.weight), k), n=cells.n))
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in held])
-        for name in ("stated", "outcome", "weight", "squares", "fold")
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("predicted", "outcome", "weight", "weight_squares", "fold")
     }
-    return Held(n=sum(part.n for part in held), **joined)
+    return CrossFitted(n=sum(part.n for part in parts), **joined)
 
 
-def _held_cells(score: Floats, counts: Floats, scale: Floats | None) -> Held:
+def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int] | None = None) -> CrossFitted:
+    """The entries with their recalibrated probabilities, each from a map that never saw its fold.
+
+    Entries of folds that are no target keep the probability they had: they are only trained on.
+    """
+    wanted = range(rows.folds) if targets is None else targets
+    if recalibrator is not None:
+        return rows.with_map(_by_classifier(rows, recalibrator, wanted))
+    if rows.columns <= 2:
+        from calibrant.numerics.smoothers import cross_fitted
+
+        positive = rows.information * rows.outcome[:, -1]
+        g = cross_fitted(rows.predicted[:, -1], rows.fold, positive, rows.information - positive, targets=wanted)
+        return rows.with_map(g if rows.columns == 1 else np.stack([1 - g, g], axis=1))
+    from calibrant.numerics.conditional_logit import cross_fitted as cross_fitted_vectors
+
+    labels = rows.outcome.argmax(axis=1)
+    return rows.with_map(cross_fitted_vectors(rows.predicted, rows.fold, labels, rows.information, targets=wanted))
+
+
+def recalibrator_name(recalibrator: Any, columns: int) -> str:
+    """The map in words."""
+    if recalibrator is not None:
+        return repr(recalibrator).split("\n")[0]
+    return "averaged smoothers" if columns <= 2 else "conditional logit"
+
+
+def _weighted_rows(
+    predicted: Floats, outcome: Floats, weight: Floats, fold: NDArray[np.intp], cluster: NDArray[Any] | None
+) -> CrossFitted:
+    """One entry per row that has weight."""
+    some = weight > 0
+    every = CrossFitted(
+        predicted, outcome, weight, weight**2, fold, int(some.sum()), cluster, np.arange(len(weight), dtype=np.intp)
+    )
+    return every if some.all() else every.take(some)
+
+
+def _cells(score: Floats, counts: Floats, scale: Floats | None) -> CrossFitted:
     """Entries of one outcome each from counts (folds, 2, cells); `scale` is the mean square of weight per weight."""
     fold, outcome, cell = np.nonzero(counts)
     weight = counts[fold, outcome, cell]
     squares = weight if scale is None else weight * scale[cell]
-    return Held(score[cell][:, None], outcome[:, None].astype(np.float64), weight, squares, fold, round(weight.sum()))
+    observed = outcome[:, None].astype(np.float64)
+    return CrossFitted(score[cell][:, None], observed, weight, squares, fold, round(weight.sum()))
 
 
 def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -161,43 +208,16 @@ def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | Non
     return fold
 
 
-def mapped(held: Held, recalibrator: Any, *, targets: Sequence[int] | None = None) -> Held:
-    """The entries with their recalibrated probabilities, each from a map that never saw its fold.
-
-    Entries of folds that are no target keep the probability they had: they are only trained on.
-    """
-    wanted = range(held.folds) if targets is None else targets
-    if recalibrator is not None:
-        return held.with_map(_by_classifier(held, recalibrator, wanted))
-    if held.stated.shape[1] <= 2:
-        from calibrant.numerics.smoothers import cross_fitted
-
-        positive = held.information * held.outcome[:, -1]
-        g = cross_fitted(held.stated[:, -1], held.fold, positive, held.information - positive, targets=wanted)
-        return held.with_map(g if held.stated.shape[1] == 1 else np.stack([1 - g, g], axis=1))
-    from calibrant.numerics.conditional_logit import cross_fitted as cross_fitted_vectors
-
-    labels = held.outcome.argmax(axis=1)
-    return held.with_map(cross_fitted_vectors(held.stated, held.fold, labels, held.information, targets=wanted))
-
-
-def name_of(recalibrator: Any, columns: int) -> str:
-    """The map in words."""
-    if recalibrator is not None:
-        return repr(recalibrator).split("\n")[0]
-    return "averaged smoothers" if columns <= 2 else "conditional logit"
-
-
-def _by_classifier(held: Held, recalibrator: Any, targets: Sequence[int]) -> Floats:
+def _by_classifier(rows: CrossFitted, recalibrator: Any, targets: Sequence[int]) -> Floats:
     """Fit a clone on the other folds, with weights only where rows differ in weight."""
-    result = held.stated.copy()
-    labels = held.outcome[:, 0].astype(np.intp) if held.stated.shape[1] == 1 else held.outcome.argmax(axis=1)
-    weighted = not np.all(held.weight == held.weight[0])
+    result = rows.predicted.copy()
+    labels = rows.outcome[:, 0].astype(np.intp) if rows.columns == 1 else rows.outcome.argmax(axis=1)
+    weighted = not np.all(rows.weight == rows.weight[0])
     for k in targets:
-        own = held.fold == k
-        options = {"sample_weight": held.weight[~own]} if weighted else {}
-        model = _fresh(recalibrator).fit(held.stated[~own], labels[~own], **options)
-        result[own] = _columns(model, held.stated[own])
+        own = rows.fold == k
+        options = {"sample_weight": rows.weight[~own]} if weighted else {}
+        model = _fresh(recalibrator).fit(rows.predicted[~own], labels[~own], **options)
+        result[own] = _columns(model, rows.predicted[own])
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, outcome_cells
-from calibrant.estimators.cross_fitting import Held
-from calibrant.estimators.proper_scores import Score, _log_losses, _probability_pairs, brier, log_loss
+from calibrant.estimators.cross_fitting import CrossFitted
+from calibrant.estimators.log_scores import PROVENANCE, floored, log_losses
+from calibrant.estimators.proper_scores import Score, _probability_pairs, brier, log_loss
 from calibrant.estimators.variational import Source
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.numerics.arrays import Floats
@@ -23,18 +25,28 @@ from calibrant.table.bintable import BinTable
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A mean score = miscalibration - discrimination + uncertainty.
+    """A mean score = miscalibration - discrimination + uncertainty; what `decompose` returns.
 
     Attributes
     ----------
     score : Estimate
         The mean score itself.
     miscalibration : Estimate
-        What recalibration would save (MCB, reliability).
+        Score that recalibration would remove (MCB, reliability).
     discrimination : Estimate
-        What the forecast saves over the constant base rate once recalibrated (DSC, resolution).
+        Score of the constant base rate less that of the recalibrated predictions (DSC, resolution).
     uncertainty : Estimate
         The score of the constant base rate (UNC).
+
+    Examples
+    --------
+    >>> parts = decompose([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
+    >>> parts.miscalibration
+    <Miscalibration 0.075, n=4, CORP, Brier score>
+    >>> round(parts.miscalibration - parts.discrimination + parts.uncertainty, 12) == parts.score
+    True
+    >>> parts.refinement
+    0.125
     """
 
     score: Estimate
@@ -44,7 +56,7 @@ class Decomposition:
 
     @property
     def refinement(self) -> float:
-        """What is left after recalibration: uncertainty - discrimination."""
+        """Score after recalibration: uncertainty - discrimination."""
         return self.uncertainty - self.discrimination
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +71,7 @@ def decompose(
     *,
     score: Score = "brier",
     method: Literal["corp", "variational"] = "corp",
+    floor: float = 0.0,
 ) -> Decomposition:
     r"""CORP decomposition of a mean score into miscalibration, discrimination and uncertainty.
 
@@ -75,6 +88,10 @@ def decompose(
     method : {"corp", "variational"}
         "variational" puts the cross-fitted map of `calibration_error` in the place of isotonic regression: it is not
         biased upward by fitting its own rows, takes Multiclass predictions too, and its parts may come out negative.
+    floor : float in [0, 0.5)
+        For the log loss: probabilities (predicted, recalibrated and base rate alike) are moved into [floor, 1 - floor]
+        before logarithms are taken, see `log_loss`. With 0 the score is infinite where an outcome of predicted
+        probability 0 was observed; ``score.details`` then counts these rows and names the first.
 
     References
     ----------
@@ -89,18 +106,21 @@ def decompose(
     if score not in ("brier", "log_loss"):
         message = f"score must be 'brier' or 'log_loss', got {score!r}."
         raise ValueError(message)
+    settings = Settings(floor=floor)
+    settings.require_log_score(used=score == "log_loss", where="score='log_loss'")
     if method == "variational":
-        return _variational(data, y_prob, score)
+        return _variational(data, y_prob, score, settings)
     if method != "corp":
         message = f"method must be 'corp' or 'variational', got {method!r}."
         raise ValueError(message)
-    mean, weight, observed = _scored_blocks(data, y_prob, score)
+    mean, weight, observed = _scored_blocks(data, y_prob, score, floor)
     total = weight.sum()
-    recalibrated = _own_rate_score(weight, observed, score) / total
-    constant = _own_rate_score(weight.sum(keepdims=True), observed.sum(keepdims=True), score) / total
+    recalibrated = _block_score(weight, observed, score, floor) / total
+    constant = _block_score(weight.sum(keepdims=True), observed.sum(keepdims=True), score, floor) / total
+    words = f"CORP, {mean.name}" + (f", floor={floor:g}" if floor > 0 else "")
 
     def part(value: float, name: str) -> Estimate:
-        return Estimate(value, name=name, method=f"CORP, {mean.name}", n=mean.n)
+        return Estimate(value, name=name, method=words, n=mean.n)
 
     return Decomposition(
         score=mean,
@@ -110,9 +130,9 @@ def decompose(
     )
 
 
-def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score) -> tuple[Estimate, Floats, Floats]:
+def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score, floor: float) -> tuple[Estimate, Floats, Floats]:
     """The mean score, and weight and outcomes of the blocks of isotonic regression."""
-    scored = brier if score == "brier" else log_loss
+    scored = brier if score == "brier" else partial(log_loss, floor=floor)
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
         pairs = _probability_pairs(task)
@@ -125,38 +145,39 @@ def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score) -> tuple[
     return scored(cells), weight, observed
 
 
-def _own_rate_score(weight: Floats, observed: Floats, score: Score) -> float:
-    """Total score of blocks that forecast their own mean outcome."""
+def _block_score(weight: Floats, observed: Floats, score: Score, floor: float) -> float:
+    """Total score of blocks whose prediction is their mean outcome."""
     rate = observed / weight
     if score == "brier":
         return float((weight * rate * (1 - rate)).sum())
-    return float(_log_losses(rate, observed, weight - observed).sum())
+    return float(log_losses(floored(rate, floor), observed, weight - observed).sum())
 
 
-def _variational(data: Source, y_prob: ArrayLike | None, score: Score) -> Decomposition:
+def _variational(data: Source, y_prob: ArrayLike | None, score: Score, settings: Settings) -> Decomposition:
     """Score = miscalibration - discrimination + uncertainty, with the cross-fitted map in place of the isotonic one."""
-    fitted = Variational.of(data, y_prob, Settings())
-    left = fitted.refinement(score)
+    fitted = Variational.of(data, y_prob, settings)
+    refinement = fitted.refinement(score)
     error = fitted.error("squared" if score == "brier" else "kl")
-    held = fitted.runs[0]
-    base = _constant_score(held, score)
+    base = _constant_score(fitted.runs[0], score, settings.floor)
 
-    def part(value: float, name: str) -> Estimate:
-        return Estimate(value, name=name, method=left.method, n=left.n)
+    def part(value: float, name: str, of: Estimate = refinement) -> Estimate:
+        kept = {key: value for key, value in of.details.items() if key in PROVENANCE}
+        return Estimate(value, name=name, method=of.method, n=of.n, details=kept)
 
     return Decomposition(
-        score=part(float(left + error), "Brier score" if score == "brier" else "Log loss"),
-        miscalibration=part(float(error), "Miscalibration"),
-        discrimination=part(base - float(left), "Discrimination"),
+        score=part(float(refinement + error), "Brier score" if score == "brier" else "Log loss", error),
+        miscalibration=part(float(error), "Miscalibration", error),
+        discrimination=part(base - float(refinement), "Discrimination"),
         uncertainty=part(base, "Uncertainty"),
     )
 
 
-def _constant_score(held: Held, score: Score) -> float:
+def _constant_score(rows: CrossFitted, score: Score, floor: float) -> float:
     """The mean score of the base rates."""
-    rate: Floats = held.weight @ held.outcome / held.weight.sum()
+    rate: Floats = rows.weight @ rows.outcome / rows.weight.sum()
     if score == "brier":
         return float((rate * (1 - rate)).sum())
     every = np.append(rate, 1 - rate) if len(rate) == 1 else rate
-    some = every[every > 0]
-    return float(-(some * np.log(some)).sum())
+    predicted = floored(every[None], floor)[0]
+    some = every > 0
+    return float(-(every[some] * np.log(predicted[some])).sum())

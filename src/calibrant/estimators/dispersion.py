@@ -1,4 +1,4 @@
-"""The spread as a whole: is it right on average, and does it tell rows apart?"""
+"""The predicted spread as a whole: its mean squared z-score, and its coefficient of variation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calibrant.estimators.regression_common import (
     squared_error_kurtosis,
     table_kurtosis,
 )
-from calibrant.estimators.score_references import ensembles_left_out
+from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
@@ -29,8 +29,8 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
 
     .. math:: \frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}
 
-    Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can carry the whole sum:
-    ``details["largest_share"]`` is the part that the largest term has in it. The null reference allows for the
+    Its root is the factor by which STD scaling multiplies every spread. One tiny sigma can dominate the sum:
+    ``details["largest_share"]`` is the share of its largest term. The null reference allows for the
     kurtosis of the z-scores.
 
     Examples
@@ -51,13 +51,15 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     value = mean_of(squared, weight)
     largest = float((squared if weight is None else squared * weight).max())
     total = value * (len(squared) if weight is None else float(weight.sum()))
-    null = null_reference(1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal law of a mean", kurtosis=kurtosis)
+    null = null_reference(
+        1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal approximation of a mean", kurtosis=kurtosis
+    )
     if isinstance(data, Samples):
-        turns = [
+        means = [
             mean_of(pairs.observed / pairs.predicted, data.weight)
-            for pairs in map(Samples.pairs, ensembles_left_out(data))
+            for pairs in map(Samples.pairs, leave_one_out_ensembles(data))
         ]
-        null |= null_reference(float(np.mean(turns)), null["sd"], "draws in turn play the outcome") if turns else {}
+        null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
     return Estimate(
         value,
         name="Mean z^2",
@@ -76,9 +78,9 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
 
     .. math:: \frac1{\bar\sigma}\sqrt{\frac{\sum_i (\sigma_i - \bar\sigma)^2}{n-1}}
 
-    Says whether the spread tells rows apart, not whether it is right: a constant spread equal to the overall error
-    has an ENCE near 0 and a C_v of 0. No value belongs to a calibrated forecaster; the null reference is that of
-    the constant one. ``details["variance_dispersion"]`` is the same for the predicted variances.
+    Measures how much the predicted spread differs between rows, not whether it is right: a constant spread equal to
+    the overall error has an ENCE near 0 and a C_v of 0. A calibrated forecaster may have any value; the null reference
+    is that of a constant spread. ``details["variance_dispersion"]`` is the same for the predicted variances.
 
     References
     ----------
@@ -93,24 +95,24 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by="std_dispersion", spread=True)
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
-        lost = cells.weight_squares.sum() / cells.total
+        ddof = cells.weight_squares.sum() / cells.total
     else:
         task = forecast(data, mean, std)
         pairs = spread_pairs(task, needed_by="std_dispersion")
         sigma, weight, size = pairs.key, pairs.weight, len(pairs.key)
-        lost = 1.0 if weight is None else float(weight @ weight / weight.sum())
+        ddof = 1.0 if weight is None else float(weight @ weight / weight.sum())
     null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
     details = {
         "null": null,
-        "variance_dispersion": _variation(sigma**2, weight, lost),
+        "variance_dispersion": _variation(sigma**2, weight, ddof),
         **by_output(data, std_dispersion),
     }
-    return Estimate(_variation(sigma, weight, lost), name="C_v", method="Bessel", n=size, details=details)
+    return Estimate(_variation(sigma, weight, ddof), name="C_v", method="Bessel", n=size, details=details)
 
 
-def _variation(values: Floats, weight: Floats | None, lost: float) -> float:
+def _variation(values: Floats, weight: Floats | None, ddof: float) -> float:
     center = mean_of(values, weight)
     total = len(values) if weight is None else float(weight.sum())
-    if total <= lost:
+    if total <= ddof:
         return 0.0
-    return float(np.sqrt(mean_of((values - center) ** 2, weight) * total / (total - lost)) / center)
+    return float(np.sqrt(mean_of((values - center) ** 2, weight) * total / (total - ddof)) / center)

@@ -11,7 +11,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import Data, fine
-from calibrant.estimators.kernel_forms import Kernel, LaplaceKernel, Rows
+from calibrant.estimators.kernel_forms import Kernel, LaplaceKernel, Residuals
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
@@ -85,7 +85,7 @@ def kernel_error(
     return Estimate((power - over) / pairs, name="SKCE", method=method, n=rows.n, details={"bandwidth": bandwidth})
 
 
-def _scalar(data: Data, y_prob: ArrayLike | None) -> Rows:
+def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
     """A binary task or its fine table: one row per cell."""
     own = None
     if not isinstance(data, BinTable):
@@ -106,7 +106,7 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> Rows:
     at = np.clip(cells.predicted / cells.weight, cells.low, cells.high)
     residual = cells.observed - cells.weight * at
     squares = float(cells.weight_squares.sum())
-    return Rows(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
+    return Residuals(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
 
 
 def _own_pairs(pairs: Pairs) -> float:
@@ -116,14 +116,14 @@ def _own_pairs(pairs: Pairs) -> float:
     return float(residual @ residual)
 
 
-def _canonical(data: Multiclass) -> Rows:
+def _canonical(data: Multiclass) -> Residuals:
     n = len(data)
     residual = -data.y_prob.astype(np.float64)
     residual[np.arange(n), data.y_true] += 1
     weight = np.ones(n) if data.weight is None else data.weight
     residual *= weight[:, None]
     own = float(np.einsum("ij,ij->", residual, residual))
-    return Rows(data.y_prob, residual, weight, own, float(weight @ weight), n)
+    return Residuals(data.y_prob, residual, weight, own, float(weight @ weight), n)
 
 
 def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbiased: bool) -> Estimate:
@@ -143,11 +143,11 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbia
     if unbiased and not (observed**2 > few and total**2 > many):
         message = "kernel_error needs at least two positives and two unlabeled rows: it is a mean over pairs."
         raise InvalidPredictions(message)
-    middle = Rows(at, cells.weight[:, None], cells.weight, 0.0, 0.0, n)
+    middle = Residuals(at, cells.weight[:, None], cells.weight, 0.0, 0.0, n)
     bandwidth = middle.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
 
     def form(residual: Floats) -> float:
-        return Rows(at, residual[:, None], seen, 0.0, 0.0, n).quadratic_form(kernel, bandwidth)
+        return Residuals(at, residual[:, None], seen, 0.0, 0.0, n).quadratic_form(kernel, bandwidth)
 
     first, last = form(cells.observed), form(cells.predicted)
     cross = (form(cells.observed + cells.predicted) - first - last) / 2

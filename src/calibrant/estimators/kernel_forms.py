@@ -65,7 +65,7 @@ Kernel = LaplaceKernel | GaussianKernel
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Residuals:
     """Predictions of shape (m, K) with their weighted residuals, cells of equal predictions pooled.
 
     `own` is the sum of w^2 |e_y - p|^2 over single rows, what pairs i = j add; `squares` that of w^2.
@@ -120,7 +120,7 @@ def _similarity(squared: Floats, kernel: Kernel, bandwidth: float) -> Floats:
 def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> Floats:
     """Squared Euclidean distances of all pairs of rows.
 
-    Rows are subtracted: the faster way through a matrix product is off by 1e-8 for rows that are all but equal, and
+    Rows are subtracted: the faster way through a matrix product is off by 1e-8 for rows that are almost equal, and
     confident models give many of those.
     """
     from scipy.spatial.distance import cdist

@@ -1,7 +1,7 @@
-r"""How small may the calibration error still be? One-sided lower confidence bounds for the variational estimate.
+"""One-sided lower confidence bounds of the calibration error, from the variational estimate.
 
-The estimate is itself low in expectation, whatever the map; what these bounds add is the luck of the sample. There is
-no upper bound of this kind: an error that no map has found leaves no trace in the estimate.
+The estimate is a lower bound in expectation, whatever the map; these bounds add the sampling error. There is no upper
+bound of this kind: an error that no map has found leaves no trace in the estimate.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 
 from calibrant.data.validation import fraction
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.mean_bounds import bernstein_lower_bound, betting_lower_bound
 from calibrant.results.estimate import Interval
 
 #: Evaluation parts of more rows than this use the Bernstein bound, which needs only sums and is tight there.
 BETTING_ROWS = 2**16
-#: Share of the stated probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
+#: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
 MIXED = 0.05
 
 
@@ -57,7 +58,7 @@ class SplitSampleBound:
 
 @dataclass(frozen=True)
 class CrossFittedBound:
-    """The estimate less z times its standard error times `inflation`: uses all rows, and is approximate.
+    """The estimate minus z times its standard error times `inflation`: uses all rows, and is approximate.
 
     Folds share training rows, so that contributions are not independent and the plain standard error is too
     small near calibration. The default inflation is the measured one: over the binary worlds of the paper and n = 200
@@ -86,7 +87,7 @@ Bound = SplitSampleBound | CrossFittedBound
 
 
 def cross_fitted_interval(value: float, error: float, bound: CrossFittedBound) -> Interval:
-    """Everything above the estimate less its inflated error."""
+    """Everything above the estimate minus its inflated error."""
     from scipy.special import ndtri
 
     low = value - float(ndtri(bound.level)) * bound.inflation * error
@@ -96,7 +97,7 @@ def cross_fitted_interval(value: float, error: float, bound: CrossFittedBound) -
 def split_sample_interval(
     contributions: Floats, count: Floats, size: float, bound: SplitSampleBound, *, seed: int
 ) -> Interval:
-    """The exact bound from contributions in [-size, size], each of which came `count` times."""
+    """The exact bound from contributions in [-size, size], each of which occurred `count` times."""
     n = int(count.sum())
     shifted = (np.clip(contributions, -size, size) + size) / (2 * size)
     if n <= BETTING_ROWS:
@@ -114,46 +115,3 @@ def split_sample_interval(
         side="lower",
         assumption="independent rows; exact for any n",
     )
-
-
-def betting_lower_bound(values: Floats, risk: float) -> float:
-    r"""Lower confidence bound for the mean of values in [0, 1] by betting that the mean is larger.
-
-    .. math:: K_t(m) = \prod_{s \le t} \bigl(1 + \lambda_s(m)(x_s - m)\bigr)
-
-    is a wealth that exceeds 1/risk with probability of at most `risk` where m is the true mean, if each stake λ_s
-    depends only on earlier values. The bound is the smallest m for which it never does.
-
-    >>> round(betting_lower_bound(np.tile([0.0, 1.0], 500), 0.05), 2)
-    0.46
-    """
-    n = len(values)
-    before = np.arange(n)
-    mean = (0.5 + np.concatenate([[0.0], np.cumsum(values)])) / (np.arange(n + 1) + 1)
-    spread = (0.25 + np.concatenate([[0.0], np.cumsum((values - mean[1:]) ** 2)[:-1]])) / (before + 1)
-    stake = np.sqrt(2 * math.log(1 / risk) / (n * spread))
-    low, high = 0.0, float(values.mean())
-    for _ in range(2):
-        grid = np.linspace(low, high, 65)
-        kept = [_most_wealth(values, stake, m) < math.log(1 / risk) for m in grid]
-        first = kept.index(True) if True in kept else len(grid) - 1
-        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
-    return low
-
-
-def bernstein_lower_bound(values: Floats, count: Floats, risk: float) -> float:
-    r"""Lower confidence bound for the mean of values in [0, 1], each of which came `count` times.
-
-    .. math:: \bar x - \sqrt{\frac{2 s^2 \log(2/\alpha)}{n}} - \frac{7\log(2/\alpha)}{3(n-1)}
-    """
-    n = float(count.sum())
-    mean = float(count @ values) / n
-    variance = float(count @ (values - mean) ** 2) / (n - 1)
-    term = math.log(2 / risk)
-    return max(0.0, mean - math.sqrt(2 * variance * term / n) - 7 * term / (3 * (n - 1)))
-
-
-def _most_wealth(values: Floats, stake: Floats, m: float) -> float:
-    """Largest log wealth on the way; stakes are kept where a single value cannot ruin it."""
-    safe = np.minimum(stake, 0.75 / max(m, 1e-12))
-    return float(np.cumsum(np.log1p(safe * (values - m))).max())

@@ -1,4 +1,4 @@
-"""Where outcomes fell in their predicted distributions: the running distribution of the PIT, exactly and without bins.
+"""The distribution function of the probability integral transform (PIT), exactly and without bins.
 
 One sort serves every level at once. A row whose transform is known only to lie in an interval (draws, quantiles,
 counts) enters as a ramp over it.
@@ -57,7 +57,7 @@ class PitCurve:
         return float((width @ areas) ** (1 / norm))
 
     def null(self, norm: float, levels: Floats | None = None) -> dict[str, Any]:
-        """What `distance` (or the norm of the gaps at `levels`) is for a perfect forecaster."""
+        """`distance` (or the norm of the gaps at `levels`) of a perfect forecaster."""
         mean, sd, low, high = BRIDGE[norm] if norm in BRIDGE else _simulated_bridge(norm)
         ratio = 1.0 if np.isinf(norm) else _roughness(norm, levels, self.nodes) / _roughness(norm, None, None)
         scale = ratio / np.sqrt(self.size)

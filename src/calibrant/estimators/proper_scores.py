@@ -1,4 +1,4 @@
-"""Proper scores and what they are made of."""
+"""Proper scores of probabilities."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.common import Data, fine
+from calibrant.estimators.log_scores import check_floor, floored, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
@@ -52,13 +53,24 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     return _score(_mean((pairs.predicted.astype(np.float64) - pairs.observed) ** 2, task), "Brier score", len(task))
 
 
-def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
-    r"""Logarithmic score: the mean of minus the log of the probability given to what happened.
+def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0.0) -> Estimate:
+    r"""Logarithmic score: the mean of minus the log of the probability that was predicted for the outcome.
 
-    .. math:: -\frac1W\sum_i w_i \log p_i(y_i)
+    .. math:: -\frac1W\sum_i w_i \log p'_i(y_i), \qquad p' = \min(\max(p, \varepsilon), 1 - \varepsilon)
 
-    Nothing is clipped: a certain forecast that failed costs infinity, and the result says so. On positive-unlabeled
-    data it is -π mean_P(logit p) - mean_U(log(1 - p)), which is unbiased for the same number.
+    where :math:`\varepsilon` is `floor`. By default it is 0 and nothing is clipped: one outcome of predicted
+    probability 0 makes the mean infinite. The result then counts these rows and names the first, in ``details`` as
+    "infinite_rows", "first_infinite_row" and "message".
+
+    On positive-unlabeled data it is -π mean_P(logit p') - mean_U(log(1 - p')), which is unbiased for the same number.
+
+    Parameters
+    ----------
+    data : Binary, Multiclass, PositiveUnlabeled, fine BinTable, or y_true
+    floor : float in [0, 0.5)
+        Probabilities are moved into [floor, 1 - floor] before logarithms are taken, so that no row of a binary task
+        costs more than -log(floor). For several classes this is done to all probabilities of a row, and the row is then
+        rescaled to the sum it had. `method` and ``details["floor"]`` name the floor.
 
     References
     ----------
@@ -68,33 +80,45 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     --------
     >>> log_loss([0, 1], [0.5, 1.0])
     <Log loss 0.3466, n=2, mean>
+    >>> log_loss([0, 0], [0.5, 1.0])
+    <Log loss inf, n=2, mean, infinite for 1 row>
+    >>> log_loss([0, 0], [0.5, 1.0], floor=1e-6)
+    <Log loss 7.254, n=2, mean, floor=1e-06>
     """
+    floor = check_floor(floor)
     if isinstance(data, BinTable) and data.prior is not None:
-        return pu_log_loss(fine(data, None, needed_by="log_loss"))
+        return pu_log_loss(fine(data, None, needed_by="log_loss"), floor=floor)
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="log_loss")
-        p = cells.predicted_mean
-        losses = _log_losses(p, cells.observed, cells.weight - cells.observed)
-        return _score(float(losses.sum()) / cells.total, "Log loss", cells.n)
+        return _table_log_loss(fine(data, None, needed_by="log_loss"), floor)
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
-        return pu_log_loss(task)
+        return pu_log_loss(task, floor=floor)
+    losses = _row_log_losses(task, floor)
+    if task.weight is not None:
+        losses = np.where(task.weight > 0, losses, 0.0)
+    infinite = np.flatnonzero(np.isinf(losses))
+    first = int(infinite[0]) if len(infinite) else None
+    method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
+    return Estimate(_mean(losses, task), name="Log loss", method=method, n=len(task), details=details)
+
+
+def _row_log_losses(task: Predictions, floor: float) -> Floats:
+    """Minus the log of the floored probability of each row's outcome."""
     if isinstance(task, Multiclass):
-        hit = task.y_prob[np.arange(len(task)), task.y_true].astype(np.float64)
-        return _score(_mean(_log_losses(hit, np.ones_like(hit), np.zeros_like(hit)), task), "Log loss", len(task))
+        p = floored(task.y_prob.astype(np.float64, copy=False), floor)[np.arange(len(task)), task.y_true]
+        return log_losses(p, np.ones_like(p), np.zeros_like(p))
     pairs = _probability_pairs(task)
     observed = pairs.observed.astype(np.float64)
-    losses = _log_losses(pairs.predicted.astype(np.float64), observed, 1 - observed)
-    return _score(_mean(losses, task), "Log loss", len(task))
+    return log_losses(floored(pairs.predicted.astype(np.float64), floor), observed, 1 - observed)
 
 
-def _log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:
-    """-positives log p - negatives log(1 - p), with 0 log 0 = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        hits = np.where(positives > 0, -positives * np.log(p), 0.0)
-        misses = np.where(negatives > 0, -negatives * np.log1p(-p), 0.0)
-    total: Floats = hits + misses
-    return total
+def _table_log_loss(cells: BinTable, floor: float) -> Estimate:
+    losses = log_losses(floored(cells.predicted_mean, floor), cells.observed, cells.weight - cells.observed)
+    infinite = np.isinf(losses)
+    missed = np.where(cells.predicted_mean == 0, cells.observed, cells.weight - cells.observed)[infinite].sum()
+    counted = np.array_equal(cells.weight, cells.count) or not infinite.any()
+    method, details = log_provenance("mean", floor, infinite=round(float(missed)) if counted else None)
+    return Estimate(float(losses.sum()) / cells.total, name="Log loss", method=method, n=cells.n, details=details)
 
 
 def _probability_pairs(task: Predictions) -> Any:
@@ -120,7 +144,7 @@ def pu_brier(table: BinTable) -> Estimate:
     return Estimate(value, name="Brier score", method="positive-unlabeled mean", n=table.n)
 
 
-def pu_log_loss(data: PositiveUnlabeled | BinTable) -> Estimate:
+def pu_log_loss(data: PositiveUnlabeled | BinTable, *, floor: float = 0.0) -> Estimate:
     """-π mean_P(logit p) - mean_U(log(1 - p)), with scores of 0 and 1 taken together before their logs are."""
     if isinstance(data, BinTable):
         p = (data.predicted + data.product) / (data.weight + data.observed)
@@ -132,7 +156,10 @@ def pu_log_loss(data: PositiveUnlabeled | BinTable) -> Estimate:
         population, positives = np.zeros(len(p)), np.zeros(len(p))
         population[:split] = _shares(split, data.unlabeled_weight)
         positives[split:] = data.prior * _shares(len(data.positive), data.positive_weight)
-    return Estimate(_log_loss(p, population, positives), name="Log loss", method="positive-unlabeled mean", n=n)
+    value = _log_loss(floored(p, floor), population, positives)
+    infinite = None if np.isinf(value) else 0
+    method, details = log_provenance("positive-unlabeled mean", floor, infinite=infinite)
+    return Estimate(value, name="Log loss", method=method, n=n, details=details)
 
 
 def _log_loss(p: Floats, population: Floats, positives: Floats) -> float:

@@ -1,4 +1,4 @@
-"""What the regression metrics share: from input to forecast or table, and what a perfect forecaster would show."""
+"""What the regression metrics share: from input to forecast or table, and the references of a perfect forecaster."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def effective_size(weight: Floats | None, size: int) -> float:
 def null_reference(
     mean: float, sd: float, law: str, *, low: float | None = None, high: float | None = None, **more: Any
 ) -> dict[str, Any]:
-    """What a perfect forecaster shows: mean, standard deviation, 95 % range, and in words how they were had."""
+    """The value of a perfect forecaster: mean, standard deviation, 95 % range, and in words how they were found."""
     return {
         "mean": float(mean),
         "sd": float(sd),

@@ -106,7 +106,7 @@ def pit_error(
     r"""Kolmogorov-Smirnov distance of the probability integral transforms F(y) from uniform.
 
     ``details`` holds the p-value of the test and the PIT histogram (`histogram`, shares per bin, and `edges`): a
-    U shape says too narrow, a hump too wide, a slope says biased. For draws, quantiles and counts the transform is
+    U shape means too narrow, a hump too wide, a slope biased. For draws, quantiles and counts the transform is
     spread evenly over the interval it is known to lie in, which makes the p-value too large, not too small.
 
     References

@@ -1,4 +1,4 @@
-"""The curves behind the regression diagrams, each beside what a perfect forecaster would show."""
+"""The curves behind the regression diagrams, each with the band of a perfect forecaster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Diagram = Literal["spread", "pit", "interval", "ence"]
 
 @dataclass(frozen=True, eq=False)
 class ForecastCurve:
-    """What was observed along x, what a perfect forecaster would show on average, and the band it would stay in.
+    """Observed values along x, with the mean and the band of a perfect forecaster.
 
     Attributes
     ----------
@@ -40,6 +40,14 @@ class ForecastCurve:
         The band [low, high] holds a perfect forecaster's value at each x with probability `level`.
     details : dict
         Further numbers, e.g. the ENCE extrapolated to no bins.
+
+    Examples
+    --------
+    >>> curve = interval_curve([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, levels=[0.5, 0.9])
+    >>> curve
+    <ForecastCurve 'interval', 2 points, n=4>
+    >>> curve.observed, curve.expected, curve.outside
+    (array([0.25, 0.75]), array([0.5, 0.9]), 0)
     """
 
     diagram: Diagram
@@ -118,7 +126,7 @@ def pit_histogram(
 ) -> ForecastCurve:
     """Density of the probability integral transforms per bin; 1 everywhere when calibrated.
 
-    A U says too narrow, a hump too wide, a slope says biased. The band is binomial, bin by bin.
+    A U shape means too narrow, a hump too wide, a slope biased. The band is binomial, bin by bin.
 
     Examples
     --------
@@ -146,7 +154,7 @@ def interval_curve(
     central: bool = True,
     level: float = 0.95,
 ) -> ForecastCurve:
-    """Observed coverage against stated level: of central intervals, or of quantiles with ``central=False``.
+    """Observed against nominal coverage: of central intervals, or of quantiles with ``central=False``.
 
     By default at 101 levels, or at those of `Quantiles`. The band is binomial, level by level.
 
@@ -188,10 +196,10 @@ def ence_curve(
     bins: Sequence[int] | None = None,
     level: float = 0.95,
 ) -> ForecastCurve:
-    r"""ENCE against the number of equal-mass bins, beside its null law :math:`\sqrt{(\kappa-1) K / 2\pi n}`.
+    r"""ENCE against the number of equal-mass bins, with its null law :math:`\sqrt{(\kappa-1) K / 2\pi n}`.
 
-    A value that lies on the law is noise, whatever its size. ``details["intercept"]`` extrapolates the line through
-    ENCE and the root of the number of bins (those above 16) to none, with its standard error: Pernot's test looks
+    A value on that law is noise, whatever its size. ``details["intercept"]`` extrapolates the line through
+    ENCE and the root of the number of bins (those above 16) to none, with its standard error: Pernot's test asks
     whether it is 0. By default bins of at least 30 rows are tried.
 
     References
@@ -237,7 +245,7 @@ def _intercept(bins: Floats, values: Floats) -> dict[str, float]:
 
 
 def _binomial_band(share: Floats, size: float, level: float) -> tuple[Floats, Floats]:
-    """Normal approximation with the continuity of half a row, inside [0, 1]."""
+    """Normal approximation with a continuity correction of half a row, inside [0, 1]."""
     from scipy.special import ndtri
 
     wide = ndtri((1 + validation.fraction("level", level)) / 2) * np.sqrt(share * (1 - share) / size) + 0.5 / size

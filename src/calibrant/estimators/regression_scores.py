@@ -1,12 +1,13 @@
-"""Proper scores of predicted distributions. Lower is better; the reference is what the forecast expects of itself.
+"""Proper scores of predicted distributions (lower is better), each with its reference score.
 
-A score alone does not say whether a forecaster is calibrated, but each distribution implies the score it expects if
-it is right. ``details["null"]`` is that expectation: in closed form for Gaussian forecasts, by one outcome drawn from
-each row's own distribution otherwise.
+A score alone does not say whether a forecaster is calibrated, but each predicted distribution implies the score to be
+expected if it is right. ``details["null"]`` is that expectation: in closed form for Gaussian predictions, by outcomes
+simulated from the predicted distributions otherwise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators import score_references
+from calibrant.estimators.log_scores import log_provenance
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
@@ -30,11 +32,28 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 
 
-def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
-    r"""Negative log likelihood per outcome (logarithmic score): :math:`-\frac1W\sum_i w_i \log f_i(y_i)`.
+def nll(
+    data: ForecastData,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    /,
+    *,
+    floor: float = 0.0,
+) -> Estimate:
+    r"""Negative log likelihood per outcome (logarithmic score).
 
-    The paper's sum over rows is n times this. Needs a density: `Gaussian`, or a `Distribution` with ``logpdf`` (or
-    ``logpmf``).
+    .. math:: -\frac1W\sum_i w_i \log \max(f_i(y_i), \varepsilon)
+
+    where f_i is the predicted density (or probability mass) and :math:`\varepsilon` is `floor`. The sum over rows in
+    the paper is n times this. Needs a density: `Gaussian`, or a `Distribution` with ``logpdf`` (or ``logpmf``).
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next.
+    floor : float, at least 0
+        Densities are raised to at least this. By default nothing is raised, and an outcome outside the support of its
+        distribution makes the mean infinite; ``details`` then counts these outcomes and names the first.
 
     References
     ----------
@@ -46,26 +65,19 @@ def nll(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None
     <NLL 0.9189, n=1, mean>
     """
     task = forecast(data, mean, std)
-    if isinstance(task, Gaussian):
-        sigma, z = task.std.ravel().astype(np.float64, copy=False), task.z()
-        losses = np.log(sigma) + z**2 / 2 + np.log(2 * np.pi) / 2
-        kurtosis = squared_error_kurtosis(z**2, task.flat_weight)
-        size = effective_size(task.flat_weight, len(z))
-        own = mean_of(np.log(sigma), task.flat_weight) + (np.log(2 * np.pi) + 1) / 2
-        null = null_reference(own, np.sqrt((kurtosis - 1) / 4 / size), "entropy of the forecast", kurtosis=kurtosis)
-        return _score(losses, "NLL", "mean", task, null, by_output(task, nll))
-    if isinstance(task, Distribution):
-        density = next((getattr(task.dist, name) for name in ("logpdf", "logpmf") if hasattr(task.dist, name)), None)
-        if density is not None:
-
-            def loss(y: Floats) -> Floats:
-                return -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
-
-            return _score(
-                loss(task.y_true), "NLL", "mean", task, score_references.simulated(task, loss), by_output(task, nll)
-            )
-    message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
-    raise TypeError(message)
+    if not 0 <= floor < np.inf:
+        message = f"floor must be a number of at least 0, got {floor!r}."
+        raise ValueError(message)
+    loss = _bounded(_negative_log_density(task), floor)
+    losses, weight = loss(task.y_true), task.flat_weight
+    if weight is not None:
+        losses = np.where(weight > 0, losses, 0.0)
+    infinite = np.flatnonzero(np.isinf(losses))
+    first = int(infinite[0]) // (task.y_true.size // len(task)) if len(infinite) else None
+    method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
+    null = _entropy(task) if isinstance(task, Gaussian) and floor == 0 else score_references.simulated(task, loss)
+    details |= by_output(task, lambda output: nll(output, floor=floor))
+    return _score(losses, "NLL", method, task, null, details)
 
 
 def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
@@ -98,7 +110,7 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
             details,
         )
     if isinstance(task, Samples):
-        null = score_references.left_out(task, score_references.fair_crps)
+        null = score_references.leave_one_out(task, score_references.fair_crps)
         return _score(score_references.fair_crps(task), "CRPS", "fair", task, null, details)
     if isinstance(task, Quantiles):
         middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
@@ -239,6 +251,33 @@ def gaussian_crps(z: Floats) -> Floats:
     from scipy.special import erf
 
     return z * erf(z / np.sqrt(2)) + np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) - 1 / np.sqrt(np.pi)
+
+
+def _negative_log_density(task: Forecast) -> Callable[[Floats], Floats]:
+    """Minus the log of the predicted density, as a function of the outcomes."""
+    if isinstance(task, Gaussian):
+        mean, sigma = (part.ravel().astype(np.float64, copy=False) for part in (task.mean, task.std))
+        return lambda y: np.log(sigma) + ((y.ravel() - mean) / sigma) ** 2 / 2 + np.log(2 * np.pi) / 2
+    dist = task.dist if isinstance(task, Distribution) else None
+    density = next((getattr(dist, name) for name in ("logpdf", "logpmf") if hasattr(dist, name)), None)
+    if density is None:
+        message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
+        raise TypeError(message)
+    return lambda y: -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
+
+
+def _bounded(loss: Callable[[Floats], Floats], floor: float) -> Callable[[Floats], Floats]:
+    """Losses of densities that are raised to at least `floor`."""
+    return loss if floor == 0 else lambda y: np.minimum(loss(y), -np.log(floor))
+
+
+def _entropy(task: Gaussian) -> dict[str, Any]:
+    """The log score that Gaussian predictions expect: their mean entropy."""
+    sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
+    kurtosis = squared_error_kurtosis(task.z() ** 2, weight)
+    mean = mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
+    sd = np.sqrt((kurtosis - 1) / 4 / effective_size(weight, len(sigma)))
+    return null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
 
 
 def _winkler(y: Floats, low: Floats, high: Floats, missed: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Does the predicted spread match the errors? ENCE and its family, from one table of squared spreads and errors."""
+"""ENCE, UCE and their relatives: predicted spread against errors, from one table of squared spreads and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from calibrant.estimators.regression_common import (
     spread_table,
     table_kurtosis,
 )
-from calibrant.estimators.score_references import ensembles_left_out
+from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.estimators.sweep import swept
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualMass
@@ -41,9 +41,9 @@ def ence(
     .. math:: \sum_k \frac{w_k}{W} \frac{\lvert \mathrm{RMV}_k - \mathrm{RMSE}_k\rvert}{\mathrm{RMV}_k}, \qquad
               \mathrm{RMV}_k^2 = \overline{\sigma^2}, \quad \mathrm{RMSE}_k^2 = \overline{(y-\mu)^2} \text{ in bin } k
 
-    With bins of equal size this is the paper's mean over bins. Equal spreads never part, so the result does not
-    depend on the order of rows; a constant spread is one bin. Under-confidence counts at most 1, over-confidence
-    has no bound.
+    With bins of equal size this is the paper's mean over bins. Equal spreads are never split, so the result does not
+    depend on the order of rows; a constant spread is one bin. Too large a spread adds at most 1, too small a spread
+    is not bounded.
 
     A calibrated forecaster does not score 0: noise alone gives about :math:`\sqrt{(\kappa-1) K / 2\pi n}` with K
     bins and errors of kurtosis κ. ``details["null"]`` holds that level (exact in the spread of sigma within bins
@@ -87,7 +87,7 @@ def uce(
     .. math:: \sum_k \frac{w_k}{W} \bigl\lvert \overline{(y-\mu)^2}_k - \overline{\sigma^2}_k \bigr\rvert
 
     The paper cuts the variance into bins of equal width: ``bins=EqualWidth(10, low, high)`` in terms of sigma
-    comes near; bins of equal mass are steadier.
+    is close to that; bins of equal mass vary less.
 
     References
     ----------
@@ -155,9 +155,9 @@ def debiased_ence(
 def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
 
-    The monotone sweep of `sweep_ece` on the table of squared errors: a useful spread sorts the errors, so bins in
-    disorder are too small to be believed. Of the ways to choose the number of bins it has the least bias both for
-    calibrated and for miscalibrated forecasters. ``details["bins"]`` is the number chosen; the null reference is
+    The monotone sweep of `sweep_ece` on the table of squared errors: errors grow with a useful spread, so bins whose
+    errors are out of order are dominated by noise. Of the ways to choose the number of bins it has the least bias both
+    for calibrated and for miscalibrated forecasters. ``details["bins"]`` is the number chosen; the null reference is
     that of `ence` with this many bins.
 
     References
@@ -210,15 +210,15 @@ def _u_statistic(table: BinTable) -> float:
 
 
 def _ensemble_null(data: ForecastData, bins: Binning, value: Callable[[BinTable], float]) -> dict[str, Any]:
-    """The reference of an ensemble, whose own spread is uncertain: draws in turn play the outcome.
+    """Leave-one-out reference of an ensemble, whose standard deviation is itself uncertain.
 
     Even draws from the truth are not calibrated given the standard deviation of a few of them.
     """
-    turns = ensembles_left_out(data) if isinstance(data, Samples) else []
-    if not turns:
+    ensembles = leave_one_out_ensembles(data) if isinstance(data, Samples) else []
+    if not ensembles:
         return {}
-    values = np.array([value(BinTable.of(turn, bins)) for turn in turns])
-    return null_reference(values.mean(), values.std(ddof=1), "draws in turn play the outcome")
+    values = np.array([value(BinTable.of(one, bins)) for one in ensembles])
+    return null_reference(values.mean(), values.std(ddof=1), LEAVE_ONE_OUT)
 
 
 def _ence_result(

@@ -1,4 +1,4 @@
-"""The score a forecast expects of itself, and the scores of ensembles and general distributions row by row."""
+"""Reference scores: the score to be expected if the predicted distributions are right. And the CRPS row by row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quant
 from calibrant.estimators.regression_common import effective_size, mean_of, null_reference
 from calibrant.numerics.arrays import Floats
 
-#: Outcomes are imagined until there are this many of them.
-IMAGINED = 10_000
+#: In words how the reference of an ensemble was found.
+LEAVE_ONE_OUT = "leave-one-out ensembles"
+#: Number of outcomes to simulate, at least.
+SIMULATED = 10_000
 
 
 def gaussian(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: float) -> dict[str, Any]:
@@ -23,32 +25,35 @@ def gaussian(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: f
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
     size = effective_size(weight, len(sigma))
     sd = np.sqrt(scores.var() * mean_of(sigma**2, weight) / size)
-    return null_reference(expected * mean_of(sigma, weight), sd, "expected by the forecast itself")
+    return null_reference(expected * mean_of(sigma, weight), sd, "expectation under the predicted distributions")
 
 
 def simulated(task: Forecast, score: Callable[[Floats], Floats]) -> dict[str, Any]:
-    """Reference of any score, from outcomes drawn from each row's own distribution."""
+    """Reference of any score, from outcomes simulated from the predicted distribution of each row."""
     rng = np.random.default_rng(0)
     size = task.y_true.size
-    rounds = max(2, -(-IMAGINED // size))
-    scores = np.stack([score(_imagined(task, rng)) for _ in range(rounds)])
-    return _of_scores(scores, task, "outcomes drawn from the forecast itself")
+    rounds = max(2, -(-SIMULATED // size))
+    scores = np.stack([score(_simulated_outcomes(task, rng)) for _ in range(rounds)])
+    return _of_scores(scores, task, "simulated outcomes")
 
 
-def left_out(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
-    """Reference of a score of ensembles: draws in turn play the outcome, the others the ensemble."""
-    turns = ensembles_left_out(task)
-    if not turns:
-        return null_reference(np.nan, np.nan, "two draws leave none to play the outcome")
-    return _of_scores(np.stack([score(turn) for turn in turns]), task, "draws in turn play the outcome")
+def leave_one_out(task: Samples, score: Callable[[Samples], Floats]) -> dict[str, Any]:
+    """Leave-one-out reference of a score of ensembles; see `leave_one_out_ensembles`."""
+    ensembles = leave_one_out_ensembles(task)
+    if not ensembles:
+        return null_reference(np.nan, np.nan, "none: leaving one out needs at least three draws")
+    return _of_scores(np.stack([score(one) for one in ensembles]), task, LEAVE_ONE_OUT)
 
 
-def ensembles_left_out(task: Samples, *, turns: int = 10) -> list[Samples]:
-    """Tasks of a perfect forecaster: one draw of each row is the outcome, the others are the ensemble."""
+def leave_one_out_ensembles(task: Samples, *, most: int = 10) -> list[Samples]:
+    """Tasks of a perfect forecaster: one draw of each row is the outcome, the others are the ensemble.
+
+    Up to `most` draws are left out, each from all rows at once; none where fewer than two would be left.
+    """
     size = task.draws.shape[1]
     if size < 3:
         return []
-    columns = np.unique(np.linspace(0, size - 1, min(size, turns)).astype(int))
+    columns = np.unique(np.linspace(0, size - 1, min(size, most)).astype(int))
     return [
         Samples(task.draws[:, column], np.delete(task.draws, column, axis=1), weight=task.weight) for column in columns
     ]
@@ -57,7 +62,7 @@ def ensembles_left_out(task: Samples, *, turns: int = 10) -> list[Samples]:
 def of_quantiles(task: Forecast, levels: Floats, score: Callable[[Floats, list[Floats]], Floats]) -> dict[str, Any]:
     """Reference of a score of the outcome and of the quantiles at `levels`."""
     if isinstance(task, Samples):
-        return left_out(task, lambda turn: score(turn.y_true, [turn.quantile(level) for level in levels]))
+        return leave_one_out(task, lambda one: score(one.y_true, [one.quantile(level) for level in levels]))
     quantiles = [task.quantile(level) for level in levels]
     return simulated(task, lambda y: score(y, quantiles))
 
@@ -75,7 +80,7 @@ def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:
 
     .. math:: 2\int_0^u \tau\,(y - q_\tau)\,d\tau + 2\int_u^1 (1-\tau)(q_\tau - y)\,d\tau
 
-    The levels crowd towards 0 and 1 (fourth power), which tames the tails.
+    The nodes are denser towards 0 and 1 (fourth power), because of the tails.
     """
     x, w = np.polynomial.legendre.leggauss(nodes)
     part, share = (1 + x) / 2, w / 2
@@ -89,7 +94,7 @@ def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:
 
 
 def _finite(quantiles: Floats, y: Floats) -> Floats:
-    """Infinite quantiles are met only at levels that round to 0 or 1, whose share vanishes."""
+    """Quantiles are infinite only at levels that round to 0 or 1, whose share vanishes: they count as the outcome."""
     return np.where(np.isfinite(quantiles), quantiles, y)
 
 
@@ -100,20 +105,24 @@ def _of_scores(scores: Floats, task: Forecast, law: str) -> dict[str, Any]:
     return null_reference(center, sd / np.sqrt(effective_size(weight, scores.shape[1])), law)
 
 
-def _imagined(task: Forecast, rng: np.random.Generator) -> Floats:
-    """One outcome per row, drawn from its distribution; levels are spread evenly over the rows."""
+def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:
+    """One outcome per row from its predicted distribution, at quantile levels stratified over the rows."""
+    from scipy.special import ndtri
+
     size = task.y_true.size
     level = (rng.permutation(size) + rng.random(size)) / size
+    if isinstance(task, Gaussian):
+        return np.asarray(task.mean.ravel() + ndtri(level) * task.std.ravel(), dtype=np.float64)
     if isinstance(task, Distribution):
         return task.quantiles_at(level)
     if isinstance(task, Quantiles):
         return _between_quantiles(task, level)
-    message = f"Cannot draw outcomes from {type(task).__name__}."
+    message = f"Cannot simulate outcomes of {type(task).__name__}."
     raise TypeError(message)
 
 
 def _between_quantiles(task: Quantiles, level: Floats) -> Floats:
-    """The quantile function as pieces of normal ones through neighbouring stated quantiles, the outer ones going on."""
+    """Quantile function of pieces of normal ones through neighbouring predicted quantiles; the outer pieces go on."""
     from scipy.special import ndtri
 
     levels, level = ndtri(task.levels), ndtri(level)

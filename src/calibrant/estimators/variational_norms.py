@@ -1,6 +1,6 @@
-r"""What the variational estimator measures with: norms, proper losses and distances of the user.
+r"""Norms, proper losses and distances of the variational estimator.
 
-Each turns a stated probability f, a recalibrated one g and the outcome y into one contribution, whose mean has the
+Each turns a predicted probability f, a recalibrated one g and the outcome y into one contribution, whose mean has the
 calibration error as its expectation when g is the true calibration map, and less for any other map that was fitted
 on other rows:
 
@@ -24,14 +24,15 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant.estimators.log_scores import floored
 from calibrant.numerics.arrays import Floats
 
 
 @dataclass(frozen=True)
 class Distance:
-    r"""A convex distance of your own from the stated probability (Proposition 2 of the paper).
+    r"""A user-defined convex distance from the predicted probability (Proposition 2 of the paper).
 
-    For every stated f, :math:`q \mapsto \phi_f(q)` must be convex with :math:`\phi_f(f) = 0` as its minimum, and
+    For every predicted f, :math:`q \mapsto \phi_f(q)` must be convex with :math:`\phi_f(f) = 0` as its minimum, and
     `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for several classes).
 
     Parameters
@@ -84,20 +85,26 @@ def label(norm: Norm) -> str:
     return f"L{norm:g}"
 
 
-def contributions(norm: Norm, stated: Floats, mapped: Floats, outcome: Floats) -> Floats:
-    """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero."""
+def contributions(
+    norm: Norm, predicted: Floats, recalibrated: Floats, outcome: Floats, *, floor: float = 0.0
+) -> Floats:
+    """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero.
+
+    `floor` is that of the probabilities in log scores, see `log_scores.floored`; it concerns "kl" only.
+    """
     if isinstance(norm, Distance):
-        inner = np.einsum("nd,nd->n", np.asarray(norm.grad(stated, mapped), dtype=np.float64), outcome - mapped)
-        values = np.asarray(norm.phi(stated, mapped), dtype=np.float64) + inner
-        if values.shape != (len(stated),):
+        slope = np.asarray(norm.grad(predicted, recalibrated), dtype=np.float64)
+        inner = np.einsum("nd,nd->n", slope, outcome - recalibrated)
+        values = np.asarray(norm.phi(predicted, recalibrated), dtype=np.float64) + inner
+        if values.shape != (len(predicted),):
             message = f"Distance {norm.name!r}: phi must return one number per row, got shape {values.shape}."
             raise ValueError(message)
         return values
     if norm == "squared":
-        return np.einsum("nd,nd->n", stated - mapped, stated + mapped - 2 * outcome)
+        return np.einsum("nd,nd->n", predicted - recalibrated, predicted + recalibrated - 2 * outcome)
     if norm == "kl":
-        return _log_gain(stated, mapped, outcome)
-    return np.einsum("nd,nd->n", norm_gradient(mapped - stated, float(norm)), outcome - stated)
+        return _log_gain(floored(predicted, floor), floored(recalibrated, floor), outcome)
+    return np.einsum("nd,nd->n", norm_gradient(recalibrated - predicted, float(norm)), outcome - predicted)
 
 
 def norm_gradient(d: Floats, p: float) -> Floats:
@@ -125,10 +132,10 @@ def size_bound(norm: Norm, columns: int) -> float | None:
     return 1.0 if columns == 1 else 2.0 ** (1 / float(norm))
 
 
-def _log_gain(stated: Floats, mapped: Floats, outcome: Floats) -> Floats:
-    """Gain in log score. A stated zero that happened gains infinity; equal probabilities gain nothing."""
-    if stated.shape[1] == 1:
-        stated, mapped, outcome = (np.hstack([1 - a, a]) for a in (stated, mapped, outcome))
+def _log_gain(predicted: Floats, recalibrated: Floats, outcome: Floats) -> Floats:
+    """Gain in log score: infinite where an outcome of predicted probability 0 occurred, zero where g = f."""
+    if predicted.shape[1] == 1:
+        predicted, recalibrated, outcome = (np.hstack([1 - a, a]) for a in (predicted, recalibrated, outcome))
     with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where((outcome > 0) & (stated != mapped), np.log(mapped) - np.log(stated), 0.0)
+        gain = np.where((outcome > 0) & (predicted != recalibrated), np.log(recalibrated) - np.log(predicted), 0.0)
         return np.einsum("nd,nd->n", outcome, gain)

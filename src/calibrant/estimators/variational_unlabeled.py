@@ -1,4 +1,4 @@
-"""The variational estimator on positive-unlabeled data: what would recalibration save, on rows the map has not seen?"""
+"""The variational estimator on positive-unlabeled data."""
 
 from __future__ import annotations
 
@@ -17,57 +17,66 @@ from calibrant.results.estimate import Estimate
 
 
 def pu_calibration_error(
-    data: PositiveUnlabeled, *, norm: Any, recalibrator: Any = None, folds: int = 5, repeats: int = 1, seed: int = 0
+    data: PositiveUnlabeled,
+    *,
+    norm: Any,
+    recalibrator: Any = None,
+    folds: int = 5,
+    repeats: int = 1,
+    seed: int = 0,
+    floor: float = 0.0,
 ) -> Estimate:
     r"""Variational calibration error from positives and unlabeled rows: a lower bound in expectation.
 
     .. math:: \text{L1: } \pi\,\mathrm{mean}_P\, s - \mathrm{mean}_U\, s f, \quad s = \operatorname{sign}(g - f),
               \qquad \text{squared: } \mathrm{mean}_U(f^2 - g^2) - 2\pi\,\mathrm{mean}_P(f - g)
 
-    and the difference of log losses for "kl", where f is the stated and g the recalibrated probability by a map fitted
-    without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default `PUPlatt`.
+    and the difference of log losses (with `floor`) for "kl", where f is the predicted and g the recalibrated
+    probability by a map fitted without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default `PUPlatt`.
     """
     if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
         message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
         raise ValueError(message)
-    found = [_held_out(data, norm, recalibrator, folds, [seed, repeat]) for repeat in range(repeats)]
+    found = [_cross_fitted(data, norm, recalibrator, folds, [seed, repeat], floor) for repeat in range(repeats)]
     value, error = np.mean(found, axis=0)
     words = f"{folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(recalibrator)}"
     label = {"squared": "squared", "kl": "KL"}.get(norm, "L1")
     return Estimate(
         float(value),
         name=f"Calibration error ({label})",
-        method=words,
+        method=f"{words}, floor={floor:g}" if floor > 0 else words,
         n=len(data),
-        details={"standard_error": float(error)},
+        details={"standard_error": float(error), **({"floor": floor} if floor > 0 else {})},
     )
 
 
-def _held_out(
-    data: PositiveUnlabeled, norm: Any, recalibrator: Any, folds: int, seed: list[int]
+def _cross_fitted(
+    data: PositiveUnlabeled, norm: Any, recalibrator: Any, folds: int, seed: list[int], floor: float
 ) -> tuple[float, float]:
     """Value and standard error from one division into folds."""
     positive, unlabeled = _folds(data, folds, np.random.default_rng(seed))
-    mapped = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
+    recalibrated = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
     for fold in range(folds):
         fitted = _fitted(recalibrator, _without(data, positive != fold, unlabeled != fold))
-        for out, side, where in zip(mapped, (data.positive, data.unlabeled), (positive, unlabeled), strict=True):
+        for out, side, where in zip(recalibrated, (data.positive, data.unlabeled), (positive, unlabeled), strict=True):
             if (where == fold).any():
                 out[where == fold] = fitted.predict_proba(side[where == fold])[:, 1]
     if norm == "kl":
-        after = PositiveUnlabeled(mapped[0], _rest(data, mapped[1]), prior=data.prior, scenario=data.scenario)
+        after = PositiveUnlabeled(
+            recalibrated[0], _rest(data, recalibrated[1]), prior=data.prior, scenario=data.scenario
+        )
         if data.weight is not None:
             after._attach(data.weight, None)
-        return float(pu_log_loss(data) - pu_log_loss(after)), float("nan")
-    return _mean_and_error(data, *_contributions(data, mapped, squared=norm == "squared"))
+        return float(pu_log_loss(data, floor=floor) - pu_log_loss(after, floor=floor)), float("nan")
+    return _mean_and_error(data, *_contributions(data, recalibrated, squared=norm == "squared"))
 
 
-def _contributions(data: PositiveUnlabeled, mapped: list[Floats], *, squared: bool) -> tuple[Floats, Floats]:
-    """What each positive (to be multiplied by the prior) and each unlabeled row adds."""
+def _contributions(data: PositiveUnlabeled, recalibrated: list[Floats], *, squared: bool) -> tuple[Floats, Floats]:
+    """Contribution of each positive (to be multiplied by the prior) and of each unlabeled row."""
     f_p, f_u = (side.astype(np.float64, copy=False) for side in (data.positive, data.unlabeled))
     if squared:
-        return -2 * (f_p - mapped[0]), f_u**2 - mapped[1] ** 2
-    return np.sign(mapped[0] - f_p), -np.sign(mapped[1] - f_u) * f_u
+        return -2 * (f_p - recalibrated[0]), f_u**2 - recalibrated[1] ** 2
+    return np.sign(recalibrated[0] - f_p), -np.sign(recalibrated[1] - f_u) * f_u
 
 
 def _mean_and_error(data: PositiveUnlabeled, of_p: Floats, of_u: Floats) -> tuple[float, float]:
