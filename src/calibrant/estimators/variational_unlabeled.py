@@ -32,7 +32,8 @@ def pu_calibration_error(
               \qquad \text{squared: } \mathrm{mean}_U(f^2 - g^2) - 2\pi\,\mathrm{mean}_P(f - g)
 
     and the difference of log losses (with `floor`) for "kl", where f is the predicted and g the recalibrated
-    probability by a map fitted without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default `PUPlatt`.
+    probability by a map fitted without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default
+    `PUPlatt`.
     """
     if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
         message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
