@@ -1,4 +1,4 @@
-# `make demo` and `make test` work on a fresh machine: they create .venv and install what they need by name.
+# Every target works on a fresh machine: it creates .venv and installs what it needs by name.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,22 +6,47 @@ BIN := $(VENV)/bin
 TOPICS ?= $(filter-out collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
 EXTRAS := cli,boost,spark,warehouse,dask,mlflow
 
-.PHONY: demo test check format bench reproduce docs chromium clean
+PAPERS ?= $(basename $(notdir $(shell grep -l __main__ reproduce/*.py)))
+# `make fast SINCE=main~3` compares with a commit of your choice.
+SINCE ?=
+# `make mutants ROOM=inference/gap_fit BUDGET=5` mutates one module for at most five minutes.
+ROOM ?=
+BUDGET ?= 30
+# Two test processes, one thread each: libraries that start threads of their own only slow each other down.
+fast test mutants reproduce: export OMP_NUM_THREADS := 1
+fast test mutants reproduce: export OPENBLAS_NUM_THREADS := 1
 
-demo: $(VENV)/demo.stamp
+.PHONY: help demo setup fast test check format durations mutants bench reproduce docs chromium clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo.stamp ## real models, real predictions, reports to open in a browser
 	$(BIN)/calibrant demo
 
-test: $(VENV)/test.stamp chromium check
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+setup: $(VENV)/test.stamp ## an environment with the package, editable, and everything its tests need
 
-check: $(VENV)/test.stamp
+fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in under a minute
+	$(BIN)/python -m tools.affected --since '$(SINCE)'
+
+test: $(VENV)/test.stamp chromium check ## everything that must pass before a change lands, with branch coverage
+	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
+
+check: $(VENV)/test.stamp ## lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(VENV)/test.stamp
+format: $(VENV)/test.stamp ## format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+durations: ## record how long tests took in the last `make test`, for `make fast`
+	$(BIN)/python -m tools.durations artifacts/tests.xml
+
+mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<room or room/module> do its tests miss? within BUDGET minutes
+	$(BIN)/python -m tools.mutants '$(ROOM)' --minutes $(BUDGET)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,7 +60,11 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[$(EXTRAS)]' --group test
 	touch $@
 
-docs: $(VENV)/docs.stamp
+$(VENV)/mutation.stamp: $(VENV)/test.stamp
+	$(BIN)/python -m pip install --quiet --group mutation
+	touch $@
+
+docs: $(VENV)/docs.stamp ## the site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
 
@@ -51,8 +80,12 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	.venv-peers/bin/pip install --quiet netcal torchmetrics probmetrics numba pandas uncertainty-toolbox relplot catboost
 	touch $@
 
-bench: $(VENV)/test.stamp .venv-peers/bench.stamp
+bench: $(VENV)/test.stamp .venv-peers/bench.stamp ## speed and memory against other packages; TOPICS=<one of benchmarks/>
 	for topic in $(TOPICS); do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.$$topic || exit 1; done
+	$(BIN)/python -m benchmarks.collect
+
+reproduce: $(VENV)/test.stamp ## the numbers of the papers; PAPERS=<one of reproduce/>
+	for paper in $(PAPERS); do $(BIN)/python -m reproduce.$$paper || exit 1; done
 	$(BIN)/python -m benchmarks.collect
 
 # The browser tests need Chromium; root may install Debian's, anybody else is told.
@@ -61,5 +94,5 @@ chromium:
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "NOTE: Chromium is missing and cannot be installed here; the browser tests will be skipped."
 
-clean:
+clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tools import cpu_time
+
 # A busy machine is no failure. CI looks at the same examples every time; elsewhere new ones are tried.
 settings.register_profile("calibrant", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("calibrant")
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(cpu_time)
 
 
 def find_shared_data() -> Path | None:

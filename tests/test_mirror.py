@@ -1,0 +1,170 @@
+"""The tests mirror the source: a module's tests are where its name says."""
+
+from tools.project import Project
+
+PROJECT = Project()
+#: Modules without tests of their own, and why.
+EXEMPT = {
+    "calibrant._version": "one constant",
+    "calibrant.numerics.arrays": "types and chunk sizes",
+}
+#: Files of tests that belong to a room, not to one of its modules, and why.
+CROSS_CUTTING = {
+    "tests/cli/test_help.py": "the help of every command",
+    "tests/estimators/test_kinds_of_tables.py": "every estimator, on every kind of table",
+    "tests/estimators/test_real_predictions.py": "every estimator, on real predictions",
+    "tests/pu/test_estimators.py": "binned estimators, on positive-unlabeled data",
+    "tests/pu/test_smooth.py": "kernel and variational errors, on positive-unlabeled data",
+    "tests/scale/test_bad_sources.py": "what every engine refuses",
+    "tests/scale/test_clusters.py": "Spark and Dask",
+    "tests/scale/test_downstream.py": "every estimator, on tables made from files",
+    "tests/scale/test_engines.py": "the same table from every engine",
+}
+#: Modules whose tests are still in other files. The set may only shrink.
+MISSING: set[str] = {
+    "calibrant._atomic_write",
+    "calibrant.cli.files",
+    "calibrant.cli.serve",
+    "calibrant.data.predictions",
+    "calibrant.data.take",
+    "calibrant.estimators.common",
+    "calibrant.estimators.cross_fitting",
+    "calibrant.estimators.decomposition",
+    "calibrant.estimators.dispersion",
+    "calibrant.estimators.kernel_forms",
+    "calibrant.estimators.linear_binning",
+    "calibrant.estimators.multiclass",
+    "calibrant.estimators.pit",
+    "calibrant.estimators.ranking",
+    "calibrant.estimators.regression_common",
+    "calibrant.estimators.score_references",
+    "calibrant.estimators.variational_engine",
+    "calibrant.estimators.variational_norms",
+    "calibrant.estimators.variational_unlabeled",
+    "calibrant.inference.bootstrap",
+    "calibrant.inference.chi_square_mixture",
+    "calibrant.inference.classical_tests",
+    "calibrant.inference.gap_fit",
+    "calibrant.inference.groups",
+    "calibrant.inference.inversion",
+    "calibrant.inference.multiscale",
+    "calibrant.inference.paired_gaps",
+    "calibrant.inference.regression_tests",
+    "calibrant.inference.resampling",
+    "calibrant.inference.score_cells",
+    "calibrant.inference.score_cells_with_rows",
+    "calibrant.integrations.mlflow",
+    "calibrant.integrations.testing",
+    "calibrant.integrations.torchmetrics",
+    "calibrant.numerics.binned_sums",
+    "calibrant.numerics.equal_mass",
+    "calibrant.numerics.folds",
+    "calibrant.numerics.isotonic",
+    "calibrant.numerics.log_odds",
+    "calibrant.numerics.logistic",
+    "calibrant.numerics.matrix_residual",
+    "calibrant.numerics.multinomial_loss",
+    "calibrant.numerics.neighbours",
+    "calibrant.numerics.penalised_logistic",
+    "calibrant.numerics.quadrature",
+    "calibrant.numerics.softmax",
+    "calibrant.numerics.sorting",
+    "calibrant.numerics.special",
+    "calibrant.numerics.truncated_newton",
+    "calibrant.plot.canvas",
+    "calibrant.plot.groups",
+    "calibrant.plot.panels",
+    "calibrant.plot.regression",
+    "calibrant.plot.reliability",
+    "calibrant.plot.simulations",
+    "calibrant.plot.unlabeled",
+    "calibrant.pu.logistic",
+    "calibrant.pu.recalibration_nonparametric",
+    "calibrant.pu.torch_risks",
+    "calibrant.recalibrate.bayesian_binning",
+    "calibrant.recalibrate.boosting",
+    "calibrant.recalibrate.inputs",
+    "calibrant.recalibrate.kmeans",
+    "calibrant.recalibrate.matrix_base",
+    "calibrant.recalibrate.nadaraya_watson",
+    "calibrant.recalibrate.regression_base",
+    "calibrant.recalibrate.regression_distribution",
+    "calibrant.recalibrate.smoothed",
+    "calibrant.recalibrate.spline",
+    "calibrant.recalibrate.transformed_distributions",
+    "calibrant.recalibrate.venn_abers",
+    "calibrant.recalibrate.wrappers",
+    "calibrant.reporting.findings",
+    "calibrant.reporting.model",
+    "calibrant.reporting.probabilities",
+    "calibrant.reporting.regression",
+    "calibrant.reporting.repairs",
+    "calibrant.reporting.text",
+    "calibrant.reporting.unlabeled",
+    "calibrant.reporting.views",
+    "calibrant.results.target",
+    "calibrant.scale.batch_sums",
+    "calibrant.scale.bin_tables",
+    "calibrant.scale.cell_expression",
+    "calibrant.scale.columns",
+    "calibrant.scale.group_by",
+    "calibrant.scale.paths",
+    "calibrant.scale.sources",
+    "calibrant.simulate.batched_kde",
+    "calibrant.simulate.bias_grid",
+    "calibrant.simulate.calibration_curves",
+    "calibrant.simulate.curve_fitting",
+    "calibrant.simulate.estimator_metadata",
+    "calibrant.simulate.logit_mixture",
+    "calibrant.simulate.multiclass_worlds",
+    "calibrant.simulate.parallel",
+    "calibrant.simulate.regression_worlds",
+    "calibrant.simulate.score_distributions",
+    "calibrant.simulate.unlabeled_worlds",
+    "calibrant.table.binning",
+    "calibrant.table.from_rows",
+    "calibrant.table.parquet",
+    "calibrant.table.unlabeled",
+}
+#: Files of tests still to be divided among the modules they test. The set may only shrink.
+UNPLACED: set[str] = {
+    "tests/estimators/test_variational_tables.py",
+    "tests/integrations/test_integrations.py",
+    "tests/plot/test_plots.py",
+    "tests/simulate/test_other_worlds.py",
+}
+
+
+def expected() -> set[str]:
+    """The modules that need a file of tests."""
+    names = {name for name, path in PROJECT.modules.items() if path.stem not in {"__init__", "__main__"}}
+    return names - set(EXEMPT)
+
+
+def missing() -> set[str]:
+    return {name for name in expected() if PROJECT.mirror(name) not in PROJECT.test_files}
+
+
+def unplaced() -> set[str]:
+    mirrors = {PROJECT.mirror(name) for name in PROJECT.modules}
+    rooms = {path.parent.name for path in PROJECT.modules.values() if path.name == "__init__.py"}
+    in_rooms = {path for path in PROJECT.test_files if path.parent.name in rooms}
+    return {str(path) for path in in_rooms - mirrors} - set(CROSS_CUTTING)
+
+
+def test_every_module_has_a_file_of_tests():
+    assert missing() - MISSING == set()
+
+
+def test_every_file_of_tests_in_a_room_mirrors_a_module():
+    assert unplaced() - UNPLACED == set()
+
+
+def test_what_is_done_is_crossed_off():
+    assert MISSING - missing() == set()
+    assert UNPLACED - unplaced() == set()
+
+
+def test_exceptions_name_what_exists():
+    assert set(EXEMPT) <= set(PROJECT.modules)
+    assert set(CROSS_CUTTING) <= {str(path) for path in PROJECT.test_files}

@@ -1,0 +1,234 @@
+"""Which small faults in a room would its tests miss?
+
+    python -m tools.mutants numerics                  # every module of a room
+    python -m tools.mutants inference/gap_fit         # one module
+    python -m tools.mutants numerics --minutes 10     # as many mutants as fit, drawn at random
+
+Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
+the project, and the tests and examples of the module run on it. A mutant that passes them all has survived: a test is
+missing, or the fault makes no difference. Survivors are written to `mutants/<room>.md`. Slow tests do not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Literal
+
+from tools.affected import LEFT_OUT
+from tools.project import PACKAGE, ROOT, Project
+
+#: One replacement for each operator: the nearest fault is the hardest to see.
+OPERATORS = {
+    *(f"core/ReplaceBinaryOperator_{pair}" for pair in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Div")),
+    *(f"core/ReplaceBinaryOperator_{pair}" for pair in ("Mod_Mul", "Pow_Mul", "LShift_RShift", "RShift_LShift")),
+    *(f"core/ReplaceBinaryOperator_{pair}" for pair in ("BitAnd_BitOr", "BitOr_BitAnd", "BitXor_BitAnd")),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in ("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is")),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")),
+    *(f"core/ReplaceUnaryOperator_Delete_{name}" for name in ("Invert", "Not", "USub")),
+    *(f"core/Replace{pair}" for pair in ("AndWithOr", "OrWithAnd", "TrueWithFalse", "FalseWithTrue")),
+    *(f"core/Replace{pair}" for pair in ("BreakWithContinue", "ContinueWithBreak")),
+    *(f"core/{name}" for name in ("AddNot", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop")),
+}
+NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site", "results")
+Outcome = Literal["killed", "timeout", "survived", "not run"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: where, what, and whether the tests noticed."""
+
+    module: str
+    line: int
+    operator: str
+    outcome: Outcome
+    diff: str = ""
+
+
+def modules_of(project: Project, room: str) -> list[str]:
+    """The modules that `numerics` or `inference/gap_fit` names."""
+    name = f"{PACKAGE}.{room.strip('/').removesuffix('.py').replace('/', '.')}"
+    plain = [module for module, path in project.modules.items() if not path.stem.startswith("__")]
+    return [module for module in plain if module == name or module.startswith(f"{name}.")]
+
+
+def tests_for(project: Project, module: str) -> list[Path]:
+    """The tests that mirror a module; if there are none, those that use it; if none, those of its importers."""
+    mirror = project.mirror(module)
+    if mirror in project.test_files:
+        return [mirror]
+    of_importers = (project.mirror(importer) for importer in project.importers(module))
+    return project.tests_of(module) or [path for path in of_importers if path in project.test_files]
+
+
+def mutations(path: Path) -> list[Any]:
+    """What Cosmic Ray can change in a file, without the annotations, which nothing executes."""
+    from cosmic_ray.commands import init
+    from cosmic_ray.work_db import WorkDB, use_db
+
+    with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
+        init([path], session, {})
+        found = [item.mutations[0] for item in session.work_items]
+    ignored = list(_annotations(ast.parse(path.read_text(encoding="utf8"))))
+    chosen = [mutation for mutation in found if mutation.operator_name in OPERATORS]
+    return [mutation for mutation in chosen if not any(low <= mutation.start_pos < high for low, high in ignored)]
+
+
+def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """First and last positions of annotations and of what only type checkers read."""
+    for node in ast.walk(tree):
+        noted = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            noted += [node.test, *node.body]
+        for part in filter(None, noted):
+            yield (part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)
+
+
+def _enter_copy(root: Path) -> None:
+    """Give a worker its own copy of the project, in which it may change files, and stay there."""
+    import compileall
+    from py_compile import PycInvalidationMode
+
+    copy = Path(tempfile.mkdtemp(prefix="mutants-", dir=os.environ["MUTANTS_FOLDER"])) / "project"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    os.chdir(copy)
+    # Python must notice a mutant by its content: two changes within a second have the same time.
+    compileall.compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    os.environ["PYTHONPATH"] = str(copy / "src")
+
+
+def _command(tests: Iterable[Path]) -> str:
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", f"'{LEFT_OUT}'"]
+    return " ".join([sys.executable, "-m", "pytest", *options, *map(str, tests)])
+
+
+def _baseline(tests: list[Path]) -> float | None:
+    """Seconds that the tests of a module take without a fault; None where they fail."""
+    from cosmic_ray.testing import run_tests
+
+    start = time.monotonic()
+    outcome, _ = run_tests(_command(tests), timeout=600)
+    return time.monotonic() - start if outcome.value == "survived" else None
+
+
+def _tried(task: tuple[str, Any, list[Path], float], *, deadline: float) -> Mutant:
+    """Make one mutant and run its tests, unless the time is up."""
+    from cosmic_ray.mutating import mutate_and_test
+
+    module, mutation, tests, timeout = task
+    found = partial(Mutant, module, mutation.start_pos[0], mutation.operator_name.removeprefix("core/"))
+    if time.time() > deadline:
+        return found("not run")
+    result = mutate_and_test([mutation], _command(tests), timeout)
+    if result.test_outcome is None or result.test_outcome.value == "incompetent":
+        return found("not run")
+    timed_out = result.output == "timeout"
+    return found("timeout" if timed_out else result.test_outcome.value, _changed_lines(result.diff or ""))
+
+
+def _changed_lines(diff: str) -> str:
+    return "\n".join(line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in {"---", "+++"})
+
+
+def run(project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int) -> list[Mutant]:
+    """Try the mutants of the modules in random order until the time is up."""
+    deadline = time.time() + 60 * minutes
+    tests = {module: [*tests_for(project, module), project.modules[module]] for module in modules}
+    with (
+        tempfile.TemporaryDirectory(prefix="calibrant-") as folder,
+        _environment(MUTANTS_FOLDER=folder, CI="1"),
+        ProcessPoolExecutor(jobs, get_context("spawn"), _enter_copy, (project.root,)) as pool,
+    ):
+        seconds = dict(zip(modules, pool.map(_baseline, tests.values()), strict=True))
+        failing = [module for module, time_taken in seconds.items() if time_taken is None]
+        if failing:
+            message = f"These modules' tests fail without any fault: {', '.join(failing)}"
+            raise SystemExit(message)
+        tasks = [
+            (module, mutation, tests[module], 10 + 3 * (seconds[module] or 0))
+            for module in modules
+            for mutation in mutations(Path(project.modules[module]))
+        ]
+        random.Random(seed).shuffle(tasks)
+        done = []
+        for mutant in pool.map(partial(_tried, deadline=deadline), tasks):
+            done.append(mutant)
+            if mutant.outcome == "survived":
+                print(f"survived: {project.modules[mutant.module]}:{mutant.line} {mutant.operator}", flush=True)
+    return done
+
+
+def report(project: Project, room: str, mutants: list[Mutant]) -> str:
+    """Kill rates by module and the survivors, as Markdown."""
+    tried = [mutant for mutant in mutants if mutant.outcome != "not run"]
+    lines = [f"# Mutants of {room}", "", f"{len(tried)} of {len(mutants)} possible mutants were tried.", ""]
+    lines += [
+        "| module | tests | tried | killed | by time limit | survived | kill rate |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for module in sorted({mutant.module for mutant in tried}):
+        outcomes = [mutant.outcome for mutant in tried if mutant.module == module]
+        survived, late = outcomes.count("survived"), outcomes.count("timeout")
+        tests = ", ".join(f"`{path}`" for path in tests_for(project, module)) or "examples only"
+        rate = f"{1 - survived / len(outcomes):.0%}"
+        killed = outcomes.count("killed")
+        lines.append(f"| {module} | {tests} | {len(outcomes)} | {killed} | {late} | {survived} | {rate} |")
+    lines += ["", "## Survivors", ""]
+    survivors = sorted(
+        (mutant for mutant in tried if mutant.outcome == "survived"), key=lambda one: (one.module, one.line)
+    )
+    for mutant in survivors:
+        place = f"`{project.modules[mutant.module]}:{mutant.line}`"
+        lines += [f"{place} {mutant.operator}", "", "```diff", mutant.diff, "```", ""]
+    return "\n".join(lines if survivors else [*lines, "None.", ""])
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Environment variables for the processes started within."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try the mutants of a room and write the survivors."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("room", help="a room, such as numerics, or a module, such as inference/gap_fit")
+    parser.add_argument("--minutes", type=float, default=30, help="stop after this time")
+    parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = parser.parse_args(arguments)
+    project = Project(ROOT)
+    modules = modules_of(project, options.room) if options.room else []
+    if not modules:
+        parser.error(f"no module is called {options.room!r}; try ROOM=numerics or ROOM=inference/gap_fit")
+    done = run(project, modules, minutes=options.minutes, seed=options.seed, jobs=options.jobs)
+    text = report(project, options.room, done)
+    path = ROOT / "mutants" / f"{options.room.strip('/').replace('/', '-')}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf8")
+    print(text.partition("## Survivors")[0])
+    print(f"The survivors are in {path.relative_to(ROOT)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
