@@ -141,13 +141,14 @@ def test_every_function_is_typed(package, name):
 
 
 def test_what_a_public_function_returns_is_public():
-    known = {value for package in PACKAGES for value in public(package).values() if isinstance(value, type)}
+    kinds = {name: value for package in PACKAGES for name, value in public(package).items() if isinstance(value, type)}
+    known = set(kinds.values())
     hidden = set()
     for package, name in NAMES:
         value = public(package)[name]
         if not inspect.isfunction(value):
             continue
-        returned = typing.get_type_hints(value, vars(sys.modules[value.__module__])).get("return")
+        returned = typing.get_type_hints(value, vars(sys.modules[value.__module__]), kinds).get("return")
         for kind in typing.get_args(returned) or (returned,):
             if isinstance(kind, type) and kind.__module__.startswith("calibrant") and kind not in known:
                 hidden.add(f"{name} -> {kind.__name__}")

@@ -99,7 +99,7 @@ def test_tables_of_single_samples_with_known_label_frequency_add_up():
         tables.append(cal.BinTable.of(data, cal.EqualWidth(10)))
     whole, first, second = tables
     assert cal.ece(first + second) == pytest.approx(cal.ece(whole), abs=1e-14)
-    assert (first + second).prior == pytest.approx(whole.prior)
+    assert cal.pu.Gaps.of(first + second).prior == pytest.approx(cal.pu.Gaps.of(whole).prior)
 
 
 def test_rows_of_positive_unlabeled_data_are_not_handed_out_as_pairs():

@@ -84,7 +84,7 @@ def test_every_estimator_that_takes_a_table_is_listed_here():
 def test_the_kind_survives_regrouping_addition_and_choice():
     table = cal.BinTable.of(SPREADS, cal.table.LogGrid())
     for same in (table + table, table.coarsen(cal.EqualMass(5)), table.filled(), cal.ence(SPREADS).bins):
-        assert same.spread
+        assert same.task == cal.table.Spread()
         assert cal.ence(same).value >= 0
     with pytest.raises(ValueError, match="cut alike"):
         cal.BinTable.of(SPREADS, cal.table.Distinct()) + cal.BinTable.of(RATES, cal.table.Distinct())

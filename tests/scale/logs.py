@@ -34,4 +34,4 @@ def assert_same_table(found, expected, *, rtol=1e-12):
     np.testing.assert_array_equal(found.high, expected.high)
     np.testing.assert_allclose(found.sums, expected.sums, rtol=rtol, atol=1e-12)
     assert found.cut == expected.cut
-    assert found.prior == expected.prior
+    assert found.task == expected.task

@@ -38,11 +38,7 @@ def test_a_saved_table_comes_back_to_the_last_bit(table, tmp_path):
     table.save(tmp_path / "table.parquet")
     loaded = cal.BinTable.load(tmp_path / "table.parquet")
     assert_same_table(loaded, table, rtol=0)
-    assert (loaded.invalid, loaded.label_frequency, loaded.nested) == (
-        table.invalid,
-        table.label_frequency,
-        table.nested,
-    )
+    assert (loaded.invalid, loaded.task) == (table.invalid, table.task)
     assert os.listdir(tmp_path) == ["table.parquet"]
 
 
@@ -97,7 +93,7 @@ def test_folds_within_groups_and_tables_of_different_kinds_are_kept(tmp_path):
     save_tables(kinds, path)
     for place, table in load_tables(path).items():
         assert_same_table(table, kinds[place], rtol=0)
-        assert table.spread == kinds[place].spread
+        assert table.task == kinds[place].task
 
 
 def test_a_thousand_groups_are_one_file(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.predictions import Predictions, effective_size
+from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
@@ -46,8 +46,6 @@ class PositiveUnlabeled(Predictions):
     (0.5, array([0.8, 0.1, 0.4, 0.8]))
     """
 
-    prior: float
-
     def __init__(
         self,
         positive: ArrayLike,
@@ -73,6 +71,7 @@ class PositiveUnlabeled(Predictions):
             message = "weight must not be all zero on the positives or on the unlabeled rows."
             raise InvalidPredictions(message)
         self.prior = self._share_of_positives(prior, label_frequency)
+        self.label_frequency = None if label_frequency is None else float(label_frequency)
 
     @classmethod
     def from_labels(
@@ -143,14 +142,6 @@ class PositiveUnlabeled(Predictions):
             _half(self.positive, self.positive_weight, "observed"),
         )
 
-    def noise(self) -> float:
-        """prior² / n_P + 1 / n_U; 1 / (c² n) for a single sample with label frequency c."""
-        positives, rows = effective_sizes(self)
-        if self.nested:
-            share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
-            return (self.prior / share) ** 2 / rows
-        return self.prior**2 / positives + 1 / rows
-
     def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
         if (prior is None) == (label_frequency is None):
             message = "Give the prior, or for a single sample either the prior or the label_frequency."
@@ -163,7 +154,6 @@ class PositiveUnlabeled(Predictions):
         if not 0 < label_frequency <= 1:
             message = f"label_frequency must lie in (0, 1], got {label_frequency!r}."
             raise InvalidPredictions(message)
-        self.label_frequency = float(label_frequency)
         share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
         if share >= label_frequency:
             message = (
@@ -171,15 +161,7 @@ class PositiveUnlabeled(Predictions):
                 "would be positive."
             )
             raise InvalidPredictions(message)
-        return share / self.label_frequency
-
-
-def effective_sizes(data: PositiveUnlabeled) -> tuple[float, float]:
-    """Effective numbers of positives and of rows of everybody."""
-    return (
-        effective_size(len(data.positive), data.positive_weight),
-        effective_size(len(data.unlabeled), data.unlabeled_weight),
-    )
+        return share / label_frequency
 
 
 def _half(p: NDArray[Any], weight: Floats | None, only: Literal["predicted", "observed"]) -> Pairs:

@@ -37,10 +37,6 @@ class Predictions(ABC):
 
     weight: Floats | None
     group: NDArray[Any] | None
-    #: Positive-unlabeled data only, see `PositiveUnlabeled`.
-    prior: float | None = None
-    label_frequency: float | None = None
-    nested: bool = False
 
     @abstractmethod
     def __len__(self) -> int:
@@ -54,10 +50,6 @@ class Predictions(ABC):
         """The rows as the table sees them, in one part unless the task has several samples."""
         return (self.pairs(),)
 
-    def noise(self) -> float:
-        """Variance of the mass of a bin that holds everything, 1 / n; by Kish's effective n where rows are weighted."""
-        return 1 / effective_size(len(self), self.weight)
-
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
         return f"<{type(self).__name__}, n={len(self):_}{''.join(f', with {name}' for name in extras)}>"
@@ -65,11 +57,6 @@ class Predictions(ABC):
     def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
         self.weight = validation.weights("weight", weight, length=len(self))
         self.group = validation.groups("group", group, length=len(self))
-
-
-def effective_size(size: int, weight: Floats | None) -> float:
-    """Kish's effective number of rows, (sum w)^2 / sum w^2."""
-    return float(size) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
 
 
 class Binary(Predictions):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, check_norm, fine, result, with_norm
+from calibrant.estimators.common import Data, check_norm, outcome_cells, result, with_norm
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
@@ -66,9 +66,6 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
         message = "averaged_error needs a finite norm; for the largest gap use calibration_error(norm=math.inf)."
         raise ValueError(message)
     cells = _cells(data, y_prob)
-    if cells.prior is not None:
-        message = "averaged_error needs outcomes of all rows; this table has only positives and unlabeled rows."
-        raise ValueError(message)
     share, gap, noise, weight = _curves(cells)
     plug_in = float(weight @ (gap**2 @ share))
     noisy = float(weight @ (noise @ share))
@@ -82,9 +79,9 @@ def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
     """The exact table; beyond some size one on the grid, whose cells are finer than the curves can tell apart."""
     if not isinstance(data, BinTable):
         data = binary(data, y_prob)
-        if len(data) > GRID_ROWS and data.prior is None:
+        if len(data) > GRID_ROWS:
             data = BinTable.of(data, HybridGrid(GRID_CELLS))
-    return fine(data, None, needed_by="averaged_error")
+    return outcome_cells(data, needed_by="averaged_error")
 
 
 def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:

@@ -12,7 +12,8 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, Distinct
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import warn_of_impossible_rates
+from calibrant.table.task import Spread
+from calibrant.table.unlabeled import Unlabeled
 
 Data = Predictions | BinTable | ArrayLike
 """What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""
@@ -33,8 +34,7 @@ def binned(
         table, words = data, f"{len(data)} given bins"
     if needed_by is not None:
         require_kind(table, needed_by=needed_by)
-    if table.prior is not None:
-        warn_of_impossible_rates(table)
+    table.task.warn(table)
     return table, words
 
 
@@ -43,13 +43,14 @@ def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str, spread: bool =
     if not isinstance(data, BinTable):
         data = BinTable.of(binary(data, y_prob), Distinct())
     require_fine(data, needed_by=needed_by, spread=spread)
-    return data if data.prior is not None or data.weight.all() else data.filled()
+    some = (data.weight > 0) | (data.observed > 0)  # cells of labelled positives alone weigh nothing, but count
+    return data if some.all() else data.take(some)
 
 
 def outcome_cells(data: Data, *, needed_by: str) -> BinTable:
     """The exact table of `data`, whose rows must have an outcome each."""
     cells = fine(data, None, needed_by=needed_by)
-    if cells.prior is not None:
+    if isinstance(cells.task, Unlabeled):
         message = f"Positive-unlabeled tables have no outcomes per row, which {needed_by} needs."
         raise ValueError(message)
     return cells
@@ -57,7 +58,7 @@ def outcome_cells(data: Data, *, needed_by: str) -> BinTable:
 
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
     """Refuse a table of spreads where probabilities are needed, and the reverse."""
-    if table.spread == spread:
+    if isinstance(table.task, Spread) == spread:
         return
     if spread:
         message = (
@@ -102,7 +103,7 @@ def gap_norm(table: BinTable, norm: float) -> float:
 
     A bin of labelled positives without any unlabeled row has an error mass but no rate: it counts where norm is 1.
     """
-    if table.prior is not None and norm == 1:
+    if norm == 1:
         return float(np.abs(table.predicted - table.observed * table.observed_scale).sum() / table.total)
     some = table.filled()
     return weighted_norm(some.predicted_mean - some.observed_mean, some.share, norm)

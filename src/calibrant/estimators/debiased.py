@@ -11,7 +11,6 @@ from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Gaps
 
 
 @estimates("true error")
@@ -58,24 +57,14 @@ def debiased_ece(
 
 def debiased_gaps(table: BinTable, norm: float) -> float:
     """S: the q-th power of the gaps, summed over bins by weight, less what their noise adds to it."""
-    if table.prior is None:
-        some = table.filled()
-        gap, variance = some.predicted_mean - some.observed_mean, label_variance(some)
-        powers = np.where(some.effective_count > 1, debiased_power(gap, variance, norm), 0.0)
-        return float(some.share @ powers)
-    gaps = Gaps.of(table)
+    mass = (table.predicted - table.observed * table.observed_scale) / table.total
+    variance, share = table.task.gap_variance(table), table.share
+    known = ~np.isnan(variance)
     if norm == 1:  # error masses need no division by the weight of the bin, so bins of positives alone count too
-        return float(debiased_power(gaps.gap, gaps.variance, 1).sum())
-    some_weight = gaps.share > 0
-    gap, variance, share = gaps.gap[some_weight], gaps.variance[some_weight], gaps.share[some_weight]
-    return float(share @ debiased_power(gap / share, variance / share**2, norm))
-
-
-def label_variance(table: BinTable) -> Floats:
-    """Estimated variance of each bin's mean outcome; zero where the bin has a single row."""
-    rate, count = table.observed_mean, table.effective_count
-    spread = table.observed_squares / table.weight - rate**2
-    return np.where(count > 1, np.maximum(spread, 0.0) / np.maximum(count - 1, 1e-300), 0.0)
+        return float(debiased_power(mass[known], variance[known], 1).sum())
+    known &= share > 0
+    mass, variance, share = mass[known], variance[known], share[known]
+    return float(share @ debiased_power(mass / share, variance / share**2, norm))
 
 
 def debiased_power(gap: Floats, variance: Floats, norm: float) -> Floats:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -17,11 +15,8 @@ from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
-
-if TYPE_CHECKING:
-    from calibrant.data.positive_unlabeled import PositiveUnlabeled
-    from calibrant.estimators.kernel_forms import Kernel
-    from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
 
 
 def kernel_error(
@@ -72,8 +67,8 @@ def kernel_error(
     >>> kernel_error([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], kernel=LaplaceKernel(0.5))
     <SKCE -0.05107, n=4, unbiased, LaplaceKernel(bandwidth=0.5)>
     """
-    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
-        return pu_kernel_error(data, kernel, unbiased=unbiased)
+    if isinstance(data, PositiveUnlabeled | BinTable) and isinstance(task := task_of(data), Unlabeled):
+        return pu_kernel_error(data, task, kernel, unbiased=unbiased)
     rows = _canonical(data) if isinstance(data, Multiclass) and y_prob is None else _scalar(data, y_prob)
     if unbiased and not rows.total**2 > rows.squares:
         message = "kernel_error needs at least two rows that have weight: its unbiased version is a mean over pairs."
@@ -97,9 +92,6 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
         own = _own_pairs(pairs)
         data = BinTable.of(pairs, Distinct())
     cells = fine(data, None, needed_by="kernel_error")
-    if cells.prior is not None:
-        message = "A table with a prior has no outcomes per row, so pairs of them cannot be formed."
-        raise ValueError(message)
     if own is None:
         squared_residuals = cells.observed_squares - 2 * cells.product + cells.predicted_squares
         own = float((cells.weight_squares / cells.weight) @ squared_residuals)
@@ -126,7 +118,7 @@ def _canonical(data: Multiclass) -> Residuals:
     return Residuals(data.y_prob, residual, weight, own, float(weight @ weight), n)
 
 
-def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbiased: bool) -> Estimate:
+def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel: Kernel, *, unbiased: bool) -> Estimate:
     r"""SKCE without negatives.
 
     .. math:: \pi^2\,\mathrm{mean}_{i \ne j \in P}\, k(p_i, p_j) - 2\pi\,\mathrm{mean}_{P \times U}\, p_j k(p_i, p_j)
@@ -136,8 +128,7 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbia
     all rows; where its label frequency c is known, residuals s / c - p take the place of the three means.
     """
     cells = fine(data, None, needed_by="kernel_error")
-    seen = cells.weight + cells.observed
-    at = ((cells.predicted + cells.product) / seen)[:, None]
+    seen, at = cells.weight + cells.observed, task.mean_score(cells)[:, None]
     n, observed, total = cells.n, float(cells.observed.sum()), cells.total
     few, many = float(cells.observed_squares.sum()), float(cells.weight_squares.sum())
     if unbiased and not (observed**2 > few and total**2 > many):
@@ -151,13 +142,13 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, kernel: Kernel, *, unbia
 
     first, last = form(cells.observed), form(cells.predicted)
     cross = (form(cells.observed + cells.predicted) - first - last) / 2
-    known = cells.label_frequency is not None
+    known = task.label_frequency is not None
     if unbiased:
         heavy = cells.weight_squares[cells.weight > 0] / cells.weight[cells.weight > 0]
         first = (first - few) / (total**2 - many if known else observed**2 - few)
         last = (last - float(heavy @ cells.predicted_squares[cells.weight > 0])) / (total**2 - many)
-        own = float(cells.product.sum()) * few / observed if cells.nested else 0.0
-        cross = (cross - own) / (total**2 - many if known else observed * total - (few if cells.nested else 0.0))
+        own = float(cells.product.sum()) * few / observed if task.nested else 0.0
+        cross = (cross - own) / (total**2 - many if known else observed * total - (few if task.nested else 0.0))
     else:
         first, last = first / (total if known else observed) ** 2, last / total**2
         cross = cross / (total if known else observed) / total

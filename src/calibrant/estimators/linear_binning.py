@@ -13,6 +13,8 @@ from calibrant.estimators.common import Data, require_fine
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs, linear_binning
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
 
 #: Cells between nodes. A power of two, so that the place of a score among the nodes is exact.
 SIZE = 2**16
@@ -46,17 +48,18 @@ def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     """The nodes of predictions or of a fine table: one pass over the rows, no sort."""
     if isinstance(data, BinTable):
         require_fine(data, needed_by=needed_by)
+        task = data.task
         parts, n, squares = _cell_parts(data), data.n, float(data.weight_squares.sum())
     else:
-        task = binary(data, y_prob)
-        parts, n, squares = task.parts(), len(task), None
+        predictions = binary(data, y_prob)
+        task = task_of(predictions)
+        parts, n, squares = predictions.parts(), len(predictions), None
         if parts[0].predicted is not parts[0].key:
-            message = f"{needed_by} needs probabilities, got {type(task).__name__} predictions."
+            message = f"{needed_by} needs probabilities, got {type(predictions).__name__} predictions."
             raise ValueError(message)
     population, positives = linear_binning(parts, SIZE)
     total = float(population.sum())
-    prior = data.prior if isinstance(data, BinTable) else task.prior
-    scale = 1.0 if prior is None else prior * total / float(positives.sum())
+    scale = task.observed_scale(float(positives.sum()), total)
     return Nodes(population / total, positives * (scale / total), n, _worth(parts[0].weight, total, squares))
 
 
@@ -74,7 +77,7 @@ def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:
     if cells.low.min() < 0 or cells.high.max() > 1:
         message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
         raise ValueError(message)
-    if cells.prior is not None:
+    if isinstance(cells.task, Unlabeled):
         everybody = _cell_pairs(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "predicted")
         return everybody, _cell_pairs(cells, cells.observed, cells.product, np.ones(len(cells)), "observed")
     mass = np.concatenate([cells.weight - cells.observed, cells.observed])

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions, binary
-from calibrant.estimators.common import Data, fine
+from calibrant.estimators.common import Data, fine, require_fine, require_kind
 from calibrant.estimators.log_scores import check_floor, floored, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Unlabeled
 
 Score = Literal["brier", "log_loss"]
 
@@ -36,15 +37,11 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     >>> brier([0, 1], [0.5, 1.0])
     <Brier score 0.125, n=2, mean>
     """
-    if isinstance(data, BinTable) and data.prior is not None:
-        return pu_brier(data)
     if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="brier")
-        total = float((cells.predicted_squares - 2 * cells.product + cells.observed_squares).sum())
-        return _score(total / cells.total, "Brier score", cells.n)
+        return _table_brier(data)
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
-        return pu_brier(BinTable.of(task, EqualWidth(1)))
+        return _table_brier(BinTable.of(task, EqualWidth(1)))
     if isinstance(task, Multiclass):
         p = task.y_prob.astype(np.float64, copy=False)
         hit = p[np.arange(len(p)), task.y_true]
@@ -86,13 +83,11 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
     <Log loss 7.254, n=2, mean, floor=1e-06>
     """
     floor = check_floor(floor)
-    if isinstance(data, BinTable) and data.prior is not None:
-        return pu_log_loss(fine(data, None, needed_by="log_loss"), floor=floor)
     if isinstance(data, BinTable):
         return _table_log_loss(fine(data, None, needed_by="log_loss"), floor)
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
-        return pu_log_loss(task, floor=floor)
+        return _table_log_loss(fine(task, None, needed_by="log_loss"), floor)
     losses = _row_log_losses(task, floor)
     if task.weight is not None:
         losses = np.where(task.weight > 0, losses, 0.0)
@@ -113,12 +108,21 @@ def _row_log_losses(task: Predictions, floor: float) -> Floats:
 
 
 def _table_log_loss(cells: BinTable, floor: float) -> Estimate:
-    losses = log_losses(floored(cells.predicted_mean, floor), cells.observed, cells.weight - cells.observed)
-    infinite = np.isinf(losses)
-    missed = np.where(cells.predicted_mean == 0, cells.observed, cells.weight - cells.observed)[infinite].sum()
-    counted = np.array_equal(cells.weight, cells.count) or not infinite.any()
-    method, details = log_provenance("mean", floor, infinite=round(float(missed)) if counted else None)
-    return Estimate(float(losses.sum()) / cells.total, name="Log loss", method=method, n=cells.n, details=details)
+    positives, negatives = cells.outcome_weights
+    p = floored(cells.task.mean_score(cells), floor)
+    value = _log_loss(p, positives, negatives, cells.task.rounding * cells.total)
+    method, details = log_provenance(_mean_of(cells), floor, infinite=_infinite_rows(cells, value))
+    return Estimate(value / cells.total, name="Log loss", method=method, n=cells.n, details=details)
+
+
+def _infinite_rows(cells: BinTable, value: float) -> int | None:
+    """How many rows make the sum infinite; None where a table cannot tell (weighted or unlabeled rows)."""
+    if np.isfinite(value):
+        return 0
+    if isinstance(cells.task, Unlabeled) or not np.array_equal(cells.weight, cells.count):
+        return None
+    score = cells.predicted_mean
+    return round(float(cells.observed[score == 0].sum() + (cells.weight - cells.observed)[score == 1].sum()))
 
 
 def _probability_pairs(task: Predictions) -> Any:
@@ -137,40 +141,25 @@ def _score(value: float, name: str, n: int) -> Estimate:
     return Estimate(float(value), name=name, method="mean", n=n)
 
 
-def pu_brier(table: BinTable) -> Estimate:
-    """mean_U(p²) - 2 π mean_P(p) + π, from the sums of any table."""
-    product, observed = (table.observed_scale * float(column.sum()) for column in (table.product, table.observed))
-    value = (float(table.predicted_squares.sum()) - 2 * product + observed) / table.total
-    return Estimate(value, name="Brier score", method="positive-unlabeled mean", n=table.n)
+def _table_brier(table: BinTable) -> Estimate:
+    """The score from sums: outcomes are 0 or 1, so that their squares are the outcomes themselves."""
+    if not np.isfinite(table.predicted_squares).all():
+        require_fine(table, needed_by="brier")
+    require_kind(table, needed_by="brier")
+    scale = table.observed_scale
+    total = float(table.predicted_squares.sum() - scale * (2 * table.product.sum() - table.observed.sum()))
+    return Estimate(total / table.total, name="Brier score", method=_mean_of(table), n=table.n)
 
 
-def pu_log_loss(data: PositiveUnlabeled | BinTable, *, floor: float = 0.0) -> Estimate:
-    """-π mean_P(logit p) - mean_U(log(1 - p)), with scores of 0 and 1 taken together before their logs are."""
-    if isinstance(data, BinTable):
-        p = (data.predicted + data.product) / (data.weight + data.observed)
-        population, positives = data.share, data.observed * data.observed_scale / data.total
-        n = data.n
-    else:
-        p = np.concatenate([data.unlabeled, data.positive]).astype(np.float64, copy=False)
-        split, n = len(data.unlabeled), len(data)
-        population, positives = np.zeros(len(p)), np.zeros(len(p))
-        population[:split] = _shares(split, data.unlabeled_weight)
-        positives[split:] = data.prior * _shares(len(data.positive), data.positive_weight)
-    value = _log_loss(floored(p, floor), population, positives)
-    infinite = None if np.isinf(value) else 0
-    method, details = log_provenance("positive-unlabeled mean", floor, infinite=infinite)
-    return Estimate(value, name="Log loss", method=method, n=n, details=details)
+def _mean_of(table: BinTable) -> str:
+    return f"{table.task.name} mean" if isinstance(table.task, Unlabeled) else "mean"
 
 
-def _log_loss(p: Floats, population: Floats, positives: Floats) -> float:
-    rounding = 1e-12
+def _log_loss(p: Floats, positives: Floats, negatives: Floats, rounding: float) -> float:
+    """The sum of losses; scores of 0 and 1 are taken together, where a weight below `rounding` counts as none."""
     certain, excluded = p == 1, p == 0
-    if positives[excluded].sum() > rounding or (population - positives)[certain].sum() > rounding:
+    if positives[excluded].sum() > rounding or negatives[certain].sum() > rounding:
         return float("inf")
     some = ~(certain | excluded)
-    p, population, positives = p[some], population[some], positives[some]
-    return float(-(positives @ np.log(p)) - (population - positives) @ np.log1p(-p))
-
-
-def _shares(size: int, weight: Floats | None) -> Floats:
-    return np.full(size, 1 / size) if weight is None else weight / weight.sum()
+    p, positives, negatives = p[some], positives[some], negatives[some]
+    return float(-(positives @ np.log(p)) - negatives @ np.log1p(-p))

@@ -29,13 +29,10 @@ def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     <AUC 0.875, n=6, exact>
     """
     cells = fine(data, y_prob, needed_by="auc")
-    others = cells.weight if cells.prior is not None else cells.weight - cells.observed
-    below = np.cumsum(others) - others / 2
-    if not (cells.observed.any() and others.any()):
+    positives, negatives = cells.outcome_weights
+    below = np.cumsum(negatives) - negatives / 2
+    if not (positives.any() and negatives.any()):
         message = "auc needs both outcomes, but all rows have the same."
         raise ValueError(message)
-    value = float(cells.observed @ below) / float(cells.observed.sum() * others.sum())
-    if cells.prior is not None:
-        prior = cells.observed_scale * float(cells.observed.sum()) / cells.total
-        value = (value - prior / 2) / (1 - prior)
+    value = float(positives @ below) / float(positives.sum() * negatives.sum())
     return Estimate(value, name="AUC", method="exact", n=cells.n)

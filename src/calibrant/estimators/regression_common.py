@@ -43,12 +43,17 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
 
 def spread_pairs(data: Forecast, *, needed_by: str) -> Pairs:
     """Spread, its square and the squared error of each row."""
+    return with_std(data, needed_by=needed_by).pairs()
+
+
+def with_std(data: Forecast, *, needed_by: str) -> Forecast:
+    """`data` itself, which must have a standard deviation per row."""
     if isinstance(data, Quantiles):
         message = (
             f"{needed_by} needs a standard deviation per row, which Quantiles lack; see quantile_error and coverage."
         )
         raise TypeError(message)
-    return data.pairs()
+    return data
 
 
 def spread_table(
@@ -58,7 +63,7 @@ def spread_table(
     if isinstance(data, BinTable):
         require_kind(data, needed_by=needed_by, spread=True)
         return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
-    table = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by=needed_by), bins)
+    table = BinTable.of(with_std(forecast(data, mean, std), needed_by=needed_by), bins)
     wanted = getattr(bins, "n_bins", len(table))
     fewer = f", {len(table)} after ties" if len(table) < wanted else ""
     return table, repr(bins) + fewer

@@ -16,9 +16,9 @@ from calibrant.estimators.regression_common import (
     ForecastData,
     forecast,
     ratio_variance,
-    spread_pairs,
     spread_table,
     table_kurtosis,
+    with_std,
 )
 from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
@@ -216,7 +216,7 @@ def ence_curve(
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by="ence_curve", spread=True)
     else:
-        cells = BinTable.of(spread_pairs(forecast(data, mean, std), needed_by="ence_curve"), Distinct())
+        cells = BinTable.of(with_std(forecast(data, mean, std), needed_by="ence_curve"), Distinct())
     if bins is None:
         tried = np.array([1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160])
         bins = tried[(tried == 1) | (cells.n / tried > 30)].tolist()

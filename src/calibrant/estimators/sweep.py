@@ -17,7 +17,6 @@ from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
-from calibrant.table.unlabeled import warn_of_impossible_rates
 
 Family = type[EqualMass] | type[EqualWidth]
 
@@ -71,8 +70,7 @@ def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float =
     else:
         n = _largest_rising_of_cells(source, bins)
         table = source.coarsen(bins(n))
-    if table.prior is not None:
-        warn_of_impossible_rates(table)
+    table.task.warn(table)
     return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n)), table, bins=n)
 
 
@@ -115,7 +113,7 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     whole = bool(atom.all() and np.all(weight == np.floor(weight)))
     tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; parts of cells and sums of real weights do not
     ends = _ends_of_weight(weight)
-    most = cells.n if cells.prior is None else len(ends) - 1
+    most = cells.task.most_bins(cells)
     if _rises(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
     for n in range(2, most + 1):

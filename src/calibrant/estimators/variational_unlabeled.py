@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.estimators.proper_scores import pu_log_loss
+from calibrant.estimators.proper_scores import log_loss
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.logistic import logistic_fit
@@ -68,7 +68,7 @@ def _cross_fitted(
         )
         if data.weight is not None:
             after._attach(data.weight, None)
-        return float(pu_log_loss(data, floor=floor) - pu_log_loss(after, floor=floor)), float("nan")
+        return float(log_loss(data, floor=floor) - log_loss(after, floor=floor)), float("nan")
     return _mean_and_error(data, *_contributions(data, recalibrated, squared=norm == "squared"))
 
 

@@ -16,6 +16,8 @@ from calibrant.pu.inference import pu_calibration_test
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None 
 
 
 def _kind(data: Predictions | BinTable) -> str:
-    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
+    if isinstance(task_of(data), Unlabeled):
         return "positive-unlabeled data"
     return "distributions" if isinstance(data, Forecast) else "outcomes"
 

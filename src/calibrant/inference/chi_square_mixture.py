@@ -9,7 +9,6 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
-from calibrant.estimators.debiased import label_variance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import Cut, EqualMass
@@ -44,7 +43,7 @@ class ChiSquareMixture:
         gap, share = some.predicted_mean - some.observed_mean, some.share
         rows = some.total**2 / float(some.weight_squares.sum())
         floor = 0.25 / some.effective_count**2  # a bin of one kind of outcome is not without noise
-        variance = np.maximum(label_variance(some), floor)
+        variance = np.fmax(some.task.gap_variance(some) / share**2, floor)
         stated = np.clip(some.predicted_mean * (1 - some.predicted_mean), 0, None) / some.effective_count
         size = float(share @ gap**2)
         reach = float(np.sqrt(share @ (variance + stated)) / max(np.sqrt(size), 1e-300))

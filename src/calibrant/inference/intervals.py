@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from calibrant.data import validation
-from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.binned import ece
@@ -23,6 +22,8 @@ from calibrant.pu import inference as pu
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import declared_by, norm_of
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
 
 Estimator = Callable[[Any], Estimate]
 
@@ -106,7 +107,7 @@ def interval(
 def default_method(estimator: Estimator, data: Predictions | BinTable) -> Method:
     """The method with the best measured coverage for what this estimator aims at."""
     norm = error_norm(estimator)
-    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
+    if isinstance(task_of(data), Unlabeled):
         return pu.DebiasedDelta()
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
     if norm is None or isinstance(data, Multiclass) or norm == "kl" or (largest and grouped):

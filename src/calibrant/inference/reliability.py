@@ -9,7 +9,6 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast
-from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
@@ -20,7 +19,8 @@ from calibrant.numerics.arrays import Floats
 from calibrant.pu.inference import reliability
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Gaps
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Gaps, Unlabeled
 
 Kind = Literal["isotonic", "binned", "spread", "positive-unlabeled"]
 
@@ -118,7 +118,7 @@ def reliability_curve(
     validation.whole("n", n, least=2)
     if isinstance(data, Forecast):
         return _of_spread(data, bins or EqualMass(10), level)
-    if isinstance(data, PositiveUnlabeled) or (isinstance(data, BinTable) and data.prior is not None):
+    if isinstance(task_of(data), Unlabeled):
         return _of_positives(data, bins or EqualMass(10), level)
     if bins is None:
         return _isotonic(data, level, n, seed)

@@ -14,6 +14,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.radix_buckets import relative_sums
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Unlabeled
 
 #: Up to this many rows the table of distinct scores is cheaper than the grid, and exact.
 EXACT_ROWS = 1 << 15
@@ -32,7 +33,7 @@ def fine_table(data: Predictions | BinTable, *, needed_by: str) -> BinTable:
     else:
         message = f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}."
         raise InvalidPredictions(message)
-    if table.prior is not None:
+    if isinstance(table.task, Unlabeled):
         message = f"{needed_by} has no version for positive-unlabeled data."
         raise InvalidPredictions(message)
     return table.filled()

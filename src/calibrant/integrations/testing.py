@@ -9,6 +9,8 @@ from calibrant.data.distributions import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
 
 
 def assert_calibrated(
@@ -67,7 +69,7 @@ def _estimate(task: Predictions | BinTable, level: float | None) -> Estimate:
     from calibrant.estimators.lower_bound import CrossFittedBound
     from calibrant.estimators.variational import calibration_error
 
-    if task.prior is not None:
+    if isinstance(task_of(task), Unlabeled):
         from calibrant.pu import pu_interval
 
         return pu_interval(task, level=0.95 if level is None else 2 * level - 1)  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def sharp_bias_bound(
     noise = float(np.sqrt(np.maximum(gaps.variance, 0.0)).sum())
     if delta is None:
         return within + noise
-    return within + noise + math.sqrt(-2 * table.noise * math.log(validation.fraction("delta", delta)))
+    return within + noise + math.sqrt(-2 * table.mass_variance * math.log(validation.fraction("delta", delta)))
 
 
 def generalization_bound(

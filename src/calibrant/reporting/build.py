@@ -7,9 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from calibrant.data.distributions import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.reporting.model import Report
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import Spread, task_of
+from calibrant.table.unlabeled import Unlabeled
 
 
 def report(
@@ -44,32 +47,25 @@ def report(
     >>> found.verdict
     'Over-confident by ...'
     """
-    task: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
+    given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
     named = "Calibration report" if title is None else title
-    if isinstance(by, Mapping) and not isinstance(task, BinTable):
+    if isinstance(by, Mapping) and not isinstance(given, BinTable):
         message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
         raise TypeError(message)
     groups: Any = by
-    if isinstance(task, Multiclass):
+    if isinstance(given, Multiclass):
         from calibrant.reporting.probabilities import top_label_report
 
-        return top_label_report(task, by=groups, title=named, seed=seed)
-    if task.prior is not None:
+        return top_label_report(given, by=groups, title=named, seed=seed)
+    task = task_of(given)
+    if isinstance(task, Unlabeled):
         from calibrant.reporting.unlabeled import unlabeled_report
 
-        return unlabeled_report(task, title=named)
-    if _is_forecast(task):
+        return unlabeled_report(given, title=named)
+    if isinstance(task, Spread) or isinstance(given, Forecast):
         from calibrant.reporting.regression import forecast_report
 
-        return forecast_report(task, by=groups, title=named, seed=seed)
+        return forecast_report(given, by=groups, title=named, seed=seed)
     from calibrant.reporting.probabilities import probability_report
 
-    return probability_report(task, by=groups, title=named, seed=seed)
-
-
-def _is_forecast(task: Predictions | BinTable) -> bool:
-    from calibrant.data.predictions import Binary
-
-    if isinstance(task, BinTable):
-        return task.spread
-    return not isinstance(task, Binary)
+    return probability_report(given, by=groups, title=named, seed=seed)

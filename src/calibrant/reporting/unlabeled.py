@@ -16,12 +16,13 @@ from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.ranking import auc
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.pu import largest_prior, pu_calibration_test, pu_interval, reliability
+from calibrant.pu import Gaps, largest_prior, pu_calibration_test, pu_interval, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Unlabeled
 
 #: How far the prior is varied in the band.
 PRIOR_RANGE = 0.2
@@ -29,17 +30,15 @@ PRIOR_RANGE = 0.2
 
 def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Report:
     """Measure PU-ECE with its interval, a score test, and how much hangs on the prior."""
-    prior = data.prior
-    if prior is None:
-        message = "Positive-unlabeled data need a prior."
-        raise ValueError(message)
+    table = data if isinstance(data, BinTable) else BinTable.of(data, PaperBins())
+    prior = Gaps.of(table).prior
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rates above 1 become a finding below
         measures = _measures(data)
         test = pu_calibration_test(data)
         curve = reliability(data, bins=EqualMass(15))
     headline = measures[0].estimate
-    band = _over_priors(data, prior)
+    band = _over_priors(table, prior)
     most = float(largest_prior(data if isinstance(data, BinTable) else BinTable.of(data, EqualMass(15))))
     interval = headline.interval
     found = "" if interval is None else f" (95 % interval {points(max(interval.low, 0))} to {points(interval.high)})"
@@ -59,13 +58,13 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Repor
     )
 
 
-def _over_priors(data: PositiveUnlabeled | BinTable, prior: float) -> list[float]:
+def _over_priors(table: BinTable, prior: float) -> list[float]:
     """The headline for priors around the given one, in the same bins."""
-    table = data if isinstance(data, BinTable) else BinTable.of(data, PaperBins())
+    nested = isinstance(table.task, Unlabeled) and table.task.nested
     priors = np.clip(prior * np.linspace(1 - PRIOR_RANGE, 1 + PRIOR_RANGE, 9), 1e-6, 1 - 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rates above 1 are told of the given prior
-        return [pu_interval(replace(table, prior=float(other))).clipped for other in priors]
+        return [pu_interval(replace(table, task=Unlabeled(float(other), nested=nested))).clipped for other in priors]
 
 
 def _measures(data: PositiveUnlabeled | BinTable) -> tuple[Measure, ...]:

@@ -28,6 +28,7 @@ from calibrant.scale.sources import Shard, shards
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.discretization import cut_cells
+from calibrant.table.unlabeled import Unlabeled
 
 Names = str | Sequence[str]
 
@@ -198,11 +199,12 @@ def _require_valid(tables: Tables, max_invalid: float, names: Sequence[str]) -> 
 
 def _require_possible(tables: Tables) -> None:
     for group, table in tables.items():
-        if table.label_frequency is not None and table.n and not table.prior < 1:  # type: ignore[operator]
-            share = float(table.observed.sum()) / table.total
+        frequency = table.task.label_frequency if isinstance(table.task, Unlabeled) else None
+        share = float(table.observed.sum()) / table.total if frequency is not None and table.n else 0.0
+        if frequency is not None and not share < frequency:
             where = f" of group {group}" if group else ""
             message = (
-                f"label_frequency is {table.label_frequency:g}, but {share:g} of all rows{where} are labelled: more "
+                f"label_frequency is {frequency:g}, but {share:g} of all rows{where} are labelled: more "
                 "than all rows would be positive."
             )
             raise InvalidPredictions(message)

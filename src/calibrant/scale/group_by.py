@@ -29,6 +29,9 @@ from calibrant.scale.columns import (
 )
 from calibrant.table.binning import Distinct, Grid, LogGrid
 from calibrant.table.bintable import BinTable, merge
+from calibrant.table.task import Labelled, Spread
+from calibrant.table.task import Task as TableTask
+from calibrant.table.unlabeled import Unlabeled
 
 #: Columns of ours, named so that no column of a user's is called alike.
 CELL, SCORE, LOW, HIGH, ROWS = (f"_calibrant_{name}" for name in ("cell", "score", "low", "high", "rows"))
@@ -52,14 +55,12 @@ class Plan:
     task: Task
     grid: Grid
 
-    def origin(self, observed: float, total: float) -> dict[str, Any]:
-        """What a table of these sums says of where its rows are from: prior and scenario, or that they are spreads."""
-        if not isinstance(self.task, UnlabeledColumns):
-            return {"spread": isinstance(self.grid, LogGrid)}
-        prior, frequency = self.task.prior, self.task.label_frequency
-        if prior is None and frequency is not None:
-            prior = observed / (frequency * total) if total else float("nan")
-        return {"prior": prior, "label_frequency": frequency, "nested": self.task.nested}
+    @property
+    def table_task(self) -> TableTask:
+        """What the columns of the tables mean."""
+        if isinstance(self.task, UnlabeledColumns):
+            return Unlabeled(self.task.prior, self.task.label_frequency, self.task.nested)
+        return Spread() if isinstance(self.grid, LogGrid) else Labelled()
 
     def rows(self, frame: Frame) -> Rows:
         """The task's expressions on this frame, with the checks of the weight among them."""
@@ -198,7 +199,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
             low[part],
             high[part],
             np.ascontiguousarray(stacked[:, part]),
-            **plan.origin(observed=stacked[4, part].sum(), total=stacked[1, part].sum()),
+            plan.table_task,
         )
         for group, part in zip(found, parts, strict=True)
         if part.stop > part.start
@@ -224,8 +225,7 @@ def _reasons(rows: Rows, plan: Plan) -> dict[Group, Counter[str]]:
 def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan) -> Tables:
     """A group of invalid rows only still gets a table, of no cells, so that its rows are accounted for."""
     none = np.zeros(0)
-    sums, origin = np.zeros((len(SUMS), 0)), plan.origin(observed=0.0, total=0.0)
-    empty = BinTable(plan.grid, none.astype(np.int64), none, none, sums, **origin)
+    empty = BinTable(plan.grid, none.astype(np.int64), none, none, np.zeros((len(SUMS), 0)), plan.table_task)
     groups = dict.fromkeys([*tables, *invalid])
     return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
 

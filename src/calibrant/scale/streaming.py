@@ -15,6 +15,7 @@ from calibrant.numerics.binned_sums import SUMS
 from calibrant.scale.batch_sums import Tally
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge
+from calibrant.table.task import Labelled
 
 
 class StreamingTable:
@@ -84,7 +85,7 @@ class StreamingTable:
     def restore(cls, path: str | PathLike[str]) -> StreamingTable:
         """Go on from a checkpoint."""
         saved = BinTable.load(path)
-        if not isinstance(saved.cut, HybridGrid) or saved.prior is not None:
+        if not isinstance(saved.cut, HybridGrid) or saved.task != Labelled():
             message = f"A stream goes on from a table of probabilities on a HybridGrid, not from {saved!r}."
             raise ValueError(message)
         stream = cls(grid=saved.cut)

@@ -10,3 +10,6 @@ from .bintable import BinTable as BinTable
 from .bintable import merge as merge
 from .parquet import load_tables as load_tables
 from .parquet import save_tables as save_tables
+from .task import Labelled as Labelled
+from .task import Spread as Spread
+from .unlabeled import Unlabeled as Unlabeled

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.equal_mass import equal_mass_cuts, places_of, require_inside, scores_at, sums_between
+from calibrant.numerics.weights import Mass
 from calibrant.table import discretization
 from calibrant.table.binning import (
     Binning,
@@ -31,6 +32,7 @@ from calibrant.table.binning import (
     PaperBins,
 )
 from calibrant.table.from_rows import CellSums, added, cut_rows
+from calibrant.table.task import Labelled, Task, task_of
 
 if TYPE_CHECKING:
     from calibrant.data.predictions import Predictions
@@ -54,16 +56,11 @@ class BinTable:
     sums : array of shape (8, cells)
         The columns `count`, `weight`, `weight_squares`, `predicted`, `observed`, `predicted_squares`, `product`,
         `observed_squares`; each is also an attribute. Counts are whole unless an edge had to cut a cell.
-    prior, label_frequency, nested
-        Positive-unlabeled tables only, where `weight`, `predicted` and their squares are sums over the unlabeled rows,
-        and `observed`, `product` and `observed_squares` (there: of squared weights) are sums over labelled positives.
-        The observed column is scaled to the share `prior` of positives; or, where `label_frequency` is known, by
-        one over it. `nested` says that the labelled rows are among the unlabeled ones (one sample, not two).
+    task : Labelled, Spread or Unlabeled
+        What the columns mean: probabilities and outcomes, squares of predicted spreads and of errors, or probabilities
+        of unlabeled rows and labelled positives. Only tables of equal tasks can be added.
     invalid : mapping of text to int
         Rows that were left out when the table was made, by reason; empty where there were none.
-    spread : bool
-        Whether the scores are predicted spreads, and `predicted` and `observed` sums of their squares and of squared
-        errors (`Gaussian`, `Distribution`, `Samples`), not probabilities and outcomes.
 
     Examples
     --------
@@ -80,11 +77,8 @@ class BinTable:
     low: Floats
     high: Floats
     sums: Floats
-    prior: float | None = None
-    label_frequency: float | None = None
-    nested: bool = False
+    task: Task = Labelled()
     invalid: Mapping[str, int] = field(default_factory=dict)
-    spread: bool = False
 
     @classmethod
     def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
@@ -93,16 +87,11 @@ class BinTable:
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
-        parts = (data,) if isinstance(data, Pairs) else data.parts()
+        parts, task = ((data,), Labelled()) if isinstance(data, Pairs) else (data.parts(), task_of(data))
         if isinstance(binning, PaperBins | BoundBins):
-            rows = len(parts[0].key)
-            binning = binning.resolve(1 / rows if isinstance(data, Pairs) else data.noise(), rows)
-        table = cls(*cut_rows(parts, binning, squares=squares))
-        if parts[0].spread:
-            return replace(table, spread=True)
-        if isinstance(data, Pairs) or data.prior is None:
-            return table
-        return replace(table, prior=data.prior, label_frequency=data.label_frequency, nested=data.nested)
+            masses = [Mass.of(part.weight, len(part.key)) for part in parts]
+            binning = binning.resolve(task.mass_variance(masses[0], masses[-1]), round(masses[0].effective_n))
+        return cls(*cut_rows(parts, binning, squares=squares), task)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -146,13 +135,8 @@ class BinTable:
 
     @property
     def observed_scale(self) -> float:
-        """Factor of the observed column: 1, but for positive-unlabeled tables, whose positives stand for `prior`."""
-        if self.prior is None:
-            return 1.0
-        if self.label_frequency is not None:
-            return 1 / self.label_frequency
-        positives = float(self.observed.sum())
-        return self.prior * self.total / positives if positives else 1.0
+        """Factor of the observed column: 1 but for labelled positives, which stand for all positives."""
+        return self.task.observed_scale(float(self.observed.sum()), self.total)
 
     @property
     def predicted_mean(self) -> Floats:
@@ -171,18 +155,25 @@ class BinTable:
         return np.divide(self.weight**2, squares, out=np.zeros_like(squares), where=squares > 0)
 
     @property
-    def noise(self) -> float:
-        """Variance of the mass of a bin that holds everything, as `PaperBins` needs it; 1 / n for labelled rows."""
-        rows = float(self.weight_squares.sum()) / self.total**2
-        if self.prior is None:
-            return rows
-        positives = float(self.observed_squares.sum()) / float(self.observed.sum()) ** 2
-        share = self.observed_scale * float(self.observed.sum()) / self.total
-        return rows * self.observed_scale**2 if self.nested else share**2 * positives + rows
+    def population(self) -> Mass:
+        """Sums of the weights and squared weights of all bins."""
+        return Mass(self.total, float(self.weight_squares.sum()))
 
     @property
-    def _origin(self) -> tuple[object, ...]:
-        return self.prior if self.label_frequency is None else None, self.label_frequency, self.nested, self.spread
+    def positives(self) -> Mass:
+        """The same of labelled positives, where the rows are positive and unlabeled ones."""
+        return Mass(float(self.observed.sum()), float(self.observed_squares.sum()))
+
+    @property
+    def outcome_weights(self) -> tuple[Floats, Floats]:
+        """Weights of outcome 1 and of outcome 0 in each bin; a difference on positive-unlabeled data."""
+        positives = self.observed * self.observed_scale
+        return positives, self.weight - positives
+
+    @property
+    def mass_variance(self) -> float:
+        """Variance of the error mass of a bin that holds everything; 1 / n for labelled rows."""
+        return self.task.mass_variance(self.population, self.positives)
 
     def filled(self) -> BinTable:
         """The bins that have weight. The edges are kept whole."""
@@ -191,9 +182,8 @@ class BinTable:
     def take(self, which: Any) -> BinTable:
         """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
         some = replace(self, key=self.key[which], low=self.low[which], high=self.high[which], sums=self.sums[:, which])
-        if self.prior is None or not some.weight.any():
-            return some
-        return replace(some, prior=self.observed_scale * float(some.observed.sum()) / some.total)
+        task = self.task.of_part(self, some)
+        return some if task is self.task else replace(some, task=task)
 
     def coarsen(self, binning: Binning) -> BinTable:
         """A fine table regrouped into bins.
@@ -215,7 +205,7 @@ class BinTable:
     def resolved(self, binning: Binning) -> Cut:
         """`binning` with its number of bins, which for some depends on the sample sizes."""
         if isinstance(binning, PaperBins | BoundBins):
-            return binning.resolve(self.noise, round(self.total**2 / float(self.weight_squares.sum())))
+            return binning.resolve(self.mass_variance, round(self.population.effective_n))
         return binning
 
     def places(self, binning: Cut) -> Floats:
@@ -275,7 +265,7 @@ class BinTable:
 
     @property
     def observed(self) -> Floats:
-        """Weighted sum of outcomes (of labelled positives, where the table has a prior)."""
+        """Weighted sum of outcomes; on positive-unlabeled data, of labelled positives."""
         return self.sums[4]
 
     @property
@@ -300,12 +290,9 @@ def merge(tables: list[BinTable]) -> BinTable:
         message = "There is no table to merge."
         raise ValueError(message)
     first = tables[0]
-    if any(table.cut != first.cut or table._origin != first._origin for table in tables):
-        message = "Only tables that were cut alike can be added (equal edges or grid, equal prior and scenario)."
+    if any(table.cut != first.cut or table.task != first.task for table in tables):
+        message = "Only tables that were cut alike can be added (equal edges or grid, equal task and prior)."
         raise ValueError(message)
     invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
     sums = added([CellSums(table.cut, table.key, table.low, table.high, table.sums) for table in tables])
-    merged = replace(first, **sums._asdict(), invalid=dict(invalid))
-    if first.label_frequency is None:
-        return merged
-    return replace(merged, prior=merged.observed_scale * float(merged.observed.sum()) / merged.total)
+    return replace(first, **sums._asdict(), invalid=dict(invalid))

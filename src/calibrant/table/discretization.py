@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.task import Spread
 
 if TYPE_CHECKING:
     from calibrant.table.bintable import BinTable
@@ -34,13 +35,13 @@ def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]
 
 def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
     """See `BinTable.error_bound`."""
-    if not table.fine or table.spread:
+    if not table.fine or isinstance(table.task, Spread):
         message = "error_bound is for fine tables of probabilities: it bounds the ECE in bins made from their cells."
         raise ValueError(message)
     cell, part = cut_cells(table, bins)
     if not distinct:
         moved = _any_rows(table, cell, part)
-    elif isinstance(bins, EqualMass) and np.array_equal(table.weight_squares, table.count) and table.prior is None:
+    elif isinstance(bins, EqualMass) and np.array_equal(table.weight_squares, table.count):
         moved = _known_number(table, cell, part)
     else:
         message = (
@@ -53,7 +54,7 @@ def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
 def _any_rows(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
     """Whatever rows of the cell are to the left, their sum of p - y lies between its negative and its positive part."""
     scale = table.observed_scale
-    both = table.product[cell] if table.prior is None else 0.0
+    both = table.task.shared_mass(table)[cell]
     positive, negative = table.predicted[cell] - both, scale * table.observed[cell] - both
     share = part * (positive - negative)
     return np.maximum(positive - share, share + negative)

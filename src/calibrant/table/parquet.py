@@ -17,12 +17,16 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.binned_sums import SUMS
 from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import Labelled, Spread, Task
+from calibrant.table.unlabeled import Unlabeled
 
-#: Raised when a file of the new kind could not be read by older code.
-SCHEMA_VERSION = 1
+#: Raised when older code could not read a new file. Version 1 had no task but its fields, each on its own.
+SCHEMA_VERSION = 2
+READABLE = (1, 2)
 _FIELD = b"calibrant"
 _COLUMNS = ("key", "low", "high", *SUMS)
 _CUTS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Edges, Distinct, HybridGrid, LogGrid)}
+_TASKS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Labelled, Spread, Unlabeled)}
 
 Path_ = str | os.PathLike[str]
 Steps = tuple[Any, ...]
@@ -137,13 +141,11 @@ def _columns(table: BinTable) -> dict[str, Any]:
 
 
 def _words(table: BinTable) -> dict[str, Any]:
+    task: Any = table.task
     return {
         "schema_version": SCHEMA_VERSION,
         "cut": {"kind": type(table.cut).__name__, **asdict(table.cut)},
-        "prior": table.prior,
-        "label_frequency": table.label_frequency,
-        "nested": table.nested,
-        "spread": table.spread,
+        "task": {"kind": type(task).__name__, **asdict(task)},
         "invalid": dict(table.invalid),
     }
 
@@ -156,12 +158,20 @@ def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
         columns["low"],
         columns["high"],
         np.stack([columns[name] for name in SUMS]),
-        prior=words["prior"],
-        label_frequency=words["label_frequency"],
-        nested=words["nested"],
-        spread=words["spread"],
+        task=_task(words),
         invalid=words["invalid"],
     )
+
+
+def _task(words: Mapping[str, Any]) -> Task:
+    if "task" in words:
+        fields = dict(words["task"])
+        task: Task = _TASKS[fields.pop("kind")](**fields)
+        return task
+    if words["prior"] is None:  # version 1
+        return Spread() if words["spread"] else Labelled()
+    known = words["label_frequency"] is not None
+    return Unlabeled(None if known else words["prior"], words["label_frequency"], words["nested"])
 
 
 def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
@@ -197,8 +207,10 @@ def _about(path: Path_, text: bytes | None) -> dict[str, Any]:
         raise InvalidPredictions(message)
     about = json.loads(text)
     version = about.get("schema_version")
-    if version != SCHEMA_VERSION:
-        message = f"{os.fspath(path)!r} has schema version {version}; this release of calibrant reads {SCHEMA_VERSION}."
+    if version not in READABLE:
+        message = (
+            f"{os.fspath(path)!r} has schema version {version}; this release of calibrant reads up to {SCHEMA_VERSION}."
+        )
         raise InvalidPredictions(message)
     return dict(about)
 

@@ -1,17 +1,110 @@
-"""What a table of positive-unlabeled rows says about each bin: error mass, its variance, and impossible rates."""
+"""Tables of positive-unlabeled rows: what is observed in a bin, its variance, and impossible rates."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
-from calibrant.table.bintable import BinTable
+from calibrant.numerics.weights import Mass
+
+if TYPE_CHECKING:
+    from calibrant.table.bintable import BinTable
 
 #: A rate above 1 is called impossible where its one-sided p-value, times the number of bins, is below this.
 IMPOSSIBLE = 1e-3
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """Labelled positives and unlabeled rows: no row has an outcome of its own.
+
+    `weight`, `predicted` and their squares are sums over the unlabeled rows; `observed`, `product` and
+    `observed_squares` (there: of squared weights) are sums over the labelled positives. The observed column is scaled
+    so that the positives stand for all positives of the population.
+
+    Attributes
+    ----------
+    prior : float or None
+        Share of positives among the rows of the table; None where `label_frequency` is known, which implies it.
+    label_frequency : float or None
+        Share of the positives that are labelled (single sample only).
+    nested : bool
+        Whether the labelled rows are among the unlabeled ones: one sample, not two.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.8, 0.9], [0.1, 0.4, 0.8, 0.7], prior=0.4)
+    >>> cal.BinTable.of(data, cal.EqualWidth(2)).task
+    Unlabeled(prior=0.4, label_frequency=None, nested=False)
+    """
+
+    name: ClassVar[str] = "positive-unlabeled"
+    #: Outcome weights are differences here, which may miss zero by this part of the total weight.
+    rounding: ClassVar[float] = 1e-12
+
+    prior: float | None
+    label_frequency: float | None = None
+    nested: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.prior is None) == (self.label_frequency is None):
+            message = f"Unlabeled needs either the prior or the label_frequency, got {self!r}."
+            raise ValueError(message)
+
+    def observed_scale(self, observed: float, total: float) -> float:
+        """One over the label frequency; where the prior is known, what gives the positives its share of the weight."""
+        if self.prior is None:
+            return 1 / (self.label_frequency or 1.0)
+        return self.prior * total / observed if observed else 1.0
+
+    def mass_variance(self, population: Mass, positives: Mass) -> float:
+        """prior² / n_P + 1 / n_U; 1 / (c² n) for a single sample with label frequency c."""
+        scale = self.observed_scale(positives.total, population.total)
+        if self.nested:
+            return scale**2 / population.effective_n
+        share = scale * positives.total / population.total
+        return share**2 / positives.effective_n + 1 / population.effective_n
+
+    def gap_variance(self, table: BinTable) -> Floats:
+        """Variance that the samples give to each error mass; see `Gaps`."""
+        return Gaps.of(table).variance
+
+    def mean_score(self, table: BinTable) -> Floats:
+        """Mean score per cell, of unlabeled rows and labelled positives together."""
+        return (table.predicted + table.product) / (table.weight + table.observed)
+
+    def shared_mass(self, table: BinTable) -> Floats:
+        """Zero: the rows that are observed are not the rows that are predicted."""
+        return np.zeros(len(table))
+
+    def most_bins(self, table: BinTable) -> int:
+        """The number of cells that hold unlabeled rows."""
+        return int((table.weight > 0).sum())
+
+    def of_part(self, table: BinTable, part: BinTable) -> Unlabeled:
+        """The same with the prior of some of the bins."""
+        if self.prior is None or not part.weight.any():
+            return self
+        return replace(self, prior=table.observed_scale * float(part.observed.sum()) / part.total)
+
+    def warn(self, table: BinTable) -> None:
+        """Warn where a bin would hold significantly more positives than rows."""
+        gaps = Gaps.of(table)
+        if not (gaps.prior * gaps.positive > gaps.share).any():
+            return
+        largest = largest_prior(table)
+        if largest < gaps.prior:
+            message = (
+                f"The prior {gaps.prior:.4g} is larger than the data allow: some bin would hold more positives than "
+                f"rows. The largest prior consistent with the bins is {largest:.4g}; or the labelled positives are not "
+                "a random sample of all positives."
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +150,8 @@ class Gaps:
     @classmethod
     def of(cls, table: BinTable) -> Gaps:
         """The gaps of the bins of `table`."""
-        if table.prior is None:
+        task = table.task
+        if not isinstance(task, Unlabeled):
             message = "This needs positive-unlabeled data: a PositiveUnlabeled task or a table of one."
             raise ValueError(message)
         observed, total = float(table.observed.sum()), table.total
@@ -68,11 +162,11 @@ class Gaps:
             share=table.share,
             predicted=table.predicted / total,
             predicted_squares=table.predicted_squares / total,
-            product=table.product * (scale / total if table.nested else 0.0),
-            n_positive=observed**2 / float(table.observed_squares.sum()),
-            n_unlabeled=total**2 / float(table.weight_squares.sum()),
-            frequency=1 / scale if table.nested else None,
-            known_frequency=table.label_frequency is not None,
+            product=table.product * (scale / total if task.nested else 0.0),
+            n_positive=table.positives.effective_n,
+            n_unlabeled=table.population.effective_n,
+            frequency=1 / scale if task.nested else None,
+            known_frequency=task.label_frequency is not None,
         )
 
     @property
@@ -138,18 +232,3 @@ def largest_prior(table: BinTable, *, level: float = 1 - IMPOSSIBLE) -> float:
     log_rate, error = gaps.log_rate_error()
     reach = ndtri(1 - (1 - level) / len(table))
     return float(min(1.0, gaps.prior * np.exp((reach * error - log_rate).min())))
-
-
-def warn_of_impossible_rates(table: BinTable) -> None:
-    """Warn where a bin would hold significantly more positives than rows."""
-    gaps = Gaps.of(table)
-    if not (gaps.prior * gaps.positive > gaps.share).any():
-        return
-    largest = largest_prior(table)
-    if largest < gaps.prior:
-        message = (
-            f"The prior {gaps.prior:.4g} is larger than the data allow: some bin would hold more positives than rows. "
-            f"The largest prior consistent with the bins is {largest:.4g}; or the labelled positives are not a random "
-            "sample of all positives."
-        )
-        warnings.warn(message, UserWarning, stacklevel=4)

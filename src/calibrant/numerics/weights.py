@@ -1,0 +1,29 @@
+"""Weights of rows: their total, and the number of equally weighted rows they are as good as."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from calibrant.numerics.arrays import Floats
+
+
+class Mass(NamedTuple):
+    """Sum of weights and of squared weights of one sample."""
+
+    total: float
+    squares: float
+
+    @property
+    def effective_n(self) -> float:
+        """Kish's effective number of rows, (sum w)² / sum w²; zero where there is no weight."""
+        return self.total**2 / self.squares if self.squares > 0 else 0.0
+
+    @classmethod
+    def of(cls, weight: Floats | None, n: int) -> Mass:
+        """The mass of `n` rows; without weights each row weighs one."""
+        return cls(float(n), float(n)) if weight is None else cls(float(weight.sum()), float(weight @ weight))
+
+
+def effective_n(weight: Floats | None, n: int) -> float:
+    """Kish's effective number of rows, (sum w)² / sum w²; `n` itself without weights."""
+    return Mass.of(weight, n).effective_n
