@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import simulate as sim
-from calibrant.numerics.log_odds import log_odds
+from calibrant.numerics.special import log_odds
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS
 

@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.numerics import conditional_logit as conditional
 from calibrant.numerics import neighbours
-from calibrant.numerics.softmax import log_softmax, softmax
+from calibrant.numerics.special import log_softmax, softmax
 
 
 def draw(rng, p):

@@ -63,11 +63,11 @@ def test_the_leave_one_out_likelihood_is_that_of_refits():
 
 
 def test_bins_keep_few_scores_apart_and_bound_the_number_of_many():
-    few = smoothers.ScoreBins.of(smoothers.raw_logit(np.array([0.0, 0.2, 0.2, 1.0])), np.ones(4))
+    few = smoothers.LogitBins.of(smoothers.raw_logit(np.array([0.0, 0.2, 0.2, 1.0])), np.ones(4))
     assert len(few) == 3
     assert few.mass.tolist() == [1, 2, 1]
     assert np.abs(few.logit).max() == few.limit == pytest.approx(np.log(16))
-    many = smoothers.ScoreBins.of(smoothers.raw_logit(np.random.default_rng(2).random(10_000)), np.ones(10_000))
+    many = smoothers.LogitBins.of(smoothers.raw_logit(np.random.default_rng(2).random(10_000)), np.ones(10_000))
     assert 90 < len(many) <= 160
     assert many.mass.sum() == 10_000
     assert (np.diff(many.logit) > 0).all()

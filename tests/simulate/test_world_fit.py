@@ -6,7 +6,7 @@ from scipy import optimize, stats
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.numerics.log_odds import log_odds
+from calibrant.numerics.special import log_odds
 
 #: Log-odds of the largest double below 1, where published fits put scores of 1.
 LAST = log_odds(1 - 2.0**-53)

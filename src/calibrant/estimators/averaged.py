@@ -11,6 +11,7 @@ from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, outcome_cells, result, with_norm
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import HybridGrid
@@ -86,23 +87,23 @@ def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
 
 def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
     """Share of each bin of the score; gap and sampling variance of each curve there; weight of each curve."""
-    from calibrant.numerics.penalised_logistic import logistic_fits, sigmoid, unfitted
-    from calibrant.numerics.smoothers import ScoreBins, families, raw_logit
+    from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
+    from calibrant.numerics.smoothers import LogitBins, families, raw_logit
 
     # Weights count as far as they inform: scaled so that they add up to the effective number of rows.
     scale = cells.total / float(cells.weight_squares.sum())
     raw, total = raw_logit(cells.predicted_mean), cells.weight * scale
-    bins = ScoreBins.of(raw, total)
+    bins = LogitBins.of(raw, total)
     index = bins.index(raw)
     positive = np.bincount(index, cells.observed * scale, len(bins)).astype(np.float64)[None]
     negative = np.maximum(bins.mass - positive, 0.0)
-    stated = sigmoid(bins.logit)
+    stated = expit(bins.logit)
     fits, start = [unfitted(bins.logit, positive, negative)], None
     gaps, noises = [np.zeros((1, len(bins)))], [np.zeros((1, len(bins)))]  # the identity has neither
     for family in families(bins):
         fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
         start = fit.coefficients[:, -1] if start is None else start
-        fitted = sigmoid(fit.eta[0])
+        fitted = expit(fit.eta[0])
         gaps.append(fitted - stated)
         slope = fitted * (1 - fitted)
         noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)

@@ -11,8 +11,8 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.proper_scores import log_loss
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_of_rows
-from calibrant.numerics.logistic import logistic_fit
-from calibrant.numerics.special import expit, log_odds
+from calibrant.numerics.logistic import affine, positive_unlabeled_fit
+from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
 
 
@@ -135,19 +135,18 @@ class _Platt:
     """Platt scaling of the unbiased risk mean_U softplus(z) - prior mean_P z; `PUPlatt` is the same as a public map."""
 
     def fit(self, data: PositiveUnlabeled) -> _Platt:
-        positive, unlabeled = len(data.positive), len(data.unlabeled)
-        x = log_odds(np.concatenate([data.unlabeled, data.positive]))
-        weight = np.concatenate([_shares(unlabeled, data.unlabeled_weight), np.zeros(positive)])
-        mass = np.concatenate([np.zeros(unlabeled), data.prior * _shares(positive, data.positive_weight)])
-        identity = np.array([0.0, 1.0])
-        design = np.stack([np.ones(len(x)), x], axis=1)
-        self.coefficients = logistic_fit(
-            design, weight=weight, positive=mass, start=identity, ridge=1 / positive
-        ).coefficients
+        self.coefficients = positive_unlabeled_fit(
+            affine(clipped_log_odds(data.positive)),
+            affine(clipped_log_odds(data.unlabeled)),
+            positive_mass=data.prior * _shares(len(data.positive), data.positive_weight),
+            unlabeled_mass=_shares(len(data.unlabeled), data.unlabeled_weight),
+            start=np.array([0.0, 1.0]),
+            ridge=1 / len(data.positive),
+        )
         return self
 
     def predict_proba(self, scores: Floats) -> Floats:
-        p = expit(self.coefficients[0] + self.coefficients[1] * log_odds(scores))
+        p = expit(affine(clipped_log_odds(scores)) @ self.coefficients)
         return np.stack([1 - p, p], axis=1)
 
 

@@ -11,12 +11,11 @@ from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
 from calibrant.inference.score_cells import ScoreCells, fine_table
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic import affine, logistic_fit
+from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
-
-#: Most steps of Newton's method for Cox's line: separable outcomes have no maximum to arrive at.
-_NEWTON_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -166,43 +165,15 @@ class Cox:
     def _fitted(self, table: BinTable) -> tuple[float, float, float]:
         p = table.predicted_mean
         inside = (p > 0) & (p < 1)
+        if not inside.any():
+            return 0.0, 1.0, 0.0
         p, unit = p[inside], table.total / float(table.weight_squares.sum())
         weight, hits = table.weight[inside] * unit, table.observed[inside] * unit
-        odds = np.log(p) - np.log1p(-p)
-        line, level = np.array([0.0, 1.0]), _likelihood(odds, hits, weight)
-        first = level
-        for _ in range(_NEWTON_STEPS):
-            step = _newton(line[0] + line[1] * odds, odds, hits, weight)
-            line, found = _uphill(line, step, level, odds, hits, weight)
-            gained, level = found - level, found
-            if gained <= 1e-10 * (1 + abs(level)):
-                break
-        return float(line[0]), float(line[1]), level - first
-
-
-def _likelihood(eta: Floats, hits: Floats, weight: Floats) -> float:
-    return float(hits @ eta - weight @ np.logaddexp(0.0, eta))
-
-
-def _uphill(
-    line: Floats, step: Floats, level: float, odds: Floats, hits: Floats, weight: Floats
-) -> tuple[Floats, float]:
-    """The step, halved until the likelihood does not fall; no step where none helps."""
-    for size in 0.5 ** np.arange(30):
-        moved = line + size * step
-        found = _likelihood(moved[0] + moved[1] * odds, hits, weight)
-        if found >= level:
-            return moved, found
-    return line, level
-
-
-def _newton(eta: Floats, odds: Floats, hits: Floats, weight: Floats) -> Floats:
-    chance = 1 / (1 + np.exp(-np.clip(eta, -700, 700)))
-    design = np.stack([np.ones_like(odds), odds], axis=1)
-    curvature = design.T @ (design * (weight * chance * (1 - chance))[:, None])
-    slope = design.T @ (hits - weight * chance)
-    ridge = 1e-12 * np.trace(curvature) + 1e-300
-    return np.asarray(np.linalg.solve(curvature + ridge * np.eye(2), slope))
+        odds = log_odds(p)
+        fit = logistic_fit(affine(odds), weight=weight, positive=hits, start=np.array([0.0, 1.0]), ridge=0.0)
+        intercept, slope = fit.coefficients.tolist()
+        identity = float(weight @ np.logaddexp(0.0, odds) - hits @ odds)
+        return intercept, slope, max(identity - fit.loss, 0.0)
 
 
 def _drawn(cells: ScoreCells, size: int, seed: int) -> Floats:

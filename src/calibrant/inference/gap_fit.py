@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.inference.score_cells import NORMAL_ROWS, ScoreCells
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.draws import normal_draws
 
 #: Knots of the shape along which errors are tried, as a part of those of the statistic.
 SHAPE = 0.6
@@ -101,12 +102,6 @@ class Luck:
         weighted = fit.half * cells.share[:, None]
         covariance = weighted.T @ (weighted * (chance * (1 - chance) / cells.count)[:, None])
         return normal_draws(covariance, size, self.rng)
-
-
-def normal_draws(covariance: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Draws from the normal law about zero, one to a line."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray((rng.standard_normal((size, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def hats(cells: ScoreCells, knots: int) -> Floats:

@@ -9,10 +9,11 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
-from calibrant.inference.gap_fit import GapFit, normal_draws
+from calibrant.inference.gap_fit import GapFit
 from calibrant.inference.inversion import SPENT
 from calibrant.inference.score_cells_with_rows import RowCells
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.draws import normal_draws
 
 #: Multiples of each fitted gap that are tried, and how many standard deviations of its noise they reach.
 STEPS, REACH = 25, 3.0

@@ -2,11 +2,11 @@ r"""The fast map for several classes: a conditional logit, a matrix residual and
 
 .. math:: \log g_c = z_c + x_c(z)^\top b + (W z)_c + \gamma^\top r_c(z) - \text{normaliser}
 
-with z the stated log probabilities and three stages, each ridged by its own marginal likelihood:
+with z the predicted log probabilities and three stages, each ridged by its own marginal likelihood:
 
 A. features x_c that all classes share (the logit of class c, smooth functions of it, its interaction with the top
    confidence, whether c is on top), and an intercept and a slope per class: this module;
-B. a full matrix W, for confusions between classes: `residual_matrix`;
+B. a full matrix W, for confusions between classes: `matrix_residual`;
 C. the log ratio r_c of observed to expected class counts among the nearest training rows: `neighbours`.
 
 Every stage can shrink to nothing, so that calibrated predictions stay as they are.
@@ -25,7 +25,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.matrix_residual import ResidualMatrix
 from calibrant.numerics.neighbours import Neighbours, local_correction
 from calibrant.numerics.smoothers import kernel_basis, matern
-from calibrant.numerics.softmax import log_softmax, row_max, row_sum
+from calibrant.numerics.special import log_softmax, row_max, row_sum
 
 #: Smooth functions of a class's own logit and of the top confidence: number and length scale.
 OWN, TOP = (9, 0.4), (4, 0.7)
@@ -39,7 +39,7 @@ _GRID = 201
 
 
 def cross_fitted(
-    stated: Floats,
+    predicted: Floats,
     fold: NDArray[np.intp],
     labels: NDArray[np.intp],
     weight: Floats,
@@ -48,12 +48,12 @@ def cross_fitted(
 ) -> Floats:
     """Recalibrated probabilities of every row by the map that was fitted without its fold.
 
-    Rows of folds that are no target keep what was stated. Neighbours are found once for all folds, from the
-    stated probabilities alone.
+    Rows of folds that are no target keep their predicted probabilities. Neighbours are found once for all folds,
+    from the predicted probabilities alone.
     """
-    z = compressed_logs(np.log(np.maximum(stated, np.finfo(np.float64).tiny)), len(stated))
+    z = compressed_logs(np.log(np.maximum(predicted, np.finfo(np.float64).tiny)), len(predicted))
     near = Neighbours.of(z)
-    result = stated.copy()
+    result = predicted.copy()
     for k in range(int(fold.max()) + 1) if targets is None else targets:
         own = fold == k
         train = np.flatnonzero(~own)
@@ -82,7 +82,7 @@ class TwoStages:
 
     @classmethod
     def fit(cls, z: Floats, labels: NDArray[np.intp], weight: Floats, *, rounds: int = 2) -> TwoStages:
-        """Fit the two stages in turn, each with the other as offset."""
+        """Fit the two stages alternately, each with the other as offset."""
         features = SharedFeatures.of(z)
         design = features.design(z)
         ridge = _Ridge(design, labels, weight)

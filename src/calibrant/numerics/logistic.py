@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -79,6 +80,56 @@ def logistic_fit(
             break  # rounding: no step improves any more
         beta, (loss, gradient, curvature) = trial, values
     return Fit(beta, curvature + fixed, loss)
+
+
+def nonnegative_logistic_fit(
+    design: Floats, *, weight: Floats, positive: Floats, start: Floats, ridge: float = RIDGE
+) -> Floats:
+    """Coefficients of `logistic_fit` with all but the last of at least 0.
+
+    The bounds are met exactly: the loss is convex, so its minimum under them is the smallest of the minima on the
+    faces (some coefficients zero) that keep the bounds.
+    """
+    best, smallest = np.zeros(len(start)), np.inf
+    for bounded in product([True, False], repeat=len(start) - 1):
+        used = np.array([*bounded, True])
+        fit = logistic_fit(design[:, used], weight=weight, positive=positive, start=start[used], ridge=ridge)
+        if (fit.coefficients[:-1] >= 0).all() and fit.loss < smallest:
+            best, smallest = np.zeros(len(start)), fit.loss
+            best[used] = fit.coefficients
+        if all(bounded) and np.isfinite(smallest):
+            break  # the free optimum keeps the bounds
+    return best
+
+
+def positive_unlabeled_fit(
+    positive: Floats,
+    unlabeled: Floats,
+    *,
+    positive_mass: Floats,
+    unlabeled_mass: Floats,
+    start: Floats,
+    ridge: float,
+    nonnegative: bool = False,
+) -> Floats:
+    r"""Coefficients that minimise the unbiased risk of positives and unlabeled rows, with a ridge towards the start.
+
+    .. math:: \sum_U m_i \log(1 + e^{\eta_i}) - \sum_P m_i \eta_i, \qquad \eta = X\beta
+
+    `positive` and `unlabeled` are the designs of the two samples; masses add up to the prior on the positives and to
+    1 on the unlabeled rows. With `nonnegative`, all coefficients but the last are at least 0.
+    """
+    design = np.concatenate([unlabeled, positive])
+    weight = np.concatenate([unlabeled_mass, np.zeros(len(positive))])
+    mass = np.concatenate([np.zeros(len(unlabeled)), positive_mass])
+    if nonnegative:
+        return nonnegative_logistic_fit(design, weight=weight, positive=mass, start=start, ridge=ridge)
+    return logistic_fit(design, weight=weight, positive=mass, start=start, ridge=ridge).coefficients
+
+
+def affine(x: Floats) -> Floats:
+    """The design of a line in x: a column of ones, and x."""
+    return np.stack([np.ones(len(x)), x], axis=1)
 
 
 def _derivatives(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.softmax import row_max, row_sum, softmax
+from calibrant.numerics.special import row_max, row_sum, softmax
 
 #: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal
 #: likelihood sticks there and misses signal, from a weak one it still shrinks to nothing on calibrated rows.
@@ -40,7 +40,7 @@ class ResidualMatrix:
         return cls(mean, scale, (z - mean) / scale, labels, weight)
 
     def fit(self, offset: Floats, *, updates: int) -> Floats:
-        """Fit the matrix and its precision in turn; the contribution to the logits."""
+        """Fit the matrix and its precision alternately; the contribution to the logits."""
         p = softmax(offset)
         weighted = p * self.weight[:, None]
         curvature = (np.diag(weighted.sum(axis=0)) - weighted.T @ p) / self.weight.sum()

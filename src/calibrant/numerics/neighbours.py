@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.softmax import log_softmax, row_sum, softmax
+from calibrant.numerics.special import log_softmax, row_sum, softmax
 
 #: Numbers of neighbours that are looked at, and rows among which they are sought.
 SIZES, REFERENCES = (10, 40), 3750
@@ -22,7 +22,7 @@ TREE_CLASSES = 6
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest reference rows of each row, nearest first, itself left out; made from stated probabilities.
+    """The nearest reference rows of each row, nearest first, itself left out; made from predicted probabilities.
 
     Attributes
     ----------

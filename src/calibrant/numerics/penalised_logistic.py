@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit
 
 #: Newton stops when half a squared step promises less than this in log-likelihood.
 DECREMENT = 1e-3
@@ -82,18 +83,10 @@ def logistic_fits(
 
 
 def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits:
-    """The stated probabilities as they are, in the same shape as fits of one penalty."""
+    """The predicted probabilities as they are, in the same shape as fits of one penalty."""
     eta = np.broadcast_to(offset, (len(positive), 1, len(offset)))
     likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
     return LogisticFits(np.zeros((len(positive), 1, 0)), eta, np.zeros_like(eta), likelihood, likelihood)
-
-
-def sigmoid(logit: Floats) -> Floats:
-    """1 / (1 + exp(-logit)); exactly 0 where the exponential overflows."""
-    with np.errstate(over="ignore"):
-        out = np.exp(-logit)
-    out += 1
-    return np.reciprocal(out, out=out)
 
 
 def _newton(
@@ -112,7 +105,7 @@ def _newton(
         stale = live[promised[live] > KEEP_MATRIX]
         if len(stale):
             inverse[stale] = np.linalg.inv(products.hessian(eta[stale], total[stale], penalty[stale]))
-        gradient = (ones[live] - total[live] * sigmoid(eta[live])) @ basis - penalty[live] * b[live]
+        gradient = (ones[live] - total[live] * expit(eta[live])) @ basis - penalty[live] * b[live]
         step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
         promised[live] = decrement
@@ -140,7 +133,7 @@ class _Products:
 
     def hessian(self, eta: Floats, total: Floats, penalty: Floats) -> Floats:
         """Of each problem of the stack."""
-        mean = sigmoid(eta)
+        mean = expit(eta)
         result: Floats = ((total * mean * (1 - mean)) @ self.products)[:, self.place]
         diagonal = np.arange(penalty.shape[1])
         result[:, diagonal, diagonal] += penalty
@@ -172,7 +165,7 @@ def _objective(eta: Floats, b: Floats, ones: Floats, total: Floats, penalty: Flo
 
 def _held_out(eta: Floats, variance: Floats, ones: Floats, total: Floats) -> Floats:
     """Leave-one-row-out log-likelihood in closed form; the leverage is kept below 1 for bins of one row."""
-    mean = sigmoid(eta)
+    mean = expit(eta)
     room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
     without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
     hits = np.einsum("sm,sm->s", ones, np.logaddexp(0, -without_one))

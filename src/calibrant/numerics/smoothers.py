@@ -1,6 +1,6 @@
 r"""The fast one-dimensional map: an average of penalised logistic smoothers, fitted on a table of the scores.
 
-Every member models the logit of the outcome as the stated logit plus a smooth correction,
+Every member models the logit of the outcome as the predicted logit plus a smooth correction,
 
 .. math:: \operatorname{logit} g = z + \Phi b, \qquad b \sim N(0, \operatorname{diag}(1/\lambda)),
 
@@ -22,15 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, sigmoid, unfitted
+from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, unfitted
+from calibrant.numerics.special import clipped_log_odds, expit
 
 #: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.
 QUANTILE_BINS, LOGIT_BINS = 100, 60
 _Kernel = Callable[[Floats, float], Floats]
 Criterion = Literal["evidence", "held_out"]
 
+#: Logarithm of the smallest normal number: what that of 0 is taken for.
+_LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 #: Members with less weight than this are left out of predictions.
-LEAST_WEIGHT = 1e-3
+MIN_WEIGHT = 1e-3
 #: A bin with less weight than this holds only the rounding of sums.
 EMPTY = 1e-9
 #: Prior standard deviations of the coefficients of corrections with few and with many of them.
@@ -38,7 +41,7 @@ COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreBins:
+class LogitBins:
     """Scores cut into bins without looking at outcomes.
 
     Attributes
@@ -60,7 +63,7 @@ class ScoreBins:
     atom: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, raw: Floats, mass: Floats) -> ScoreBins:
+    def of(cls, raw: Floats, mass: Floats) -> LogitBins:
         """Bins of the raw logits `raw` with weights `mass`."""
         values, inverse = np.unique(raw, return_inverse=True)
         pooled = _sums(inverse.reshape(-1), mass, len(values))
@@ -107,7 +110,7 @@ class Family:
     precision: Floats
 
 
-def families(bins: ScoreBins) -> list[Family]:
+def families(bins: LogitBins) -> list[Family]:
     """The corrections that are averaged, from stiff to flexible."""
     z = bins.logit
     scale = max(float(np.sqrt(np.average(z**2, weights=bins.mass))), 0.5)
@@ -133,7 +136,7 @@ def families(bins: ScoreBins) -> list[Family]:
 class SmootherAverage:
     """Fitted members per data set (fold): how each shifts and shrinks the logit of a bin, and how much it counts."""
 
-    bins: ScoreBins
+    bins: LogitBins
     shift: Floats
     shrink: Floats
     weight: Floats
@@ -141,7 +144,7 @@ class SmootherAverage:
     steps_weight: Floats
 
     @classmethod
-    def fit(cls, bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> SmootherAverage:
+    def fit(cls, bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> SmootherAverage:
         """Fit one average per target to all folds but the target.
 
         `ones` and `zeros`, arrays (folds, bins), count the rows with outcome 1 and 0.
@@ -158,19 +161,19 @@ class SmootherAverage:
         variance = np.concatenate([fit.variance for fit in fits], axis=1)
         steps, likelihood = _isotonic(bins, ones, zeros, targets)
         lead = np.clip(likelihood - smooth, -500, 500)
-        return cls(bins, eta - bins.logit, 1 / np.sqrt(1 + np.pi * variance / 8), weight, steps, sigmoid(lead))
+        return cls(bins, eta - bins.logit, 1 / np.sqrt(1 + np.pi * variance / 8), weight, steps, expit(lead))
 
     def predict(self, data_set: int, raw: Floats) -> Floats:
         """Recalibrated probabilities of raw logits by the map fitted on one data set."""
         index = self.bins.index(raw)
         z = np.clip(raw, -self.bins.limit, self.bins.limit)
-        weight = np.where(self.weight[data_set] >= LEAST_WEIGHT, self.weight[data_set], 0.0)
+        weight = np.where(self.weight[data_set] >= MIN_WEIGHT, self.weight[data_set], 0.0)
         smooth = np.zeros(len(raw))
         for member in np.flatnonzero(weight):
             shift, shrink = self.shift[data_set, member], self.shrink[data_set, member]
-            smooth += weight[member] * sigmoid((z + shift[index]) * shrink[index])
+            smooth += weight[member] * expit((z + shift[index]) * shrink[index])
         share = float(self.steps_weight[data_set])
-        if share < LEAST_WEIGHT:
+        if share < MIN_WEIGHT:
             return smooth / weight.sum()
         return (1 - share) * smooth / weight.sum() + share * self.steps[data_set][index]
 
@@ -191,7 +194,7 @@ def cross_fitted(
         The folds to predict, all by default. Entries of other folds are only fitted on and keep their score.
     """
     raw = raw_logit(score)
-    bins = ScoreBins.of(raw, positive + negative)
+    bins = LogitBins.of(raw, positive + negative)
     index, m, k = bins.index(raw), len(bins), int(fold.max()) + 1
     place = fold * m + index
     ones = _sums(place, positive, k * m).reshape(k, m)
@@ -206,9 +209,8 @@ def cross_fitted(
 
 
 def raw_logit(score: Floats) -> Floats:
-    """Logit of probabilities; 0 and 1 become finite numbers beyond all others."""
-    tiny = np.finfo(np.float64).tiny
-    return np.log(np.maximum(score, tiny)) - np.log(np.maximum(1 - score, tiny))
+    """Log odds of probabilities; those of 0 and 1 are finite, and beyond all others."""
+    return clipped_log_odds(score, floor=_LOG_TINY)
 
 
 def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
@@ -228,40 +230,42 @@ def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Flo
     return share / total[:, None], top[:, 0] + np.log(total)
 
 
-def _isotonic(bins: ScoreBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
+def _isotonic(bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
     """Isotonic fit to all folds but each target, and its log-likelihood on these folds, each fitted without itself."""
-    stated = sigmoid(bins.logit)
+    predicted = expit(bins.logit)
     steps, likelihood = np.empty((len(targets), len(bins))), np.zeros(len(targets))
     if len(ones) < 3:  # a single training fold cannot be cross-fitted
         return steps, likelihood - np.inf
     without_two: dict[frozenset[int], Floats] = {}
     all_ones, all_zeros = ones.sum(axis=0), zeros.sum(axis=0)
     for i, target in enumerate(targets):
-        steps[i] = _steps(stated, all_ones - ones[target], all_zeros - zeros[target])
+        steps[i] = _steps(predicted, all_ones - ones[target], all_zeros - zeros[target])
         for part in range(len(ones)):
             pair = frozenset((target, part))
             if part == target:
                 continue
             if pair not in without_two:
                 left_out = [target, part]
-                fitted = _steps(stated, all_ones - ones[left_out].sum(axis=0), all_zeros - zeros[left_out].sum(axis=0))
+                fitted = _steps(
+                    predicted, all_ones - ones[left_out].sum(axis=0), all_zeros - zeros[left_out].sum(axis=0)
+                )
                 without_two[pair] = np.stack([np.log(fitted), np.log1p(-fitted)])
             logs = without_two[pair]
             likelihood[i] += ones[part] @ logs[0] + zeros[part] @ logs[1]
     return steps, likelihood
 
 
-def _steps(stated: Floats, ones: Floats, zeros: Floats) -> Floats:
-    """Isotonic regression, each block with one row's worth of its mean stated probability added."""
+def _steps(predicted: Floats, ones: Floats, zeros: Floats) -> Floats:
+    """Isotonic regression, each block with one row of its mean predicted probability added."""
     from scipy.optimize import isotonic_regression
 
     total = ones + zeros
     some = np.flatnonzero(total > EMPTY)
     weight = total[some]
     blocks = isotonic_regression(ones[some] / weight, weights=weight).blocks[:-1]
-    weight, observed, prior = np.add.reduceat([weight, ones[some], weight * stated[some]], blocks, axis=1)
+    weight, observed, prior = np.add.reduceat([weight, ones[some], weight * predicted[some]], blocks, axis=1)
     level = (observed + prior / weight) / (weight + 1)
-    block = np.searchsorted(some[blocks], np.arange(len(stated)), side="right") - 1
+    block = np.searchsorted(some[blocks], np.arange(len(predicted)), side="right") - 1
     return level[np.maximum(block, 0)]
 
 

@@ -1,23 +1,44 @@
-"""Sigmoid, softmax and logarithms that stay finite."""
+"""Sigmoid, log odds, softmax, and logarithms that stay finite."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.numerics.arrays import Floats
 
 #: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 
+#: Up to this many columns a maximum is taken column by column: NumPy's reductions of short rows are slow.
+_FEW = 16
 
-def log_odds(p: NDArray[Any]) -> Floats:
-    """Logarithm of p / (1 - p); those of 0 and 1 are -87.3 and 87.3."""
+
+def expit(x: Any) -> Floats:
+    """1 / (1 + exp(-x)); exactly 0 where the exponential overflows."""
+    p = np.empty(np.shape(x))
+    np.negative(x, out=p)
+    with np.errstate(over="ignore"):
+        np.exp(p, out=p)
+    p += 1
+    result: Floats = np.reciprocal(p, out=p)[()]  # a number for a number
+    return result
+
+
+def log_odds(probability: ArrayLike) -> Floats:
+    """Log of p / (1 - p); 0 and 1 are minus and plus infinity, and small p keep their digits."""
+    p = np.asarray(probability, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def clipped_log_odds(p: NDArray[Any], *, floor: float = LOG_FLOOR) -> Floats:
+    """Log of p / (1 - p), with both logarithms floored: 0 and 1 are finite, -87.3 and 87.3 by default."""
     p = p.astype(np.float64, copy=False)
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(p), LOG_FLOOR) - np.maximum(np.log1p(-p), LOG_FLOOR)
+        return np.maximum(np.log(p), floor) - np.maximum(np.log1p(-p), floor)
 
 
 def floored_log(p: Floats) -> Floats:
@@ -26,15 +47,46 @@ def floored_log(p: Floats) -> Floats:
         return np.maximum(np.log(p), LOG_FLOOR)
 
 
-def expit(x: Floats) -> Floats:
-    """1 / (1 + exp(-x)), without overflow."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
+def log_probability(z: Any) -> Floats:
+    """Log of p at log odds z."""
+    return -np.logaddexp(0.0, -np.asarray(z, dtype=np.float64))
+
+
+def log_complement(z: Any) -> Floats:
+    """Log of 1 - p at log odds z."""
+    return -np.logaddexp(0.0, np.asarray(z, dtype=np.float64))
+
+
+def times(factor: float, values: Floats) -> Floats:
+    """Product with 0 * infinity = 0, so that a curve without a slope has none at the ends either."""
+    return factor * values if factor else np.zeros_like(values)
+
+
+def row_sum(values: Floats) -> Floats:
+    """Sum of each row, as a column."""
+    return values @ np.ones((values.shape[1], 1))
+
+
+def row_max(values: Floats) -> Floats:
+    """Maximum of each row, as a column."""
+    if values.shape[1] > _FEW:
+        return values.max(axis=1, keepdims=True)
+    largest = values[:, 0].copy()
+    for column in range(1, values.shape[1]):
+        np.maximum(largest, values[:, column], out=largest)
+    return largest[:, None]
 
 
 def softmax(logits: Floats) -> Floats:
-    """Class probabilities of unnormalised log probabilities; a new array."""
-    p = logits - logits.max(axis=1, keepdims=True)
+    """Exponentials of the logits of each row, divided by their sum; a new array."""
+    p = logits - row_max(logits)
     np.exp(p, out=p)
-    p /= p.sum(axis=1, keepdims=True)
+    p /= row_sum(p)
     return p
+
+
+def log_softmax(logits: Floats) -> Floats:
+    """Logits less the logarithm of the sum of their exponentials, row by row."""
+    shifted = logits - row_max(logits)
+    shifted -= np.log(row_sum(np.exp(shifted)))
+    return shifted

@@ -17,6 +17,7 @@ from calibrant.estimators.binned import ece
 from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.draws import normal_draws
 from calibrant.results.estimate import Estimate, Interval, Significance
 from calibrant.table.binning import Binning, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
@@ -181,9 +182,7 @@ class Conservative:
 
         gaps = _joined(Gaps.of(table))
         covariance = gaps.null_covariance()
-        values, vectors = np.linalg.eigh(covariance)
-        rng = np.random.default_rng(self.seed)
-        noise = (rng.standard_normal((self.n, len(values))) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        noise = normal_draws(covariance, self.n, np.random.default_rng(self.seed))
         estimate, sign = float(np.abs(Gaps.of(table).gap).sum()), np.sign(gaps.gap)
         low = estimate - float(np.quantile(np.abs(noise).sum(axis=1), (1 + level) / 2))
         high = estimate + float(ndtri((1 + level) / 2)) * float(np.sqrt(max(float(sign @ covariance @ sign), 0.0)))

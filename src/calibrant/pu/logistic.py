@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit
 
 
 class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,7 +84,7 @@ class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         def risk(w: Floats) -> tuple[float, Floats]:
             h = everybody @ (w[:-1] / scale) + w[-1]
-            probability = 0.5 * (1 + np.tanh(h / 2))
+            probability = expit(h)
             value = np.logaddexp(0.0, h).mean() - self.prior * (mean_positive @ w[:-1] + w[-1])
             slope = (everybody.T @ probability) / (scale * len(h)) - self.prior * mean_positive
             penalty = self.ridge / 2 * float(w[:-1] @ w[:-1])
@@ -104,7 +105,7 @@ class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of not being and of being positive."""
-        p = 0.5 * (1 + np.tanh(self.decision_function(X) / 2))
+        p = expit(self.decision_function(X))
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK
 from calibrant.numerics.binned_sums import hybrid_index, hybrid_scale
+from calibrant.numerics.special import expit
 from calibrant.table.binning import EqualWidth, HybridGrid
 from calibrant.table.bintable import BinTable
 
@@ -169,7 +170,7 @@ def _inverse(cells: int, limit: float) -> NDArray[np.float64]:
     place = np.arange(cells)
 
     def score_at(logit: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        share = 1 / (1 + np.exp(-logit))
+        share = expit(logit)
         return (1 + 2 * least) * share - least, (1 + 2 * least) * share * (1 - share)
 
     end = cells / 4 / slope

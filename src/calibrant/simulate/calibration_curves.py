@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.log_odds import expit, log_complement, log_odds, log_probability, times
+from calibrant.numerics.special import expit, log_complement, log_odds, log_probability, times
 
 Family = Literal["logit_logit", "logit_logflip", "log_log", "logflip_logflip"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.log_odds import expit, log_complement, log_probability
+from calibrant.numerics.logistic import affine, logistic_fit
+from calibrant.numerics.special import log_complement, log_probability
 from calibrant.simulate.calibration_curves import Family, Glm, transform
 from calibrant.simulate.score_distributions import BetaScores
 
@@ -134,18 +135,12 @@ def _fit_curve(family: Family, terms: Terms, z: Floats, outcome: NDArray[np.int8
 
 
 def _logistic(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, float, float]:
-    design = np.stack([np.ones_like(t), t], axis=1)[:, _columns(terms)]
-
-    def negative_likelihood(beta: Floats) -> tuple[float, Floats, Floats]:
-        eta = design @ beta
-        p = expit(eta)
-        value = float(np.logaddexp(0.0, np.where(hit, -eta, eta)).sum())
-        return value, design.T @ (p - hit), (design * (p * (1 - p))[:, None]).T @ design
-
-    beta = minimum(negative_likelihood, np.zeros(design.shape[1]))
+    design = affine(t)[:, _columns(terms)]
+    start = np.zeros(design.shape[1])
+    fit = logistic_fit(design, weight=np.ones(len(t)), positive=hit.astype(np.float64), start=start, ridge=0.0)
     full = np.zeros(2)
-    full[_columns(terms)] = beta
-    return float(full[0]), float(full[1]), negative_likelihood(beta)[0]
+    full[_columns(terms)] = fit.coefficients
+    return float(full[0]), float(full[1]), fit.loss
 
 
 def _log_binomial(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, float, float]:

@@ -20,6 +20,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class LogitMixtureWorld:
         """The calibration error, by the trapezoid rule."""
         h = np.linspace(*self._span(), points)
         first, all_ = self.prior * self.positive.density(h), self._density(h)
-        score = _expit(h)
+        score = expit(h)
         if norm == 1:
             return float(np.trapezoid(np.abs(first - score * all_), h))
         rate = np.divide(first, all_, out=np.zeros_like(first), where=all_ > 0)
@@ -80,18 +81,18 @@ class LogitMixtureWorld:
         inner = np.clip(inner, low, high)
         place = np.linspace(0, 1, points)
         h = inner[:-1, None] + np.diff(inner)[:, None] * place  # the edges lie on the grid
-        values = _expit(h) * self._density(h.ravel()).reshape(h.shape)
+        values = expit(h) * self._density(h.ravel()).reshape(h.shape)
         return np.diff(self.positive.below(inner)), np.trapezoid(values, h, axis=1)
 
     def positives(self, rng: np.random.Generator, n: int) -> Floats:
         """Scores of `n` positives."""
-        return _expit(self.positive.draw(rng, n))
+        return expit(self.positive.draw(rng, n))
 
     def labelled(self, rng: np.random.Generator, n: int) -> Binary:
         """`n` rows of the population, with labels."""
         y = rng.random(n) < self.prior
         h = np.where(y, self.positive.draw(rng, n), self.negative.draw(rng, n))
-        return Binary(y, _expit(h))
+        return Binary(y, expit(h))
 
     def sample(self, n_positive: int, n_unlabeled: int, seed: int | np.random.Generator = 0) -> PositiveUnlabeled:
         """Positives and unlabeled rows, drawn apart, with the true prior."""
@@ -160,8 +161,3 @@ def _fitted(h: Floats, components: int, seed: int) -> NormalComponents:
     best = min(fits, key=lambda fit: fit.bic(h[:, None]))
     columns = (best.weights_, best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]))
     return NormalComponents(*(tuple(float(value) for value in column) for column in columns))
-
-
-def _expit(h: Floats) -> Floats:
-    half: Floats = 0.5 * (1 + np.tanh(h / 2))
-    return half

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.common import check_norm
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import log_softmax
 from calibrant.simulate.calibration_curves import IdentityCurve, TemperatureCurve
 from calibrant.simulate.worlds import Seed
 
@@ -39,7 +40,7 @@ class DirichletScores:
         """Log-probabilities, one row each."""
         alpha, size = np.array(self.alpha), (n, len(self.alpha))
         logs = np.log(rng.standard_gamma(alpha + 1, size)) - rng.standard_exponential(size) / alpha
-        return _normalised(logs)
+        return log_softmax(logs)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class MulticlassWorld:
         if isinstance(self.curve, IdentityCurve):
             return np.exp(log_probabilities)
         if isinstance(self.curve, TemperatureCurve):
-            return np.exp(_normalised(log_probabilities / self.curve.t))
+            return np.exp(log_softmax(log_probabilities / self.curve.t))
         values = np.asarray(self.curve(np.exp(log_probabilities)), dtype=np.float64)
         return values / values.sum(axis=1, keepdims=True)
 
@@ -132,8 +133,3 @@ def _top_label_error(world: MulticlassWorld, parts: list[Floats], norm: float) -
     order = np.argsort(np.concatenate(confidence))
     means = np.abs(np.concatenate(gap)[order].reshape(_BINS, -1).mean(axis=1))
     return float(means.max() if np.isinf(norm) else np.mean(means**norm) ** (1 / norm))
-
-
-def _normalised(logs: Floats) -> Floats:
-    top = logs.max(axis=1, keepdims=True)
-    return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.log_odds import log_complement, log_odds, log_probability
 from calibrant.numerics.quadrature import graded, integral
+from calibrant.numerics.special import log_complement, log_odds, log_probability
 
 #: Tails lighter than exp(-REACH) are left out of integrals.
 _REACH = 42.0

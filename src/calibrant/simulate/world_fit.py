@@ -13,7 +13,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators.binned import ece
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.log_odds import log_odds as odds_of
+from calibrant.numerics.special import log_odds as odds_of
 from calibrant.results.target import Estimator, name_of
 from calibrant.simulate.calibration_curves import Curve, WithEnds
 from calibrant.simulate.curve_fitting import CurveFit, fit_beta, fit_curves, fit_rounded_beta
