@@ -128,7 +128,7 @@ def test_weights_and_logits_are_honoured(scaling):
 
 @pytest.mark.parametrize("scaling", MAPS)
 @pytest.mark.parametrize("world", [binary, three])
-def test_save_writes_the_trees_beside_the_json(scaling, world, tmp_path: Path):
+def test_save_writes_the_trees_next_to_the_json(scaling, world, tmp_path: Path):
     p, y = world(90)
     fitted = clone(small(scaling, warm_started=True, laplace=1)).fit(p, y)
     path = tmp_path / "map.json"
@@ -139,7 +139,7 @@ def test_save_writes_the_trees_beside_the_json(scaling, world, tmp_path: Path):
     assert type(loaded) is scaling
     np.testing.assert_allclose(loaded.predict_proba(p), fitted.predict_proba(p), rtol=0, atol=1e-15)
     loaded.save(tmp_path / "again.json")
-    assert set(json.loads(path.read_text())["beside"]) == {f"map.{k}.{suffix}" for k in range(3)}
+    assert set(json.loads(path.read_text())["files"]) == {f"map.{k}.{suffix}" for k in range(3)}
 
 
 @pytest.mark.parametrize("scaling", MAPS)
@@ -152,7 +152,7 @@ def test_damaged_or_missing_trees_are_a_clear_error(scaling, tmp_path: Path):
     with pytest.raises(ValueError, match=r"map\.1\.\w+ is damaged"):
         load(path)
     file.unlink()
-    with pytest.raises(ValueError, match=r"needs map\.1\.\w+ beside it, which is missing"):
+    with pytest.raises(ValueError, match=r"needs map\.1\.\w+ in the same folder, where it is missing"):
         load(path)
 
 

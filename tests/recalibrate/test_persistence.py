@@ -1,6 +1,7 @@
 """Maps survive the disk, and damaged, foreign or newer files are refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,10 +63,11 @@ def saved(folder):
 def test_a_file_is_readable_json_with_version_and_checksum(tmp_path):
     document = json.loads(saved(tmp_path).read_text())
     assert document["format"] == "calibrant-map"
-    assert document["version"] == 1
+    assert document["version"] == 2
     assert document["calibrant"] == cal.__version__
     assert len(document["checksum"]) == 64
     assert document["map"]["__map__"] == "Isotonic"
+    assert document["map"]["room"] == "recalibrate"
     assert [file.name for file in tmp_path.iterdir()] == ["map.json"]  # no temporary file is left
 
 
@@ -79,7 +81,7 @@ def changed(path, change):
 def reseal(document):
     from calibrant.recalibrate import persistence
 
-    document["checksum"] = persistence._sha256(persistence._canonical([document["map"], document["beside"]]))
+    document["checksum"] = persistence._sha256(persistence._canonical([document["map"], document["files"]]))
 
 
 def test_a_changed_number_is_noticed(tmp_path):
@@ -96,8 +98,8 @@ def test_half_a_file_is_noticed(tmp_path):
 
 
 def test_a_newer_file_asks_for_an_upgrade(tmp_path):
-    path = changed(saved(tmp_path), lambda d: d.update(version=2, calibrant="9.0"))
-    with pytest.raises(ValueError, match=r"layout version 2, written by calibrant 9\.0.*Upgrade"):
+    path = changed(saved(tmp_path), lambda d: d.update(version=3, calibrant="9.0"))
+    with pytest.raises(ValueError, match=r"layout version 3, written by calibrant 9\.0.*Upgrade"):
         rc.load(path)
 
 
@@ -105,7 +107,7 @@ def test_a_newer_file_asks_for_an_upgrade(tmp_path):
 def test_other_json_is_no_map(tmp_path, content):
     path = tmp_path / "other.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match="is no map written by save"):
+    with pytest.raises(ValueError, match="is not a map written by save"):
         rc.load(path)
 
 
@@ -161,17 +163,17 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["map.json"]
 
 
-def test_files_beside_the_map_are_checked(tmp_path):
+def test_files_next_to_the_map_are_checked(tmp_path):
     from calibrant.recalibrate.persistence import register
 
     @register
     class WithFile(rc.Identity):
-        def _write_beside(self, path):
+        def _write_files(self, path):
             file = path.with_suffix(".bin")
             file.write_bytes(b"trees")
             return [file]
 
-        def _read_beside(self, path):
+        def _read_files(self, path):
             self.trees = path.with_suffix(".bin").read_bytes()
 
     path = tmp_path / "map.json"
@@ -181,5 +183,61 @@ def test_files_beside_the_map_are_checked(tmp_path):
     with pytest.raises(ValueError, match=r"map.bin is damaged"):
         rc.load(path)
     (tmp_path / "map.bin").unlink()
-    with pytest.raises(ValueError, match=r"needs map.bin beside it"):
+    with pytest.raises(ValueError, match=r"needs map.bin in the same folder"):
         rc.load(path)
+
+
+VERSION_1 = json.loads((Path(__file__).parents[1] / "reference" / "maps_version_1.json").read_text())
+
+
+@pytest.mark.parametrize("name", VERSION_1["maps"])
+def test_files_of_layout_version_1_are_read(name, tmp_path):
+    case, path = VERSION_1["maps"][name], tmp_path / "map.json"
+    path.write_text(json.dumps(case["document"]))
+    loaded = rc.load(path)
+    if name == "PerGroup":
+        assert loaded.min_rows == 20
+        output = loaded.transform(cal.Gaussian([0.0] * 4, [0.0] * 4, [1.0] * 4, group=["a", "b", "c", "d"])).std
+    else:
+        inputs = VERSION_1["inputs"]["vectors" if name == "OneVsRest" else "probabilities"]
+        output = loaded.predict_proba(inputs)
+    np.testing.assert_allclose(output, case["output"], rtol=1e-12)
+    loaded.save(path)
+    assert json.loads(path.read_text())["version"] == 2
+    assert repr(rc.load(path)) == repr(loaded)
+
+
+def test_a_damaged_file_of_layout_version_1_is_noticed(tmp_path):
+    document = VERSION_1["maps"]["Platt"]["document"]
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps({**document, "beside": {"a.bin": "0"}}))
+    with pytest.raises(ValueError, match="damaged: its contents do not match"):
+        rc.load(path)
+
+
+def test_the_file_says_which_package_a_map_belongs_to(tmp_path):
+    path = tmp_path / "map.json"
+    p, y = rows()
+    cal.pu.PUPlatt().fit(cal.PositiveUnlabeled(p[y == 1], p, prior=0.3)).save(path)
+    assert json.loads(path.read_text())["map"]["room"] == "pu"
+    assert isinstance(rc.load(path), cal.pu.PUPlatt)
+
+    def elsewhere(document, room):
+        document["map"]["room"] = room
+        reseal(document)
+
+    for room in ("recalibrate", "simulate", "os"):
+        with pytest.raises(ValueError, match="knows no map called 'PUPlatt'"):
+            rc.load(changed(path, lambda document, room=room: elsewhere(document, room)))
+
+
+def test_a_registered_map_does_not_hide_one_of_the_package(tmp_path, monkeypatch):
+    from calibrant.recalibrate import persistence
+
+    monkeypatch.setattr(persistence, "_CLASSES", {})
+    own = persistence.register(type("Isotonic", (rc.Identity,), {"__module__": "mine"}))
+    assert type(rc.load(saved(tmp_path))) is rc.Isotonic
+    path = tmp_path / "own.json"
+    own().fit(*rows()).save(path)
+    assert json.loads(path.read_text())["map"]["room"] is None
+    assert type(rc.load(path)) is own

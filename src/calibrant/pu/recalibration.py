@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,10 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.logistic import affine, positive_unlabeled_fit
 from calibrant.numerics.special import expit
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +29,13 @@ class Sides:
     unlabeled_mass: Floats
 
     @property
-    def rising(self) -> Cells:
+    def rising(self) -> BinomialCells:
         """Distinct unlabeled scores, each with the positives up to it; positives beyond the last go to the last."""
         p, place = np.unique(self.unlabeled.probability.astype(np.float64), return_inverse=True)
         above = np.minimum(np.searchsorted(p, self.positive.probability, side="left"), len(p) - 1)
         weight: Floats = np.bincount(place.reshape(-1), self.unlabeled_mass, len(p)).astype(np.float64, copy=False)
         positive: Floats = np.bincount(above, self.positive_mass, len(p)).astype(np.float64, copy=False)
-        return Cells(Scores(p, logits=False), weight, positive)
+        return BinomialCells(Scores(p, logits=False), weight, positive)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,7 +82,7 @@ class PURecalibrator(Recalibrator):
             message = f"{name}.fit needs a PositiveUnlabeled, or two samples and {name}(prior=...)."
             raise InvalidPredictions(message)
         else:
-            scores = (self._door(positive), self._door(unlabeled))
+            scores = (self._validate_scores(positive), self._validate_scores(unlabeled))
             prior, weights = validation.fraction("prior", self.prior), (None, None)
         return Sides(*scores, prior * _mass(scores[0], weights[0]), _mass(scores[1], weights[1]))
 
@@ -107,21 +107,25 @@ class PURecalibrator(Recalibrator):
 class _PULogistic(PURecalibrator):
     r"""Logistic maps: minimise the unbiased risk mean_U softplus(z) - π mean_P z, with a ridge towards the identity."""
 
+    #: Whether all coefficients but the last must be at least 0.
+    _nonnegative: ClassVar[bool] = False
+
     ridge: float | None = None
 
     def _fit_sides(self, sides: Sides) -> None:
-        x = np.concatenate([sides.unlabeled.log_odds, sides.positive.log_odds])
-        weight = np.concatenate([sides.unlabeled_mass, np.zeros(len(sides.positive))])
-        positive = np.concatenate([np.zeros(len(sides.unlabeled)), sides.positive_mass])
         ridge = 1 / len(sides.positive) if self.ridge is None else self.ridge
         if not ridge > 0:
             message = f"ridge must be positive (without one there may be no finite fit), got {self.ridge!r}."
             raise ValueError(message)
-        self.coefficients_ = self._fit_log_odds(self._features(x), weight, positive, ridge)
-
-    def _fit_log_odds(self, design: Floats, weight: Floats, positive: Floats, ridge: float) -> Floats:
-        fit = logistic_fit(design, weight=weight, positive=positive, start=self._identity(), ridge=ridge)
-        return fit.coefficients
+        self.coefficients_ = positive_unlabeled_fit(
+            self._features(sides.positive.log_odds),
+            self._features(sides.unlabeled.log_odds),
+            positive_mass=sides.positive_mass,
+            unlabeled_mass=sides.unlabeled_mass,
+            start=self._identity(),
+            ridge=ridge,
+            nonnegative=self._nonnegative,
+        )
 
     def _map(self, scores: Scores) -> Floats:
         return expit(self._features(scores.log_odds) @ self.coefficients_)
@@ -168,7 +172,7 @@ class PUPlatt(_PULogistic):
     """
 
     def _features(self, x: Floats) -> Floats:
-        return np.stack([np.ones(len(x)), x], axis=1)
+        return affine(x)
 
     def _identity(self) -> Floats:
         return np.array([0.0, 1.0])
@@ -203,20 +207,7 @@ class PUBeta(_PULogistic):
     array([1.17, 1.2 , 0.03])
     """
 
-    def _fit_log_odds(self, design: Floats, weight: Floats, positive: Floats, ridge: float) -> Floats:
-        best = np.zeros(3)
-        least = np.inf
-        for a, b in ((True, True), (True, False), (False, True), (False, False)):
-            used = np.array([a, b, True])
-            fit = logistic_fit(
-                design[:, used], weight=weight, positive=positive, start=self._identity()[used], ridge=ridge
-            )
-            if (fit.coefficients[:-1] >= 0).all() and fit.loss < least:
-                best, least = np.zeros(3), fit.loss
-                best[used] = fit.coefficients
-            if a and b and np.isfinite(least):
-                break  # the free optimum keeps the bounds
-        return best
+    _nonnegative = True
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)

@@ -11,7 +11,7 @@ from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
-from calibrant.numerics.special import expit
+from calibrant.numerics.special import expit, log_odds
 from calibrant.pu.recalibration import PURecalibrator, Sides
 from calibrant.recalibrate.histogram import bin_of, edges_of
 from calibrant.recalibrate.inputs import Input, Scores
@@ -106,7 +106,8 @@ def prior_shift(
     >>> prior_shift([0.5, 0.9], from_prior=0.5, to_prior=0.14).round(3)
     array([0.14 , 0.594])
     """
-    shift = _logit(validation.fraction("to_prior", to_prior)) - _logit(validation.fraction("from_prior", from_prior))
+    after, before = validation.fraction("to_prior", to_prior), validation.fraction("from_prior", from_prior)
+    shift = float(log_odds(after) - log_odds(before))
     checked = Scores.of(scores, input=input, clip=clip)
     if checked.columns > 1:
         message = f"prior_shift moves one column, the probability of being positive, got {checked.columns}."
@@ -116,7 +117,3 @@ def prior_shift(
     p, ratio = checked.probability.astype(np.float64), np.exp(shift)
     moved: Floats = p * ratio / (p * ratio + (1 - p))
     return moved
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p) - np.log1p(-p))

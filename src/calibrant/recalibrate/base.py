@@ -1,4 +1,4 @@
-"""What all recalibration maps share: the door, the classes, the Laplace mixture, and tables.
+"""What all recalibration maps share: validation, the classes, the Laplace mixture, and tables.
 
 A map of K classes writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a map of one event
 writes `_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well.
@@ -20,14 +20,14 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, class_codes
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.recalibrate.inputs import Cells, Input, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
 from calibrant.table.bintable import BinTable
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the maps from stated to recalibrated probabilities: a scikit-learn classifier fed with scores.
+    """Base of the maps from predicted to recalibrated probabilities: a scikit-learn classifier of scores.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Mix the output with the uniform distribution, with the weight a / (n + 1), where a is this number and n the
         total weight of the rows fitted: p' = (1 - w) p + w / K. Zero mixes nothing, one is Laplace's rule.
     clip : bool
-        Repair probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
+        Clip probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         *,
         classes: Sequence[Hashable] | NDArray[Any] | None = None,
     ) -> Self:
-        """Fit the map to scores and what happened.
+        """Fit the map to scores and observed classes.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"{type(self).__name__}.fit needs scores and y: requires y to be passed, but the target y is None."
             )
             raise InvalidPredictions(message)
-        checked = self._door(scores)
+        checked = self._validate_scores(scores)
         named = [str(name) for name in getattr(scores, "columns", [])]
         codes, names = _coded(validation.as_array("y", y), checked, classes, named)
         weight = validation.weights("sample_weight", sample_weight, length=len(checked))
@@ -111,7 +111,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
         check_is_fitted(self)
-        return self._mixed(self._predict(self._door(scores, fitted=True)))
+        return self._mixed(self._predict(self._validate_scores(scores, fitted=True)))
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
@@ -134,7 +134,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         share = min(self.laplace / (self.weight_ + 1), 1.0)
         return (1 - share) * p + share / p.shape[1]
 
-    def _door(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
+    def _validate_scores(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
         """The scores, checked; with `fitted`, also against those of the fit."""
         name = type(self).__name__
         if not 0 <= self.laplace < np.inf:
@@ -151,7 +151,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
 
 class BinaryRecalibrator(Recalibrator):
-    """Base of the maps of one event: they see cells, so a table of sums does as well as the rows."""
+    """Base of the maps of one event. They are fitted to cells, so a table of sums serves as well as rows."""
 
     _multiclass = False
     #: Whether the map wants one cell per distinct score, rising, rather than one per row.
@@ -159,7 +159,7 @@ class BinaryRecalibrator(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = Cells.of_table(table)
+        cells = BinomialCells.of_table(table)
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = 1
         self.weight_ = cells.total
@@ -167,7 +167,7 @@ class BinaryRecalibrator(Recalibrator):
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        cells = Cells.of_distinct if self._distinct else Cells.of_rows
+        cells = BinomialCells.of_distinct if self._distinct else BinomialCells.of_rows
         self._fit_cells(cells(scores, codes, weight))
 
     def _predict(self, scores: Scores) -> Floats:
@@ -175,7 +175,7 @@ class BinaryRecalibrator(Recalibrator):
         return np.stack([1 - p, p], axis=1)
 
     @abstractmethod
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         """Set the fitted attributes."""
 
     @abstractmethod
@@ -184,7 +184,7 @@ class BinaryRecalibrator(Recalibrator):
 
 
 class Identity(Recalibrator):
-    """The map that changes nothing: what every other must beat.
+    """The map that changes nothing: the reference that other maps must improve on.
 
     >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.25])
     array([[0.75, 0.25]])

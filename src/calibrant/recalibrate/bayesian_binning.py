@@ -10,7 +10,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.histogram import bin_of
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class BayesianBinning(BinaryRecalibrator):
 
     strength: float = 2.0
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         models = {len(edges) - 1: (edges, values, score) for edges, values, score in self._models(cells)}
         scores = np.array([score for *_, score in models.values()])
         shares = np.exp(scores - scores.max())
@@ -68,7 +68,7 @@ class BayesianBinning(BinaryRecalibrator):
             self.values_ += share / total * values[bin_of(middle, edges)]
         self.evidence_ = {str(size): share / total for size, share in kept}
 
-    def _models(self, cells: Cells) -> list[tuple[Floats, Floats, float]]:
+    def _models(self, cells: BinomialCells) -> list[tuple[Floats, Floats, float]]:
         """Edges, values and log evidence of each binning."""
         running = np.cumsum(cells.weight)
         positives = np.concatenate([[0.0], np.cumsum(cells.positive)])

@@ -15,19 +15,19 @@ from calibrant.recalibrate.boosting import Boosted, Rows
 class CatBoost(Boosted):
     r"""CatBoost as a map: eight cross-fitted models, averaged, then quadratic or structured matrix scaling.
 
-    The rows are shuffled into eight folds. Each fold stops a model of the others where it serves the fold
-    best; the probabilities of the rows held out fit the last step, a quadratic map (two classes) or structured matrix
+    The rows are shuffled into eight folds. Each fold stops the model fitted to the others where the loss on
+    the fold is lowest; the held-out probabilities fit the last step, a quadratic map (two classes) or structured matrix
     scaling (more) with Laplace's rule. New scores get the mean of the eight probabilities, and the last step.
 
-    Warm-started, the trees are added to the log odds (or log probabilities) of the scores and need be but ten: the
-    map starts from the identity. Plain, they learn from nothing, on probabilities as features.
+    Warm-started, trees are added to the log odds (or log probabilities) of the scores, and ten are enough: the map
+    starts from the identity. Otherwise they start from a constant, with the probabilities as features.
 
     Parameters
     ----------
     warm_started : bool
         Whether trees are added to the scores.
     trees : int, optional
-        At most so many: 300 plain and 10 warm-started, if None. All else is CatBoost's default: depth 6, learning
+        Largest number of trees; if None, 300, or 10 warm-started. All else is CatBoost's default: depth 6, learning
         rate by the number of rows and trees; 200 rounds without gain stop it.
     folds : int
         Number of models.
@@ -39,13 +39,13 @@ class CatBoost(Boosted):
     Attributes
     ----------
     models_ : list
-        The models; None for a fold whose rest holds one class or one score only.
+        The models; None for a fold whose training rows hold one class or one score only.
     step_ : Recalibrator
         The fitted last step.
 
     Notes
     -----
-    `save("map.json")` writes `map.0.cbm` and so on beside it.
+    `save("map.json")` writes `map.0.cbm` and so on next to it.
 
     References
     ----------
@@ -108,7 +108,7 @@ class LightGBM(Boosted):
     warm_started : bool
         Whether trees are added to the scores.
     trees : int, optional
-        At most so many: 1000 plain and 10 warm-started, if None; 100 rounds without gain stop it.
+        Largest number of trees; if None, 1000, or 10 warm-started. 100 rounds without gain stop it.
     folds : int
         Number of models.
     seed, threads : int
@@ -119,13 +119,13 @@ class LightGBM(Boosted):
     Attributes
     ----------
     models_ : list
-        The models; None for a fold whose rest holds one class or one score only.
+        The models; None for a fold whose training rows hold one class or one score only.
     step_ : Recalibrator
         The fitted last step.
 
     Notes
     -----
-    `save("map.json")` writes `map.0.txt` and so on beside it.
+    `save("map.json")` writes `map.0.txt` and so on next to it.
     """
 
     _trees = (1000, 10)

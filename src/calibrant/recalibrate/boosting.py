@@ -1,4 +1,4 @@
-"""What boosted maps share: cross-fitted models, their average, a smooth map on top, and files beside the JSON."""
+"""What boosted maps share: cross-fitted models, their average, a smooth map on top, and files next to the JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What trees are fed with.
+    """What trees are fitted to.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Rows:
         return Rows(self.features[rows], start, self.codes[rows], weight)
 
     def with_all_classes(self, classes: int) -> Rows:
-        """The same, and a row of next to no weight for each class that has none: CatBoost drops such classes."""
+        """The same, and a row of negligible weight for each class that has none: CatBoost drops such classes."""
         missing = np.setdiff1d(np.arange(classes), self.codes)
         if not len(missing):
             return self
@@ -61,7 +61,7 @@ class Rows:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Boosted(Recalibrator):
-    """Base of the boosted maps: folds, the average, the smooth map, and the files beside the JSON."""
+    """Base of the boosted maps: folds, the average, the smooth map, and the files next to the JSON."""
 
     #: How many trees, plain and warm-started, and the rounds without gain that stop them.
     _trees: ClassVar[tuple[int, int]]
@@ -76,9 +76,9 @@ class Boosted(Recalibrator):
     threads: int = 1
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        for name, value, least in (("folds", self.folds, 2), ("trees", self.trees, 1)):
-            if value is not None and value < least:
-                message = f"{name} must be at least {least}, got {value!r}."
+        for name, value, minimum in (("folds", self.folds, 2), ("trees", self.trees, 1)):
+            if value is not None and value < minimum:
+                message = f"{name} must be at least {minimum}, got {value!r}."
                 raise ValueError(message)
         self._import()
         rows = Rows(self._features(scores), self._start(scores), codes, weight)
@@ -127,11 +127,11 @@ class Boosted(Recalibrator):
 
     @property
     def _size(self) -> int:
-        """Number of trees asked for."""
+        """Largest number of trees."""
         return self._trees[self.warm_started] if self.trees is None else self.trees
 
     def _import(self) -> Any:
-        """The library, or what to do about its absence."""
+        """The library, or an error that says how to install it."""
         from importlib import import_module
 
         try:
@@ -141,7 +141,7 @@ class Boosted(Recalibrator):
             raise ImportError(message) from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map to a JSON file and its trees to files of their own format beside it."""
+        """Write the fitted map to a JSON file and its trees to files of their own format next to it."""
         self._alone = True  # as part of another map there would be no place for the trees
         try:
             super().save(path)
@@ -150,15 +150,13 @@ class Boosted(Recalibrator):
 
     def _state(self) -> dict[str, Any]:
         if not hasattr(self, "_alone"):
-            message = (
-                f"{type(self).__name__} keeps its trees beside its own JSON: it cannot be saved inside another map."
-            )
+            message = f"{type(self).__name__} writes files of its own and cannot be saved inside another map."
             raise TypeError(message)
         state = super()._state()
         state["models_"] = [model is not None for model in self.models_]
         return state
 
-    def _write_beside(self, path: Path) -> list[Path]:
+    def _write_files(self, path: Path) -> list[Path]:
         files = []
         for number, model in enumerate(self.models_):
             if model is not None:
@@ -167,7 +165,7 @@ class Boosted(Recalibrator):
                     place.write_bytes(self._to_bytes(model))
         return files
 
-    def _read_beside(self, path: Path) -> None:
+    def _read_files(self, path: Path) -> None:
         self._import()
         self.models_ = [
             self._from_file(self._file(path, number)) if present else None
@@ -179,7 +177,7 @@ class Boosted(Recalibrator):
 
     @abstractmethod
     def _train(self, train: Rows, held: Rows, classes: int) -> Any:
-        """A model fitted to some rows, with as many trees as suit the others best."""
+        """A model fitted to `train`, with the number of trees that has the lowest loss on `held`."""
 
     @abstractmethod
     def _raw(self, model: Any, features: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Ensemble temperature scaling: a mixture of the tempered, the stated and the uniform probabilities."""
+"""Ensemble temperature scaling: a mixture of tempered, predicted and uniform probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEPS, _HALVINGS = 100, 30
 
 
 class EnsembleTemperature(Recalibrator):
-    r"""Ensemble temperature scaling (ETS): a mixture of tempered, stated and uniform probabilities.
+    r"""Ensemble temperature scaling (ETS): a mixture of tempered, predicted and uniform probabilities.
 
     .. math:: q = w_1\, \mathrm{softmax}(\log p / T) + w_2\, p + w_3 / K, \qquad w \ge 0,\; w_1 + w_2 + w_3 = 1
 
@@ -26,7 +26,7 @@ class EnsembleTemperature(Recalibrator):
     temperature_ : Temperature
         The fitted first step.
     weights_ : array of shape (3,)
-        Weights of the tempered, the stated and the uniform probabilities.
+        Weights of the tempered, the predicted and the uniform probabilities.
 
     References
     ----------
@@ -51,13 +51,13 @@ class EnsembleTemperature(Recalibrator):
         self.weights_ = mixture_weights(given, share)
 
     def _predict(self, scores: Scores) -> Floats:
-        tempered, stated, uniform = self._parts(scores)
+        tempered, given, uniform = self._parts(scores)
         first, second, third = self.weights_
-        return first * tempered + second * stated + third * uniform
+        return first * tempered + second * given + third * uniform
 
     def _parts(self, scores: Scores) -> tuple[Floats, Floats, Floats]:
-        stated = scores.probabilities
-        return predicted(self.temperature_, scores), stated, np.full_like(stated, 1 / stated.shape[1])
+        given = scores.probabilities
+        return predicted(self.temperature_, scores), given, np.full_like(given, 1 / given.shape[1])
 
 
 def mixture_weights(given: Floats, share: Floats) -> Floats:
@@ -69,7 +69,7 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
     Parameters
     ----------
     given : array of shape (n, m)
-        The probability each of m parts gave to what happened.
+        The probability each of m parts gave to the observed class.
     share : array of shape (n,)
         Weights of the rows, which sum to 1.
     """

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Platt
 from calibrant.table.binning import Cut, EqualMass
 
@@ -55,7 +55,7 @@ class Histogram(BinaryRecalibrator):
     bins: Cut = EqualMass(15)
     allow_certainty: bool = False
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         self.edges_ = edges_of(cells, self.bins)
         index = bin_of(cells.probability, self.edges_)
         weight = np.bincount(index, cells.weight, len(self.edges_) - 1)
@@ -102,11 +102,11 @@ class ScalingBinning(BinaryRecalibrator):
     scaling: Any = None
     bins: Cut = EqualMass(15)
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         self.scaling_ = fitted_inside(self.scaling, Platt(), cells)
         scaled = self.scaling_._map(cells.scores)
         order = np.argsort(scaled, kind="stable")
-        seen = Cells(Scores(scaled[order], logits=False), cells.weight[order], cells.positive[order])
+        seen = BinomialCells(Scores(scaled[order], logits=False), cells.weight[order], cells.positive[order])
         self.edges_ = edges_of(seen, self.bins)
         index = bin_of(seen.probability, self.edges_)
         weight = np.bincount(index, seen.weight, len(self.edges_) - 1)
@@ -119,8 +119,8 @@ class ScalingBinning(BinaryRecalibrator):
         return values
 
 
-def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: Cells) -> Any:
-    """A clone of `inner` fitted to cells that have passed the door already."""
+def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells) -> Any:
+    """A clone of `inner` fitted to validated cells."""
     chosen = clone(default if inner is None else inner)
     if not isinstance(chosen, BinaryRecalibrator):
         message = f"A map of one event is needed here, e.g. Platt(); got {inner!r}."
@@ -130,7 +130,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: Cells) -> Any:
     return chosen
 
 
-def edges_of(cells: Cells, bins: Cut) -> Floats:
+def edges_of(cells: BinomialCells, bins: Cut) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
     if isinstance(bins, EqualMass):
         at = equal_mass_cuts(np.cumsum(cells.weight), bins.n_bins)[1:-1].astype(np.intp)

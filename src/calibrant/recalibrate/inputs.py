@@ -15,7 +15,7 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.sorting import sorted_rows
-from calibrant.numerics.special import LOG_FLOOR, expit, floored_log, log_odds, softmax
+from calibrant.numerics.special import LOG_FLOOR, clipped_log_odds, expit, floored_log, softmax
 from calibrant.table.bintable import BinTable
 
 Input = Literal["probabilities", "logits"]
@@ -42,7 +42,7 @@ class Scores:
 
     @classmethod
     def of(cls, values: ArrayLike, *, input: Input, clip: bool = False) -> Scores:
-        """Check what the user gave."""
+        """Validated scores from those of the user."""
         if input not in ("probabilities", "logits"):
             message = f"input must be 'probabilities' or 'logits', got {input!r}."
             raise ValueError(message)
@@ -88,7 +88,7 @@ class Scores:
         if self.logits:
             return values if values.ndim == 1 else values[:, 1] - values[:, 0]
         if values.ndim == 1:
-            return log_odds(values)
+            return clipped_log_odds(values)
         return floored_log(values[:, 1]) - floored_log(values[:, 0])
 
     @cached_property
@@ -128,7 +128,7 @@ class Scores:
         return values
 
     def one_vs_rest(self, k: int) -> Scores:
-        """The event that class `k` comes, as one column."""
+        """The event that the class is `k`, as one column."""
         if self.classes == 2:
             sign = 1 if k == 1 else -1
             if self.logits:
@@ -144,8 +144,11 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Where the scores lie and what happened there: single rows, distinct scores, or the cells of a table.
+class BinomialCells:
+    """Weight and weight of positives at each score: single rows, distinct scores, or the cells of a table.
+
+    Not the rows of `calibrant.numerics`: a cell has one weight per outcome, and logits stay logits, whose tails
+    probabilities would lose.
 
     Attributes
     ----------
@@ -160,7 +163,7 @@ class Cells:
     positive: Floats
 
     @classmethod
-    def of_rows(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> Cells:
+    def of_rows(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> BinomialCells:
         """One cell per row."""
         positive = outcome.astype(np.float64)
         if weight is None:
@@ -168,7 +171,7 @@ class Cells:
         return cls(scores, weight, weight * positive)
 
     @classmethod
-    def of_distinct(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> Cells:
+    def of_distinct(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> BinomialCells:
         """One cell per distinct probability, rising."""
         p = scores.probability
         rows = sorted_rows(Pairs(p, p, outcome.astype(np.int8), weight))
@@ -185,7 +188,7 @@ class Cells:
         return cls(key, total, np.add.reduceat(ordered.weight * ordered.observed, starts))
 
     @classmethod
-    def of_table(cls, table: BinTable) -> Cells:
+    def of_table(cls, table: BinTable) -> BinomialCells:
         """The cells of a table that have weight, at their mean score."""
         some = table if table.weight.all() else table.filled()
         p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score

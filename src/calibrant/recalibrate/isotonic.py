@@ -13,12 +13,12 @@ from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Isotonic(BinaryRecalibrator):
-    r"""Isotonic regression: the rising function of p with the least squared error (and the least log loss).
+    r"""Isotonic regression: the rising function of p of lowest squared error (and lowest log loss).
 
     Pool adjacent violators on the distinct scores, each with its weight; linear between the scores that were seen,
     constant beyond them. Where no scores are tied the fit is that of scikit-learn.
@@ -62,7 +62,7 @@ class Isotonic(BinaryRecalibrator):
         rows = sorted_rows(Pairs(p, p, codes.astype(np.int8)))
         self._fit_blocks(rows.pairs.key, None, *isotonic_blocks(rows))
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         blocks = pool_adjacent_violators(cells.weight, cells.positive)
         self._fit_blocks(cells.probability, cells.weight, *blocks)
 

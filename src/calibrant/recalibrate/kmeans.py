@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.table.bintable import BinTable
 
 
@@ -28,7 +28,7 @@ class Partition(Recalibrator):
     allow_certainty : bool
         Give classes that do not occur in a cluster the probability 0.
     seed : int
-        Of the starts of k-means.
+        Seed of the initial centres.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
 
@@ -46,11 +46,11 @@ class Partition(Recalibrator):
 
     clusters: int | None = None
     allow_certainty: bool = False
-    seed: int = 42
+    seed: int = 0
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = Cells.of_table(table)
+        cells = BinomialCells.of_table(table)
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
         counts = np.stack([cells.weight - cells.positive, cells.positive], axis=1)
         self._fit_counts(cells.scores.probabilities, counts)

@@ -1,26 +1,25 @@
-"""Maps that are a logistic regression on functions of the log odds, and the one Newton solver behind them."""
+"""Maps that are a logistic regression on functions of the log odds: temperature, Platt, quadratic, beta."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import product
 from typing import ClassVar, Self
 
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.logistic import logistic_fit, nonnegative_logistic_fit
 from calibrant.numerics.special import expit, softmax
 from calibrant.numerics.temperature import inverse_temperature, inverse_temperature_of_cells
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.table.bintable import BinTable
 
 
 class LogisticMap(BinaryRecalibrator):
-    """Base of the maps whose log odds are linear in some features of the stated log odds.
+    """Base of the maps whose log odds are linear in some features of the predicted log odds.
 
-    A stated 0 or 1 has no finite log odds. It counts as half as far from certainty as the nearest other score: 0
+    A prediction of 0 or 1 has no finite log odds. It counts as half as far from certainty as the nearest other score: 0
     among votes of 100 trees is not the 1e-38 it would be among those of a neural network.
     """
 
@@ -29,7 +28,7 @@ class LogisticMap(BinaryRecalibrator):
     limits_: Floats
     coefficients_: Floats
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         self.limits_ = _limits(cells, bounded=self._bounded)
         self._fit_log_odds(np.clip(cells.log_odds, *self.limits_), cells.weight, cells.positive)
 
@@ -52,7 +51,7 @@ class LogisticMap(BinaryRecalibrator):
         """The features of log odds, of shape (n, number of coefficients)."""
 
 
-def _limits(cells: Cells, *, bounded: bool) -> Floats:
+def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
     """Lowest and highest log odds the map tells apart."""
     x, p = cells.log_odds, cells.probability
     low, high = (
@@ -104,18 +103,18 @@ class Temperature(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = Cells.of_table(table)
+        cells = BinomialCells.of_table(table)
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
         self._fit_cells(cells)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if scores.classes == 2:
-            self._fit_cells(Cells.of_rows(scores, codes, weight))
+            self._fit_cells(BinomialCells.of_rows(scores, codes, weight))
         else:
             self.temperature_ = 1 / inverse_temperature(scores.log_probabilities, codes, weight)
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         self.temperature_ = 1 / inverse_temperature_of_cells(cells.log_odds, cells.weight, cells.positive)
 
     def _predict(self, scores: Scores) -> Floats:
@@ -193,8 +192,8 @@ class Beta(LogisticMap):
 
     .. math:: q = \sigma\bigl(a \log p - b \log(1 - p) + c\bigr), \qquad a, b \ge 0
 
-    The identity is a = b = 1, c = 0. The bounds are met exactly: the loss is convex, so its least value under them
-    is the least of those on the four faces (none, one or both of a and b zero) that keep the bounds.
+    The identity is a = b = 1, c = 0. The bounds are met exactly: the loss is convex, so its minimum under them
+    is the smallest of those on the four faces (none, one or both of a and b zero) that keep the bounds.
 
     Attributes
     ----------
@@ -214,17 +213,9 @@ class Beta(LogisticMap):
     """
 
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
-        design, identity = self._features(x), np.array([1.0, 1.0, 0.0])
-        best, least = identity, np.inf
-        for with_a, with_b in product([True, False], repeat=2):
-            used = np.array([with_a, with_b, True])
-            fit = logistic_fit(design[:, used], weight=weight, positive=positive, start=identity[used])
-            if (fit.coefficients[:-1] >= 0).all() and fit.loss < least:
-                best, least = np.zeros(3), fit.loss
-                best[used] = fit.coefficients
-            if with_a and with_b and np.isfinite(least):
-                break  # the free optimum keeps the bounds
-        self.coefficients_ = best
+        self.coefficients_ = nonnegative_logistic_fit(
+            self._features(x), weight=weight, positive=positive, start=np.array([1.0, 1.0, 0.0])
+        )
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.multinomial_loss import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss
-from calibrant.numerics.special import LOG_FLOOR, softmax
+from calibrant.numerics.special import LOG_FLOOR, log_softmax, softmax
 from calibrant.numerics.truncated_newton import minimise
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
@@ -106,7 +106,4 @@ def normalised_logs(scores: Scores) -> Floats:
     z = scores.log_probabilities
     if not scores.logits:
         return z
-    with np.errstate(over="ignore"):
-        z = z - z.max(axis=1, keepdims=True)
-    z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
-    return np.maximum(z, LOG_FLOOR)
+    return np.maximum(log_softmax(z), LOG_FLOOR)

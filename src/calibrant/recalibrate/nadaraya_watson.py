@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class NadarayaWatson(BinaryRecalibrator):
 
     bandwidth: float = 0.1
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         if not 1e-5 <= self.bandwidth < np.inf:
             message = f"bandwidth must be at least 1e-5, got {self.bandwidth!r}."
             raise ValueError(message)
@@ -87,7 +87,7 @@ def _smoothed(sums: Floats, width: float) -> Floats:
 
 def _filled(weight: Floats, positive: Floats, total: float) -> Floats:
     """Rates where the kernel reaches some weight; elsewhere that of the nearest such point."""
-    known = np.flatnonzero(weight > 1e-9 * total)  # below that the FFT's own rounding speaks
+    known = np.flatnonzero(weight > 1e-9 * total)  # below that there is only the rounding of the FFT
     grid = np.arange(len(weight))
     right = np.clip(np.searchsorted(known, grid), 0, len(known) - 1)
     left = np.clip(right - 1, 0, None)

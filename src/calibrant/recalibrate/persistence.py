@@ -1,7 +1,8 @@
 """Maps as JSON files: readable, checked, written whole or not at all; loading one executes nothing.
 
-A file holds the name of a class of this package, its parameters and its fitted attributes. Names are looked up
-in the list of known classes, never imported from the file; arrays are base64 of their bytes.
+A file holds the name of a class and of the package it belongs to, its parameters and its fitted attributes. Classes
+are looked up by name among the public ones of two packages, never imported from the file; arrays are base64 of
+their bytes.
 """
 
 from __future__ import annotations
@@ -24,19 +25,21 @@ from calibrant._version import __version__
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
 #: What the files call themselves, and the newest version of their layout this release can read.
-FORMAT, VERSION = "calibrant-map", 1
+FORMAT, VERSION = "calibrant-map", 2
 
 _ARRAY_KINDS = "fiub"
 _OPTIONS: dict[str, type] = {"EqualMass": EqualMass, "EqualWidth": EqualWidth, "Edges": Edges}
 #: Packages whose classes a file may name; nothing else is ever looked up.
 _ROOMS = ("recalibrate", "pu")
+#: Parameters and fields that files of layout version 1 call by other names, per class.
+_RENAMED = {"EqualMass": {"n": "n_bins"}, "EqualWidth": {"n": "n_bins"}, "PerGroup": {"least": "min_rows"}}
 _CLASSES: dict[str, type] = {}
 
 Class = TypeVar("Class", bound=type)
 
 
 def register(cls: Class) -> Class:
-    """Let `load` know a map of your own (a decorator); the maps of `calibrant.recalibrate` are known already."""
+    """Let `load` know a map of your own (a decorator); the maps of this package are known already."""
     _CLASSES[cls.__name__] = cls
     return cls
 
@@ -45,7 +48,7 @@ class Stored:
     """A scikit-learn estimator that can be saved: its parameters and the attributes that end in an underscore.
 
     A subclass that keeps other things overrides `_state` and `_restore`; one that must write a foreign format
-    (trees) overrides `_write_beside` and `_read_beside`.
+    (trees) overrides `_write_files` and `_read_files`.
     """
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -55,13 +58,13 @@ class Stored:
         check_is_fitted(self)
         target = Path(path)
         body = encode(self)
-        beside = {file.name: _sha256(file.read_bytes()) for file in self._write_beside(target)}
+        files = {file.name: _sha256(file.read_bytes()) for file in self._write_files(target)}
         document = {
             "format": FORMAT,
             "version": VERSION,
             "calibrant": __version__,
-            "checksum": _sha256(_canonical([body, beside])),
-            "beside": beside,
+            "checksum": _sha256(_canonical([body, files])),
+            "files": files,
             "map": body,
         }
         with replacing(target) as place:
@@ -74,18 +77,18 @@ class Stored:
         vars(self).update(state)
         return self
 
-    def _write_beside(self, path: Path) -> list[Path]:
-        """Write what does not fit into JSON to files beside `path`, and name them."""
+    def _write_files(self, path: Path) -> list[Path]:
+        """Write what does not fit into JSON to files in the folder of `path`, and name them."""
         return []
 
-    def _read_beside(self, path: Path) -> None:
-        """Read the files of `_write_beside` back."""
+    def _read_files(self, path: Path) -> None:
+        """Read the files of `_write_files` back."""
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a map that was written by `save`.
 
-    A file that is damaged, is no map, or comes from a newer release is a `ValueError` that says so.
+    A file that is damaged, is not a map, or comes from a newer release is a `ValueError` that says so.
 
     Examples
     --------
@@ -100,10 +103,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         document = json.loads(source.read_bytes())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        message = f"{source} is no map written by save(), or is damaged: it does not hold JSON ({error})."
+        message = f"{source} is not a map written by save(), or is damaged: it does not hold JSON ({error})."
         raise ValueError(message) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        message = f"{source} is no map written by save(): its format is not {FORMAT!r}."
+        message = f"{source} is not a map written by save(): its format is not {FORMAT!r}."
         raise ValueError(message)
     version = document.get("version")
     if not isinstance(version, int) or version > VERSION:
@@ -113,20 +116,20 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
         raise ValueError(message)
     _require_undamaged(source, document)
-    loaded = decode(document["map"])
-    loaded._read_beside(source)
+    loaded = decode(_with_current_names(document["map"]) if version == 1 else document["map"])
+    loaded._read_files(source)
     return loaded
 
 
 def _require_undamaged(source: Path, document: dict[str, Any]) -> None:
-    body, beside = document.get("map"), document.get("beside")
-    if not isinstance(beside, dict) or document.get("checksum") != _sha256(_canonical([body, beside])):
+    body, files = document.get("map"), document.get("beside" if document["version"] == 1 else "files")
+    if not isinstance(files, dict) or document.get("checksum") != _sha256(_canonical([body, files])):
         message = f"{source} is damaged: its contents do not match their checksum."
         raise ValueError(message)
-    for name, checksum in beside.items():
+    for name, checksum in files.items():
         file = source.parent / Path(name).name
         if not file.exists():
-            message = f"{source} needs {file.name} beside it, which is missing."
+            message = f"{source} needs {file.name} in the same folder, where it is missing."
             raise ValueError(message)
         if _sha256(file.read_bytes()) != checksum:
             message = f"{file} is damaged: its contents do not match the checksum in {source.name}."
@@ -137,7 +140,8 @@ def encode(value: Any) -> Any:
     """`value` in types JSON has; maps, options, arrays and tuples become small tagged objects."""
     if isinstance(value, Stored):
         params = value.get_params(deep=False)  # type: ignore[attr-defined]
-        return {"__map__": type(value).__name__, "params": encode(params), "state": encode(value._state())}
+        name = {"__map__": type(value).__name__, "room": _room_of(type(value))}
+        return name | {"params": encode(params), "state": encode(value._state())}
     if dataclasses.is_dataclass(value) and type(value).__name__ in _OPTIONS:
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"__option__": type(value).__name__, "fields": fields}
@@ -166,7 +170,7 @@ def decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "__map__" in value:
-        loaded = _known_class(value["__map__"])(**decode(value["params"]))
+        loaded = _known_class(value["__map__"], value.get("room"))(**decode(value["params"]))
         return loaded._restore(decode(value["state"]))
     if "__option__" in value:
         return _known_option(value["__option__"])(**decode(value["fields"]))
@@ -204,16 +208,37 @@ def _decoded_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
     return array.astype(kind.newbyteorder("="))
 
 
-def _known_class(name: str) -> type:
-    found = _CLASSES.get(name)
-    for room in _ROOMS:
-        module = import_module(f"calibrant.{room}")
-        if found is None and name in dir(module):
-            found = getattr(module, name)
+def _room_of(cls: type) -> str | None:
+    """The package of a map of Calibrant; None for one that was registered."""
+    package, *rest = cls.__module__.split(".")
+    return rest[0] if package == "calibrant" and rest[0] in _ROOMS else None
+
+
+def _known_class(name: str, room: str | None) -> type:
+    """The class a file names; without a room, a registered one, or one of any room."""
+    found = _CLASSES.get(name) if room is None else None
+    for known in _ROOMS:
+        if found is None and room in (None, known):
+            module = import_module(f"calibrant.{known}")
+            found = getattr(module, name) if name in dir(module) else None
     if not (isinstance(found, type) and issubclass(found, Stored)):
         message = f"This release ({__version__}) knows no map called {name!r}."
         raise ValueError(message)
     return found
+
+
+def _with_current_names(value: Any) -> Any:
+    """The contents of a file of layout version 1, with parameters and fields under the names they have now."""
+    if isinstance(value, list):
+        return [_with_current_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result = {key: _with_current_names(item) for key, item in value.items()}
+    new = _RENAMED.get(value.get("__map__") or value.get("__option__") or "", {})
+    for part in ("params", "fields"):
+        if part in result:
+            result[part] = {new.get(key, key): item for key, item in result[part].items()}
+    return result
 
 
 def _known_option(name: str) -> type:

@@ -1,4 +1,4 @@
-"""What the maps of predicted distributions share: the door, several outputs, groups, and what comes out."""
+"""What the maps of predicted distributions share: validation, several outputs, groups, and the form of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AnyForecast = TypeVar("AnyForecast", bound=Forecast)
 
 
 class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the maps from stated to recalibrated distributions: a scikit-learn transformer.
+    """Base of the maps from predicted to recalibrated distributions: a scikit-learn transformer.
 
     It is fitted to a forecast with its outcomes (`Gaussian`, `Distribution`, `Samples`), or to an array with the
     columns mean and std and to `y`. Forecasts come back as forecasts, arrays as arrays. Several outputs are a forecast
@@ -37,14 +37,14 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     def fit(
         self, forecast: Forecast | ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the map to predicted distributions and what happened.
+        """Fit the map to predicted distributions and observed values.
 
         Parameters
         ----------
         forecast : Forecast, or array-like of shape (n, 2 d)
             A forecast holds its outcomes and weights; an array holds d columns of means, then d of stds.
         y : array-like of shape (n,) or (n, d)
-            The values that came, with the array form.
+            The observed values, with the array form.
         sample_weight : array-like of shape (n,), optional
             Row weights, with the array form.
         """
@@ -152,25 +152,25 @@ class PerGroup(ForecastRecalibrator):
     ----------
     map : ForecastRecalibrator
         The map to fit to each group.
-    least : int
-        Groups of fewer rows are left to the common map.
+    min_rows : int
+        Smaller groups are left to the common map.
 
     Examples
     --------
     >>> import calibrant as cal
     >>> data = cal.Gaussian([1.0, -1.0, 3.0, -3.0], [0.0] * 4, [1.0] * 4, group=["a", "a", "b", "b"])
-    >>> PerGroup(cal.recalibrate.StdScaling(), least=2).fit(data).transform(data).std
+    >>> PerGroup(cal.recalibrate.StdScaling(), min_rows=2).fit(data).transform(data).std
     array([1., 1., 3., 3.])
     """
 
     map: ForecastRecalibrator = field(kw_only=False)
-    least: int = 30
+    min_rows: int = 30
 
     def _fit(self, task: Forecast) -> None:
         task, group = _grouped(task)
         self.common_ = clone(self.map).fit(task)
         names, member, count = np.unique(group, return_inverse=True, return_counts=True)
-        large = np.flatnonzero(count >= self.least)
+        large = np.flatnonzero(count >= self.min_rows)
         self.groups_ = names[large]
         self.maps_ = [clone(self.map).fit(rows_of(task, np.flatnonzero(member == k))) for k in large]
 

@@ -88,7 +88,7 @@ class Conformal(OutputRecalibrator):
     Parameters
     ----------
     levels : sequence of float in (0, 1)
-        The quantiles to state, for forecasts other than `Quantiles`.
+        The quantiles to predict, for forecasts other than `Quantiles`.
     normalised : bool
         Divide the scores by σ. Without, all rows get the same widths (the plain split method).
     symmetric : bool

@@ -80,9 +80,9 @@ class StdScaling(SpreadRecalibrator):
             return {"scale": moment}
         start = _weighted_median(z, weight) / NORMAL_MAD or moment
         if isinstance(task, Samples):
-            return {"scale": _least(lambda s: mean_of(fair_crps(_scaled_draws(task, s)), weight), start)}
+            return {"scale": _minimiser(lambda s: mean_of(fair_crps(_scaled_draws(task, s)), weight), start)}
         std = pairs.key
-        return {"scale": _least(lambda s: mean_of(s * std * gaussian_crps(z / s), weight), start)}
+        return {"scale": _minimiser(lambda s: mean_of(s * std * gaussian_crps(z / s), weight), start)}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
         return np.full(len(std), learnt["scale"])
@@ -255,11 +255,11 @@ def _likeliest_factor(task: Distribution) -> float:
     def loss(s: float) -> float:
         return -mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight)
 
-    return _least(loss, max(2 * typical, 1e-12))
+    return _minimiser(loss, max(2 * typical, 1e-12))
 
 
-def _least(loss: Any, start: float) -> float:
-    """The factor of the least loss, by Brent's method on its logarithm."""
+def _minimiser(loss: Any, start: float) -> float:
+    """The factor of lowest loss, by Brent's method on its logarithm."""
     from scipy.optimize import minimize_scalar
 
     middle = np.log(start)

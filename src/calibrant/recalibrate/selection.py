@@ -1,4 +1,4 @@
-"""The map chosen for you: cross-validated by a proper loss, or a convex mixture of several."""
+"""The map with the lowest cross-validated loss, or a convex mixture of several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import clone
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.recalibrate.base import Identity, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, StructuredVectorScaling
@@ -30,10 +30,10 @@ _MATRIX_CLASSES = 30
 class Auto(Recalibrator):
     r"""The best of several maps by cross-validated proper loss, or a convex mixture of them.
 
-    Each candidate is fitted on all folds but one and scored on that one. `combine="choose"` takes the candidate of
-    least mean loss; `combine="stack"` the mixture :math:`\sum_m a_m q_m`, a on the simplex, of least loss. What is
-    chosen is then fitted on all rows. Calibration errors are never used for the choice: they are blind to what a map
-    destroys.
+    Each candidate is fitted on all folds but one and scored on that one. `combine="choose"` takes the candidate with
+    the lowest mean loss; `combine="stack"` the mixture :math:`\sum_m a_m q_m`, a on the simplex, with the lowest
+    loss. What is chosen is then fitted on all rows. Calibration errors are never used for the choice: they do not
+    see the information a map destroys.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Auto(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit to a table of one event. Folds are drawn from the counts of the cells, which must be whole numbers."""
-        cells = Cells.of_table(table)
+        cells = BinomialCells.of_table(table)
         zeros, ones = cells.weight - cells.positive, cells.positive
         if not (np.allclose(zeros, np.round(zeros), atol=1e-6) and np.allclose(ones, np.round(ones), atol=1e-6)):
             message = (
@@ -145,7 +145,7 @@ class Auto(Recalibrator):
 
 
 def default_candidates(classes: int) -> list[Recalibrator]:
-    """The maps `Auto` compares when it is not told which."""
+    """The maps that `Auto` compares by default."""
     if classes == 2:
         return [Temperature(), Platt(), Beta(), Quadratic(), Spline()]
     maps: list[Recalibrator] = [Temperature(laplace=1.0), StructuredVectorScaling()]
@@ -155,7 +155,7 @@ def default_candidates(classes: int) -> list[Recalibrator]:
 
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
-    """Loss of each row: minus the log of the probability of what came, or the squared distance to it."""
+    """Loss of each row: minus the log of the probability of the observed class, or the squared distance to it."""
     hit = p[np.arange(len(p)), codes]
     if loss == "brier":
         squares: Floats = np.einsum("ij,ij->i", p, p) - 2 * hit + 1
@@ -164,7 +164,7 @@ def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
 
 
 def stacking_weights(held_out: Sequence[Floats], codes: Codes, mass: Floats, loss: Loss) -> Floats:
-    """The point of the simplex whose mixture of held-out probabilities has the least mean loss (a convex problem)."""
+    """The point of the simplex whose mixture of held-out probabilities has the lowest mean loss (a convex problem)."""
     from scipy.optimize import minimize
 
     number, share = len(held_out), mass / mass.sum()

@@ -8,10 +8,10 @@ from calibrant.numerics import neighbours
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
 from calibrant.numerics.folds import fold_counts, fold_of_rows
-from calibrant.numerics.smoothers import ScoreBins, SmootherAverage
-from calibrant.numerics.softmax import log_softmax
+from calibrant.numerics.smoothers import LogitBins, SmootherAverage
+from calibrant.numerics.special import log_softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.
 PARTS = 5
@@ -36,8 +36,8 @@ class Smoothed(BinaryRecalibrator):
     np.float64(0.27)
     """
 
-    def _fit_cells(self, cells: Cells) -> None:
-        bins = ScoreBins.of(cells.log_odds, cells.weight)
+    def _fit_cells(self, cells: BinomialCells) -> None:
+        bins = LogitBins.of(cells.log_odds, cells.weight)
         index, m = bins.index(cells.log_odds), len(bins)
         zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), index, m)
         average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
@@ -48,7 +48,7 @@ class Smoothed(BinaryRecalibrator):
 
     def _map(self, scores: Scores) -> Floats:
         nothing = np.zeros(len(self.edges_) + 1)
-        bins = ScoreBins(self.edges_, self.limit_, nothing, nothing, nothing.astype(bool))
+        bins = LogitBins(self.edges_, self.limit_, nothing, nothing, nothing.astype(bool))
         average = SmootherAverage(
             bins,
             self.shift_[None],

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
-from calibrant.recalibrate.inputs import Cells, Scores
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 class VennAbers(BinaryRecalibrator):
@@ -46,9 +46,9 @@ class VennAbers(BinaryRecalibrator):
     def interval(self, scores: ArrayLike) -> Floats:
         """The two probabilities of each row, as columns p0 <= p1."""
         check_is_fitted(self)
-        return np.stack(self._bounds(self._door(scores, fitted=True)), axis=1)
+        return np.stack(self._bounds(self._validate_scores(scores, fitted=True)), axis=1)
 
-    def _fit_cells(self, cells: Cells) -> None:
+    def _fit_cells(self, cells: BinomialCells) -> None:
         upper = _with_a_one(cells.weight, cells.positive)
         lower = 1 - _with_a_one(cells.weight[::-1], (cells.weight - cells.positive)[::-1])[::-1]
         same = (np.diff(upper) == 0) & (np.diff(lower) == 0)

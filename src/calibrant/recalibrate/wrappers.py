@@ -67,7 +67,7 @@ class FromClassifier(Recalibrator):
     ----------
     classifier : scikit-learn classifier with `predict_proba`
     features : {"logits", "probabilities"}
-        What the classifier is fed with: log probabilities (log odds, for one event) or probabilities.
+        What the classifier is fitted to: log probabilities (log odds, for one event) or probabilities.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
 
@@ -120,7 +120,7 @@ def with_missing_classes(p: Floats, seen: Codes, classes: int, total: float) -> 
 
 
 def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | None) -> Recalibrator:
-    """A clone of `template` fitted to scores that have passed the door already; classes are 0 .. K-1."""
+    """A clone of `template` fitted to validated scores; classes are 0 .. K-1."""
     if scores.classes > 2 and not template._multiclass:
         name = type(template).__name__
         message = f"{name} is a map of one event; use OneVsRest({name}())."
@@ -133,5 +133,5 @@ def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | 
 
 
 def predicted(inner: Recalibrator, scores: Scores) -> Floats:
-    """Probabilities of a map, its Laplace mixture included, for scores that have passed the door already."""
+    """Probabilities of a map, its Laplace mixture included, for validated scores."""
     return inner._mixed(inner._predict(scores))
