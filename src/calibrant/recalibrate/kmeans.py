@@ -35,6 +35,7 @@ class Partition(Recalibrator):
     Attributes
     ----------
     centres_ : array of shape (clusters, K)
+        Ordered by the probability of the last class.
     values_ : array of shape (clusters, K)
 
     Examples
@@ -65,15 +66,18 @@ class Partition(Recalibrator):
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
 
+        # Distinct points in a fixed order: neither the order of the rows nor ties decide where k-means begins.
+        points, place = np.unique(points, axis=0, return_inverse=True)
+        counts = np.stack([np.bincount(place.reshape(-1), column) for column in counts.T], axis=1)
         wanted = self.clusters or (15 if points.shape[1] == 2 else 30)
-        number = min(wanted, len(np.unique(points, axis=0)))
-        means = KMeans(number, n_init="auto", random_state=self.seed)
+        means = KMeans(min(wanted, len(points)), n_init="auto", random_state=self.seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters are fine
             means.fit(points, sample_weight=counts.sum(axis=1))
-        self.centres_ = means.cluster_centers_.astype(np.float64)
+        centres = means.cluster_centers_.astype(np.float64)
+        self.centres_: Floats = centres[np.lexsort(centres.T)]
         index = self._cluster(points)
-        sums: Floats = np.stack([np.bincount(index, column, number) for column in counts.T], axis=1)
+        sums: Floats = np.stack([np.bincount(index, column, len(centres)) for column in counts.T], axis=1)
         self.values_ = _shares(sums, allow_certainty=self.allow_certainty)
 
     def _predict(self, scores: Scores) -> Floats:
