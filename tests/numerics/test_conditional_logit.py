@@ -6,6 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.numerics import conditional_logit as conditional
 from calibrant.numerics import neighbours
+from calibrant.numerics.smoothers import kernel_basis, matern
 from calibrant.numerics.special import log_softmax, softmax
 
 
@@ -24,11 +25,50 @@ def gain(f, g, truth):
     return ((f - truth) ** 2 - (g - truth) ** 2).sum(axis=1).mean()
 
 
-@pytest.mark.parametrize("k", [3, 20])
-def test_softmaxes_of_few_and_many_columns(k):
-    z = np.random.default_rng(0).normal(size=(50, k)) * 300
-    assert softmax(z).sum(axis=1) == pytest.approx(1)
-    assert np.exp(log_softmax(z)) == pytest.approx(softmax(z))
+def test_the_features_are_those_of_the_definition():
+    """The place of a class logit is the mean of its rank among the quantiles and of its place between the ends."""
+    rng = np.random.default_rng(0)
+    quantiles = np.sort(rng.normal(size=65)) ** 3 + 1e-9 * np.arange(65)
+    top_range, scale = np.array([-3.0, -0.2]), 1.7
+    features = conditional.SharedFeatures.with_scales(quantiles, top_range, scale)
+    z = log_softmax(rng.normal(size=(20, 4)) * 2)
+    x = features.design(z).shared
+    grid = np.linspace(0, 1, 201)
+    own, top = (kernel_basis(grid, matern, length, knots) for knots, length in ((9, 0.4), (4, 0.7)))
+    for row, logs in zip(x, z, strict=True):
+        p = np.exp(logs)
+        logit = logs - np.log1p(-p)
+        rank = np.interp(logit, quantiles, np.linspace(0, 1, 65))
+        between = np.clip((logit - quantiles[0]) / (quantiles[64] - quantiles[0]), 0, 1)
+        doubt = np.clip((np.log(1 - p.max()) - top_range[0]) / (top_range[1] - top_range[0]), 0, 1)
+        of_top = top[int(np.rint(200 * doubt))]
+        best, second = np.argsort(-p)[:2]
+        for c in range(4):
+            np.testing.assert_allclose(row[c, 0], logs[c] / scale)
+            np.testing.assert_allclose(row[c, 1:10], own[int(np.rint(200 * (rank[c] + between[c]) / 2))])
+            np.testing.assert_allclose(row[c, 10:14], logs[c] / scale * of_top)
+            np.testing.assert_allclose(row[c, 14:18], of_top if c == best else 0)
+            assert row[c, 18] == (c == second)
+
+
+def test_the_scales_of_the_features_come_from_the_rows():
+    z = log_softmax(np.random.default_rng(1).normal(size=(500, 3)))
+    features = conditional.SharedFeatures.of(z)
+    p = np.exp(z)
+    logit = np.log(p / (1 - p))
+    np.testing.assert_allclose(features.quantiles, np.quantile(logit, np.linspace(0, 1, 65)), atol=1e-6)
+    np.testing.assert_allclose(features.top_range, np.quantile(np.log(1 - p.max(axis=1)), [0.02, 0.98]))
+    assert features.scale == pytest.approx(np.sqrt(np.mean((z - z.mean(axis=1, keepdims=True)) ** 2)))
+
+
+def test_small_probabilities_are_compressed_in_order():
+    z = np.log(np.array([[1e-9, 1e-6, 1 - 1e-6 - 1e-9], [0.2, 0.3, 0.5]]))
+    logs = conditional.compressed_logs(z, 100)
+    limit = np.log(400)
+    raw = np.where(z < -limit, -limit - np.log1p(np.maximum(-z - limit, 0)), z)
+    np.testing.assert_allclose(logs, raw - np.log(np.exp(raw).sum(axis=1, keepdims=True)))
+    assert logs[0, 0] < logs[0, 1] < -limit
+    np.testing.assert_allclose(logs[1], z[1], atol=1e-12)
 
 
 def test_the_hessian_is_the_derivative_of_the_totals():
@@ -105,24 +145,6 @@ def test_labels_of_a_fold_never_touch_its_map(n):
     assert np.array_equal(again[fold == 1], g[fold == 1])
     others = np.where(fold == 0, (y + 1) % 3, y)
     assert np.abs(conditional.cross_fitted(f, fold, others, np.ones(n), targets=[1]) - g)[fold == 1].max() > 1e-3
-
-
-def test_neighbours_are_the_nearest_without_the_row_itself():
-    rng = np.random.default_rng(7)
-    for k in (3, 8):
-        z = np.log(rng.dirichlet(np.ones(k), 150))
-        x = z - z.mean(axis=1, keepdims=True)
-        distance = ((x[:, None] - x) ** 2).sum(axis=2) + np.diag(np.full(150, np.inf))
-        near = neighbours.Neighbours.of(z)
-        assert near.index.shape == (150, 64)
-        assert np.array_equal(near.index[:, :10], np.argsort(distance, axis=1)[:, :10])
-
-
-def test_many_rows_seek_their_neighbours_among_some():
-    rng = np.random.default_rng(8)
-    near = neighbours.Neighbours.of(np.log(rng.dirichlet(np.ones(3), 5000)))
-    assert len(np.unique(near.index)) <= neighbours.REFERENCES == len(near.references)
-    assert not (near.index == np.arange(5000)[:, None]).any()
 
 
 def test_few_rows_many_classes_and_exact_zeros_are_no_obstacle():

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import calibrant as cal
 from calibrant.numerics import smoothers
-from calibrant.numerics.penalised_logistic import logistic_fits
 
 
 def sigmoid(x):
@@ -21,45 +19,6 @@ def rows(rng, n, chance):
 def gain(f, g, truth):
     """Expected gain in Brier score, without the noise of outcomes."""
     return ((f - truth) ** 2 - (g - truth) ** 2).mean()
-
-
-def test_batched_fits_equal_single_fits_by_a_general_optimiser():
-    rng = np.random.default_rng(0)
-    m, p = 30, 4
-    basis, offset = rng.normal(size=(m, p)), rng.normal(size=m)
-    positive, negative = rng.integers(0, 9, (3, m)).astype(float), rng.integers(0, 9, (3, m)).astype(float)
-    precision = np.array([[1.0, 2.0, 3.0, 4.0], [0.1, 0.1, 0.1, 0.1]])
-    fits = logistic_fits(basis, offset, positive, negative, precision)
-    for d in range(3):
-        for j in range(2):
-
-            def loss(b, d=d, j=j):
-                eta = offset + basis @ b
-                return (positive[d] + negative[d]) @ np.logaddexp(0, eta) - positive[d] @ eta + precision[j] @ b**2 / 2
-
-            best = minimize(loss, np.zeros(p), method="BFGS")
-            assert fits.eta[d, j] == pytest.approx(offset + basis @ best.x, abs=0.02)
-            mean = sigmoid(fits.eta[d, j])
-            hessian = (basis.T * ((positive[d] + negative[d]) * mean * (1 - mean))) @ basis + np.diag(precision[j])
-            variance = np.einsum("mp,pq,mq->m", basis, np.linalg.inv(hessian), basis)
-            assert fits.variance[d, j] == pytest.approx(variance)
-            evidence = -loss(best.x) + np.log(precision[j]).sum() / 2 - np.linalg.slogdet(hessian)[1] / 2
-            assert fits.evidence[d, j] == pytest.approx(evidence, abs=0.01)
-
-
-def test_the_leave_one_out_likelihood_is_that_of_refits():
-    rng = np.random.default_rng(1)
-    m = 40
-    basis, offset = np.column_stack([np.ones(m), np.linspace(-1, 1, m)]), np.zeros(m)
-    y = (rng.random(m) < 0.4).astype(float)[None]
-    precision = np.ones((1, 2))
-    quick = logistic_fits(basis, offset, y, 1 - y, precision).held_out[0, 0]
-    slow = 0.0
-    for i in range(m):
-        keep = (np.arange(m) != i).astype(float)
-        eta = logistic_fits(basis, offset, y * keep, (1 - y) * keep, precision).eta[0, 0, i]
-        slow -= np.logaddexp(0, -eta if y[0, i] else eta)
-    assert quick == pytest.approx(slow, abs=0.02)
 
 
 def test_bins_keep_few_scores_apart_and_bound_the_number_of_many():

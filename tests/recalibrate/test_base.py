@@ -144,6 +144,18 @@ def test_a_table_of_distinct_scores_gives_the_same_map_as_the_rows(recalibrator)
     np.testing.assert_allclose(clone(recalibrator).fit(table).predict_proba(p), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "recalibrator", [m for m in ONE_EVENT if not isinstance(m, rc.OneVsRest)], ids=lambda m: repr(m)
+)
+def test_a_map_fitted_to_a_table_knows_its_classes_columns_and_weight(recalibrator):
+    p, y = sample(100)
+    fitted = clone(recalibrator).fit_table(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()))
+    np.testing.assert_array_equal(fitted.classes_, [0, 1])
+    assert (fitted.n_features_in_, fitted.weight_) == (1, 100)
+    with pytest.raises(cal.InvalidPredictions, match=r"has 3 columns, but .* was fitted with 1\."):
+        fitted.predict_proba([[0.2, 0.3, 0.5]])
+
+
 def test_auto_draws_its_folds_from_the_counts_of_a_table():
     rng = np.random.default_rng(0)
     p = rng.random(5000)
