@@ -27,7 +27,7 @@ _BLOCK = 1 << 16
 #: a diagonal.
 _DENSE, _BLOCKS = 700, 200
 
-#: Rows a dense preconditioner and one of blocks are built from, and either where the first has served out.
+#: Rows a dense preconditioner and one of blocks are built from, and either when it is rebuilt.
 _DENSE_ROWS, _BLOCK_ROWS, _THOROUGH_ROWS = 2500, 800, 20_000
 
 
@@ -137,7 +137,7 @@ class AffineLogLoss(ABC):
 
     @abstractmethod
     def _structured(self, p: Floats, share: Floats, rows: slice) -> Callable[[Floats], Floats]:
-        """A preconditioner that leaves out how classes hang together."""
+        """A preconditioner that ignores the curvature between classes."""
 
 
 class MatrixLogLoss(AffineLogLoss):

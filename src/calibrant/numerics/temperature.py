@@ -115,7 +115,7 @@ def _minimum(derivatives: Callable[[float], Derivatives], guess: float, *, toler
 
 
 def _halley_step(value: float, first: float, second: float) -> float:
-    """Step to the root of a rising function; Newton's where Halley's would go astray."""
+    """Step to the root of a rising function; Newton's where Halley's is unsafe."""
     if first <= 0:
         return np.inf
     newton = -value / first

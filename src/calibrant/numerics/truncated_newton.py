@@ -1,7 +1,7 @@
 r"""Truncated Newton for smooth convex problems: conjugate gradients on Hessian-vector products, preconditioned.
 
-The Newton equation H s = -g is solved only as well as the step deserves. The preconditioner is built once, near
-the start, and again where conjugate gradients begin to labour. What is left to gain is known: conjugate gradients
+The Newton equation H s = -g is solved only roughly far from the minimum. The preconditioner is built once, near
+the start, and again where conjugate gradients need many iterations. What is left to gain is known: conjugate gradients
 sum up the decrement :math:`g^T H^{-1} g`, twice the distance to the minimum of the local quadratic model.
 """
 
@@ -18,7 +18,7 @@ from calibrant.numerics.arrays import Floats
 _GRADIENT_STEPS, _HALVINGS = 200, 40
 
 #: Conjugate gradient steps after which the preconditioner is out of date.
-_LABOUR = 25
+_MANY_ITERATIONS = 25
 
 #: Hessian products in all after which the search gives up.
 _PRODUCTS = 1000
@@ -68,13 +68,13 @@ def minimise(problem: Convex, start: Floats, *, tolerance: float) -> Minimum:
     value, gradient = problem.evaluate(theta)
     solve = problem.preconditioner()
     while products < _PRODUCTS and not converged:
-        direction, decrement, labour = _newton_direction(problem, gradient, solve, tolerance)
-        products += labour
+        direction, decrement, iterations = _newton_direction(problem, gradient, solve, tolerance)
+        products += iterations
         found = None if decrement <= 2 * tolerance else _line_search(problem, theta, value, gradient, direction)
         converged = found is None  # nothing left to gain, or what is left is below rounding
         if found is not None:
             theta, value, gradient = found
-            if labour > _LABOUR:
+            if iterations > _MANY_ITERATIONS:
                 solve = problem.preconditioner(thorough=True)
     return Minimum(theta, value, float(np.abs(gradient).max()), products, converged)
 
@@ -87,9 +87,9 @@ def _newton_direction(
     preconditioned = solve(residual)
     size = float(residual @ preconditioned)
     target = size * min(0.01, size)
-    direction, decrement, labour = preconditioned.copy(), 0.0, 0
-    while labour < _GRADIENT_STEPS:
-        labour += 1
+    direction, decrement, iterations = preconditioned.copy(), 0.0, 0
+    while iterations < _GRADIENT_STEPS:
+        iterations += 1
         curved = problem.hessian_times(direction)
         curvature = float(direction @ curved)
         if not curvature > 0:  # flat to rounding: nothing more can be learnt this way
@@ -103,7 +103,7 @@ def _newton_direction(
         if size <= target or decrement + size <= tolerance:
             break
         direction = preconditioned + (size / previous) * direction
-    return step, decrement, labour
+    return step, decrement, iterations
 
 
 def _line_search(

@@ -45,9 +45,20 @@ class PURecalibrator(Recalibrator):
     Parameters
     ----------
     prior : float, optional
-        The share of positives; not needed where `fit` gets a `PositiveUnlabeled`, which knows it.
+        The share of positives; not needed where `fit` gets a `PositiveUnlabeled`, which holds it.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
+
+    Examples
+    --------
+    >>> class BaseRate(PURecalibrator):
+    ...     def _fit_sides(self, sides):
+    ...         self.rate_ = sides.positive_mass.sum()
+    ...
+    ...     def _map(self, scores):
+    ...         return np.full(len(scores), self.rate_)
+    >>> BaseRate(prior=0.2).fit([0.6, 0.8], [0.1, 0.2, 0.8]).predict_proba([0.5])
+    array([[0.8, 0.2]])
     """
 
     _multiclass = False
@@ -65,8 +76,7 @@ class PURecalibrator(Recalibrator):
         unlabeled : scores of unlabeled rows, drawn from the whole population
         """
         sides = self._sides(positive, unlabeled)
-        self.classes_, self.n_features_in_ = np.array([0, 1]), 1
-        self.weight_ = float(len(sides.positive) + len(sides.unlabeled))
+        self._set_one_event(float(len(sides.positive) + len(sides.unlabeled)))
         self._fit_sides(sides)
         return self
 

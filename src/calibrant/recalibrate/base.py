@@ -47,6 +47,16 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Number of columns of the scores fitted.
     weight_ : float
         Total weight of the rows fitted: their number, where there are no weights.
+
+    Examples
+    --------
+    >>> class Uniform(Recalibrator):
+    ...     def _fit(self, scores, codes, weight): ...
+    ...
+    ...     def _predict(self, scores):
+    ...         return np.full((len(scores), scores.classes), 1 / scores.classes)
+    >>> Uniform().fit([0.2, 0.7], ["no", "yes"]).predict_proba([0.9])
+    array([[0.5, 0.5]])
     """
 
     #: Whether the map takes scores of any number of classes; others are wrapped in `OneVsRest`.
@@ -127,6 +137,10 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _predict(self, scores: Scores) -> Floats:
         """Probabilities of shape (n, K), before the Laplace mixture."""
 
+    def _set_one_event(self, weight: float) -> None:
+        """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""
+        self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, weight
+
     def _mixed(self, p: Floats) -> Floats:
         """The Laplace mixture of predicted probabilities."""
         if not self.laplace:
@@ -151,7 +165,19 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
 
 class BinaryRecalibrator(Recalibrator):
-    """Base of the maps of one event. They are fitted to cells, so a table of sums serves as well as rows."""
+    """Base of the maps of one event. They are fitted to cells, so a table of sums serves as well as rows.
+
+    Examples
+    --------
+    >>> class BaseRate(BinaryRecalibrator):
+    ...     def _fit_cells(self, cells):
+    ...         self.rate_ = cells.rate
+    ...
+    ...     def _map(self, scores):
+    ...         return np.full(len(scores), self.rate_)
+    >>> BaseRate().fit([0.2, 0.6, 0.7, 0.9], [0, 0, 1, 0]).predict_proba([0.9])
+    array([[0.75, 0.25]])
+    """
 
     _multiclass = False
     #: Whether the map wants one cell per distinct score, rising, rather than one per row.
@@ -160,9 +186,7 @@ class BinaryRecalibrator(Recalibrator):
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
         cells = BinomialCells.of_table(table)
-        self.classes_ = np.array([0, 1])
-        self.n_features_in_ = 1
-        self.weight_ = cells.total
+        self._set_one_event(cells.total)
         self._fit_cells(cells)
         return self
 
@@ -192,9 +216,7 @@ class Identity(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Nothing is learnt but the number of rows."""
-        self.classes_ = np.array([0, 1])
-        self.n_features_in_ = 1
-        self.weight_ = table.total
+        self._set_one_event(table.total)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:

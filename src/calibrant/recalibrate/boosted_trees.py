@@ -50,6 +50,14 @@ class CatBoost(Boosted):
     References
     ----------
     Berta, Holzmüller, Jordan, Bach (2025), Rethinking Early Stopping: Refine, Then Calibrate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> CatBoost(warm_started=True, folds=2).fit(p, y).predict_proba([0.5])[:, 1].round(1)
+    array([0.3])
     """
 
     _trees = (300, 10)
@@ -126,6 +134,14 @@ class LightGBM(Boosted):
     Notes
     -----
     `save("map.json")` writes `map.0.txt` and so on next to it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> LightGBM(warm_started=True, folds=2).fit(p, y).predict_proba([0.5])[:, 1].round(1)
+    array([0.3])
     """
 
     _trees = (1000, 10)

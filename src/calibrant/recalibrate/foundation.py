@@ -1,4 +1,4 @@
-"""Tabular foundation models as maps: they learn from the rows in context, so fitting stores and predicting computes."""
+"""Tabular foundation models as maps: they learn from rows in their context, so fitting only stores the rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from calibrant.recalibrate.wrappers import with_missing_classes
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _InContext(Recalibrator):
-    """Base of the in-context maps: the rows are the parameters, the weights of the network lie on disk."""
+    """Base of the in-context maps: the rows are the parameters, the weights of the network are read from a file."""
 
     _library: ClassVar[str]
-    #: Where the weights come from, and what must be done before.
+    #: Repository of the weights, and the licence that must be accepted first.
     _repository: ClassVar[str]
     _licence: ClassVar[str] = ""
 
@@ -71,14 +71,14 @@ class _InContext(Recalibrator):
         where = self._cache() if self.model_path is None else str(self.model_path)
         message = (
             f"{name} needs the weights of its network, which are not at {where}. Download the file {self.checkpoint} "
-            f"from the Hugging Face repository {self._repository}{self._licence} and pass its place: "
+            f"from the Hugging Face repository {self._repository}{self._licence} and pass its path: "
             f"{name}(model_path='.../{self.checkpoint}'). Or let the library fetch it: {name}(download=True)."
         )
         raise FileNotFoundError(message)
 
     @abstractmethod
     def _cache(self) -> str:
-        """Where the library looks for weights of its own accord."""
+        """Where the library looks for weights by default."""
 
     @abstractmethod
     def _cached(self) -> Path | None:
@@ -98,9 +98,9 @@ class TabICL(_InContext):
     checkpoint : str
         File name of the weights, of those in the repository jingang/TabICL.
     model_path : str, optional
-        Where that file lies. If None, the cache of `huggingface_hub` is searched.
+        Path of that file. If None, the cache of `huggingface_hub` is searched.
     download : bool
-        Whether the library may download the weights. Otherwise their absence is an error that says what to do.
+        Whether the library may download the weights. Otherwise it is an error if they are missing.
     device : str, optional
         As PyTorch names it; the library chooses, if None.
     seed : int
@@ -112,17 +112,22 @@ class TabICL(_InContext):
     ----------
     rows_, codes_ : arrays
         The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
-        for the network knows no weights.
+        since the network takes no weights.
 
     Notes
     -----
-    A class that the rows do not show keeps its column, with the probability 1 / (n + K). `save` writes the
-    rows, not the network: who loads the map needs the weights again.
+    A class without rows keeps its column, with the probability 1 / (n + K). `save` writes the
+    rows, not the network: loading the map needs the weights again.
 
     References
     ----------
     Qu, Holzmüller, Varoquaux, Le Morvan (2025), TabICL: A Tabular Foundation Model for In-Context Learning on
     Large Data.
+
+    Examples
+    --------
+    >>> tabicl = TabICL(model_path="weights/tabicl-classifier-v2-20260212.ckpt")
+    >>> tabicl.fit([0.2, 0.4, 0.6, 0.9], [0, 0, 1, 1]).predict_proba([0.7])  # doctest: +SKIP
     """
 
     _library = "tabicl"
@@ -156,9 +161,9 @@ class TabPFN(_InContext):
     checkpoint : str
         File name of the weights, of those in the repository Prior-Labs/tabpfn_2_5; their licence must be accepted.
     model_path : str, optional
-        Where that file lies. If None, the cache of `tabpfn` is searched (TABPFN_MODEL_CACHE_DIR names it).
+        Path of that file. If None, the cache of `tabpfn` is searched (TABPFN_MODEL_CACHE_DIR names it).
     download : bool
-        Whether the library may download the weights. Otherwise their absence is an error that says what to do.
+        Whether the library may download the weights. Otherwise it is an error if they are missing.
     device : str, optional
         As PyTorch names it; the library chooses, if None.
     seed : int
@@ -170,17 +175,22 @@ class TabPFN(_InContext):
     ----------
     rows_, codes_ : arrays
         The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
-        for the network knows no weights.
+        since the network takes no weights.
 
     Notes
     -----
-    A class that the rows do not show keeps its column, with the probability 1 / (n + K). `save` writes the
-    rows, not the network: who loads the map needs the weights again. The network was trained for ten classes.
+    A class without rows keeps its column, with the probability 1 / (n + K). `save` writes the
+    rows, not the network: loading the map needs the weights again. The network was trained for ten classes.
 
     References
     ----------
     Hollmann, Müller, Purucker, Krishnakumar, Körfer, Hoo, Schirrmeister, Hutter (2025), Accurate predictions on
     small data with a tabular foundation model.
+
+    Examples
+    --------
+    >>> tabpfn = TabPFN(model_path="weights/tabpfn-v2.5-classifier-v2.5_default.ckpt")
+    >>> tabpfn.fit([0.2, 0.4, 0.6, 0.9], [0, 0, 1, 1]).predict_proba([0.7])  # doctest: +SKIP
     """
 
     _library = "tabpfn"

@@ -125,7 +125,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells)
     if not isinstance(chosen, BinaryRecalibrator):
         message = f"A map of one event is needed here, e.g. Platt(); got {inner!r}."
         raise TypeError(message)
-    chosen.classes_, chosen.n_features_in_, chosen.weight_ = np.array([0, 1]), 1, cells.total
+    chosen._set_one_event(cells.total)
     chosen._fit_cells(cells)
     return chosen
 

@@ -52,7 +52,7 @@ class Partition(Recalibrator):
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
         cells = BinomialCells.of_table(table)
-        self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
+        self._set_one_event(cells.total)
         counts = np.stack([cells.weight - cells.positive, cells.positive], axis=1)
         self._fit_counts(cells.scores.probabilities, counts)
         return self

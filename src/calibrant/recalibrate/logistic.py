@@ -104,7 +104,7 @@ class Temperature(Recalibrator):
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
         cells = BinomialCells.of_table(table)
-        self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
+        self._set_one_event(cells.total)
         self._fit_cells(cells)
         return self
 

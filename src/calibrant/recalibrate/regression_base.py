@@ -32,6 +32,18 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     ----------
     n_features_in_ : int
         Number of columns of the array form.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> class Unbiased(ForecastRecalibrator):
+    ...     def _fit(self, task):
+    ...         self.bias_ = np.mean(task.y_true - task.mean)
+    ...
+    ...     def _transform(self, task):
+    ...         return cal.Gaussian(task.y_true, task.mean + self.bias_, task.std)
+    >>> Unbiased().fit([[0.0, 1.0], [1.0, 1.0]], [0.5, 1.5]).transform([[3.0, 1.0]])
+    array([[3.5, 1. ]])
     """
 
     def fit(

@@ -90,7 +90,7 @@ class Auto(Recalibrator):
                 "Auto draws its folds from the rows of each cell, so the table must hold whole counts (no weights)."
             )
             raise ValueError(message)
-        self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, cells.total
+        self._set_one_event(cells.total)
         counts = fold_counts(np.stack([zeros, ones]), [1] * self.folds, seed=self.seed)
         fold, outcome, cell = np.nonzero(counts)
         self._select(cells.scores.take(cell), outcome, counts[fold, outcome, cell], fold)
