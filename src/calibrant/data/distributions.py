@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,8 @@ class Gaussian(Forecast):
     >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
     <Gaussian, n=2>
     """
+
+    columns = ("y_true", "mean", "std")
 
     def __init__(
         self,
@@ -148,6 +150,13 @@ class Distribution(Forecast):
         validation.require("dist.cdf(y_true)", u, ((rows >= 0) & (rows <= 1)).all(axis=1), "must lie in [0, 1]")
         self._attach(weight, group)
 
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The given rows, by number (repeats allowed) or mask, with their distributions."""
+        number = np.arange(len(self))[rows]
+        some = super().take(number)
+        some.y_true, some.dist = self.y_true[number], _Rows(self.dist, number, self.y_true.shape)
+        return some
+
     @property
     def outputs(self) -> Sequence[Distribution]:
         """One task per output column."""
@@ -225,6 +234,8 @@ class Quantiles(Forecast):
     <Quantiles, n=2>
     """
 
+    columns = ("y_true", "values")
+
     def __init__(
         self,
         y_true: ArrayLike,
@@ -276,6 +287,8 @@ class Samples(Forecast):
     >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
     <Samples, n=2>
     """
+
+    columns = ("y_true", "draws")
 
     def __init__(
         self,
@@ -339,6 +352,38 @@ class _Column:
             return values[..., 0 if shared else self._column] if values.ndim else values
 
         return of_column
+
+
+class _Rows:
+    """Some rows of a distribution over `shape`, which may be repeated."""
+
+    def __init__(self, dist: Any, rows: NDArray[np.intp], shape: tuple[int, ...]) -> None:
+        self._dist, self._rows, self._shape = dist, rows, shape
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._dist, name)
+
+        def of_rows(*at: NDArray[Any]) -> Floats:
+            if not at:
+                return np.broadcast_to(np.asarray(method(), dtype=np.float64), self._shape)[self._rows]
+            values = np.empty((len(self._rows), *self._shape[1:]))
+            given = [np.broadcast_to(argument, values.shape) for argument in at]
+            for some in self._turns:
+                whole = [np.broadcast_to(argument[:1], self._shape).copy() for argument in given]
+                for argument, place in zip(given, whole, strict=True):
+                    place[self._rows[some]] = argument[some]
+                values[some] = np.broadcast_to(method(*whole), self._shape)[self._rows[some]]
+            return values
+
+        return of_rows
+
+    @property
+    def _turns(self) -> list[NDArray[np.intp]]:
+        """The places of each row's first, second, ... copy: within one of them no row is repeated."""
+        order = np.argsort(self._rows, kind="stable")
+        ordered = self._rows[order]
+        copy_number = np.arange(len(ordered)) - np.searchsorted(ordered, ordered, side="left")
+        return [order[copy_number == turn] for turn in range(int(copy_number.max(initial=-1)) + 1)]
 
 
 def _outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:

@@ -116,6 +116,28 @@ class PositiveUnlabeled(Predictions):
     def __len__(self) -> int:
         return len(self.unlabeled) if self.nested else len(self.positive) + len(self.unlabeled)
 
+    def take(self, rows: NDArray[Any]) -> PositiveUnlabeled:
+        """The given rows, by number or mask, numbered as the weights are: the positives, then the other rows.
+
+        The prior stays (or the label frequency, where that was given): they must be a random part of the rows.
+        """
+        number = np.arange(len(self))[rows]
+        split = len(self.positive)
+        first, rest = number[number < split], number[number >= split]
+        if len(first) == 0 or len(rest) == 0:
+            message = f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them."
+            raise InvalidPredictions(message)
+        order = np.concatenate([first, rest])
+        return PositiveUnlabeled(
+            self.positive[first],
+            self.unlabeled[rest if self.nested else rest - split],
+            prior=None if self.label_frequency is not None else self.prior,
+            scenario=self.scenario,
+            label_frequency=self.label_frequency,
+            weight=None if self.weight is None else self.weight[order],
+            group=None if self.group is None else self.group[order],
+        )
+
     @property
     def positive_weight(self) -> Any:
         """Weights of the positives, or None."""

@@ -16,9 +16,10 @@ The classes of predicted numbers (Gaussian, Quantiles, Samples, Distribution) ar
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,9 @@ SUM_TOLERANCE = 1e-3
 class Predictions(ABC):
     """Validated columns of one task, with optional row weights and group (cluster) ids."""
 
+    #: The columns that have one entry per row, beside weight and group.
+    columns: ClassVar[tuple[str, ...]] = ()
+
     weight: Floats | None
     group: NDArray[Any] | None
 
@@ -49,6 +53,15 @@ class Predictions(ABC):
     def parts(self) -> tuple[Pairs, ...]:
         """The rows as the table sees them, in one part unless the task has several samples."""
         return (self.pairs(),)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The given rows, by number (repeats allowed) or mask, without checking them again."""
+        some = copy.copy(self)
+        for name in (*self.columns, "weight", "group"):
+            values = getattr(self, name)
+            if values is not None:
+                setattr(some, name, values[rows])
+        return some
 
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
@@ -77,10 +90,14 @@ class Binary(Predictions):
     --------
     >>> Binary([0, 1, 1], [0.2, 0.7, 0.9])
     <Binary, n=3>
+    >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).take(np.array([0, 0, 2])).y_prob
+    array([0.2, 0.2, 0.9])
     >>> Binary([0, 1, 1], [0.2, 0.7, 1.7])
     Traceback (most recent call last):
     calibrant.data.validation.InvalidPredictions: y_prob must lie in [0, 1], but 1 of 3 rows does not (first: ...
     """
+
+    columns = ("y_true", "y_prob")
 
     def __init__(
         self,
@@ -124,6 +141,8 @@ class Multiclass(Predictions):
     >>> data.top_label().y_true, data.top_label().y_prob
     (array([1, 0], dtype=int8), array([0.8, 0.6]))
     """
+
+    columns = ("y_true", "y_prob")
 
     def __init__(
         self,

@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.distributions import Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
-from calibrant.data.take import taken
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.resampling import cluster_labels, cluster_times, source
 from calibrant.numerics.arrays import Floats
@@ -112,4 +111,4 @@ def drawn_rows(data: Predictions, size: int, rng: np.random.Generator) -> Iterat
     order, starts = np.argsort(labels, kind="stable"), np.searchsorted(np.sort(labels), np.arange(labels.max() + 2))
     for times in cluster_times(int(labels.max()) + 1, size, rng):
         again = np.repeat(times.astype(np.intp), np.diff(starts))
-        yield taken(data, np.repeat(order, again))
+        yield data.take(np.repeat(order, again))

@@ -10,7 +10,6 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.data.take import taken
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.bootstrap import Bootstrap, reflected
 from calibrant.inference.intervals import error_norm
@@ -218,7 +217,7 @@ def _paired_draws(
             draws[name] = np.array(drawn) + values[name] - center
         else:
             rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in times)
-            draws[name] = np.array([float(estimator(taken(data, some))) for some in rows])
+            draws[name] = np.array([float(estimator(data.take(some))) for some in rows])
     return draws
 
 

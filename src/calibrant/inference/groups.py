@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
-from calibrant.data.take import taken
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.comparison import holm
@@ -102,11 +102,16 @@ def by_group(
     if labels is None:
         message = "by_group needs by=... (the group of each row), or predictions with a group."
         raise InvalidPredictions(message)
+    if isinstance(data, PositiveUnlabeled):
+        message = (
+            "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
+        )
+        raise InvalidPredictions(message)
     names, index = np.unique(labels, return_inverse=True)
     estimates: dict[Hashable, Estimate] = {}
     tests: dict[Hashable, Significance] = {}
     for k, name in enumerate(names.tolist()):
-        some = taken(data, np.flatnonzero(index.reshape(-1) == k))
+        some = data.take(np.flatnonzero(index.reshape(-1) == k))
         if by is None:
             some.group = None
         estimates[name] = interval(estimator, some, level=level, method=method)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.data.take import taken
 from calibrant.inference.gap_fit import GapFit
 from calibrant.inference.resampling import cluster_labels
 from calibrant.inference.score_cells import ScoreCells
@@ -32,7 +31,7 @@ class RowCells:
     def of(cls, data: Binary) -> RowCells:
         """Rows are clusters of their own where the data have no group; those without weight are left out."""
         if data.weight is not None and not data.weight.all():
-            data = taken(data, data.weight > 0)
+            data = data.take(data.weight > 0)
         table = BinTable.of(data, Distinct())
         cells, number = ScoreCells.of_table(table)
         p = data.y_prob.astype(np.float64)

@@ -184,7 +184,7 @@ class PerGroup(ForecastRecalibrator):
         names, member, count = np.unique(group, return_inverse=True, return_counts=True)
         large = np.flatnonzero(count >= self.min_rows)
         self.groups_ = names[large]
-        self.maps_ = [clone(self.map).fit(rows_of(task, np.flatnonzero(member == k))) for k in large]
+        self.maps_ = [clone(self.map).fit(task.take(np.flatnonzero(member == k))) for k in large]
 
     def _transform(self, task: Forecast) -> Forecast:
         task, group = _grouped(task)
@@ -193,7 +193,7 @@ class PerGroup(ForecastRecalibrator):
         factor = np.ones(task.y_true.shape)
         for rows, map in parts:
             if len(rows):
-                part = rows_of(task, rows)
+                part = task.take(rows)
                 fixed = map._transform(part)
                 if not isinstance(fixed, Gaussian | Samples):
                     message = f"PerGroup works with maps of the spread, which {type(map).__name__} is not."
@@ -207,17 +207,6 @@ def _grouped(task: Forecast) -> tuple[Gaussian | Samples, NDArray[Any]]:
     if isinstance(task, Gaussian | Samples) and task.group is not None:
         return task, task.group
     message = "PerGroup needs a Gaussian or Samples forecast made with group=...."
-    raise TypeError(message)
-
-
-def rows_of(task: AnyForecast, rows: NDArray[np.intp]) -> AnyForecast:
-    """Some rows of a Gaussian or Samples forecast."""
-    kept = {name: None if (column := getattr(task, name)) is None else column[rows] for name in ("weight", "group")}
-    if isinstance(task, Gaussian):
-        return type(task)(task.y_true[rows], task.mean[rows], task.std[rows], **kept)
-    if isinstance(task, Samples):
-        return type(task)(task.y_true[rows], task.draws[rows], **kept)
-    message = f"Rows of {type(task).__name__} cannot be taken."
     raise TypeError(message)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.data.take import taken
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cross_fitting import GRID_ROWS
@@ -189,7 +188,7 @@ def group_tables(
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     names, index, count = np.unique(labels, return_inverse=True, return_counts=True)
     chosen = np.argsort(-count, kind="stable")[:MOST_GROUPS]
-    return {str(names[k]): taken(data, index.reshape(-1) == k) for k in chosen}
+    return {str(names[k]): data.take(index.reshape(-1) == k) for k in chosen}
 
 
 def _size(part: Binary | BinTable) -> int:

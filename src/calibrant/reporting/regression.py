@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast, Gaussian
-from calibrant.data.take import taken
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
 from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_curves import (
@@ -140,7 +139,7 @@ def _repairs(data: Forecast | BinTable, seed: int) -> tuple[Repair, ...]:
     for recalibrator in (StdScaling(), VarianceIsotonic(), SpreadSpline()):
         std = np.empty(len(data))
         for k in range(int(fold.max()) + 1):
-            fixed = recalibrator.fit(taken(data, fold != k)).transform(taken(data, fold == k))
+            fixed = recalibrator.fit(data.take(fold != k)).transform(data.take(fold == k))
             std[fold == k] = fixed.std
         after = Gaussian(data.y_true, data.mean, std, weight=data.weight)
         found.append(Repair(type(recalibrator).__name__, float(ence(after)), float(crps(after)), before))
@@ -156,7 +155,7 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     found = []
     for name in np.unique(labels):
-        part = tuple(_measures(taken(data, labels == name)))
+        part = tuple(_measures(data.take(labels == name)))
         headline = next(m.estimate for m in part if m.headline)
         found.append(Group(str(name), int((labels == name).sum()), headline, _test(part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant.data.predictions import Binary
-from calibrant.data.take import taken
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.estimators.proper_scores import brier, log_loss
@@ -46,7 +45,7 @@ def fold_tables(data: Binary | BinTable, seed: int) -> list[BinTable]:
     if isinstance(data, Binary) and (len(data) <= GRID_ROWS or data.weight is not None or data.group is not None):
         fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
         cells = Distinct() if len(data) <= GRID_ROWS else HybridGrid(GRID_CELLS)
-        parts = [taken(data, fold == k) for k in range(FOLDS) if (fold == k).any()]
+        parts = [data.take(fold == k) for k in range(FOLDS) if (fold == k).any()]
         return [BinTable.of(part, cells) for part in parts if part.weight is None or part.weight.any()]
     table = data if isinstance(data, BinTable) else BinTable.of(data, HybridGrid(GRID_CELLS))
     mean = table.predicted_mean

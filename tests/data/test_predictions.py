@@ -1,0 +1,81 @@
+"""Some of the rows of any predictions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant as cal
+
+N = 40
+RNG = np.random.default_rng(0)
+Y, P, MEAN, STD, W = RNG.integers(0, 2, N), RNG.random(N), RNG.normal(size=N), RNG.random(N) + 0.5, RNG.random(N) + 0.1
+VECTORS, GROUP = RNG.dirichlet([1, 1, 1], N), RNG.integers(0, 5, N)
+ROWS = RNG.integers(0, N, 60)  # with repeats
+
+
+def made(kind, rows=slice(None)):
+    y, p, mean, std, w, g = Y[rows], P[rows], MEAN[rows], STD[rows], W[rows], GROUP[rows]
+    more = {"weight": w, "group": g}
+    return {
+        "Binary": lambda: cal.Binary(y, p, **more),
+        "Multiclass": lambda: cal.Multiclass(y, VECTORS[rows], **more),
+        "Gaussian": lambda: cal.Gaussian(mean**2, mean, std, **more),
+        "Distribution": lambda: cal.Distribution(mean**2, stats.t(5, loc=mean, scale=std), **more),
+        "one Distribution": lambda: cal.Distribution(mean**2, stats.norm(0.2, 1.5), **more),
+        "Quantiles": lambda: cal.Quantiles(mean, [0.1, 0.5], np.stack([mean, mean + std], axis=1), **more),
+        "Samples": lambda: cal.Samples(mean, np.stack([mean, mean + std, mean - 2 * std], axis=1), **more),
+    }[kind]()
+
+
+MEASURES = {"Binary": cal.ece, "Multiclass": cal.brier, "Quantiles": cal.pinball}
+KINDS = ["Binary", "Multiclass", "Gaussian", "Distribution", "one Distribution", "Quantiles", "Samples"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_taken_rows_are_those_that_were_given(kind):
+    taken, given = made(kind).take(ROWS), made(kind, ROWS)
+    assert len(taken) == len(ROWS)
+    np.testing.assert_array_equal(taken.weight, given.weight)
+    np.testing.assert_array_equal(taken.group, given.group)
+    measure = MEASURES.get(kind, cal.crps)
+    assert float(measure(taken)) == pytest.approx(float(measure(given)), abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_taken_by_mask_too(kind):
+    data, mask = made(kind), P > 0.5
+    np.testing.assert_array_equal(data.take(mask).y_true, data.take(np.flatnonzero(mask)).y_true)
+
+
+def test_rows_of_a_distribution_with_several_outputs():
+    y = np.stack([MEAN, MEAN + 1], axis=1)
+    data = cal.Distribution(y, stats.norm(0.0, STD[:, None]))
+    given = cal.Distribution(y[ROWS], stats.norm(0.0, STD[ROWS, None]))
+    np.testing.assert_allclose(data.take(ROWS).pit()[0], given.pit()[0])
+    np.testing.assert_allclose(data.take(ROWS).quantile(0.2), given.quantile(0.2))
+    np.testing.assert_allclose(data.take(ROWS).std, given.std)
+
+
+@pytest.mark.parametrize("scenario", ["case-control", "single-sample"])
+@pytest.mark.parametrize("weight", [None, W])
+def test_rows_of_positive_unlabeled_data_are_numbered_as_their_weights(scenario, weight):
+    data = cal.PositiveUnlabeled(P[:15], P[15:], prior=0.4, scenario=scenario, weight=weight)
+    taken = data.take(ROWS)
+    first, rest = ROWS[ROWS < 15], ROWS[ROWS >= 15]
+    order = np.concatenate([first, rest])
+    weights = None if weight is None else weight[order]
+    given = cal.PositiveUnlabeled(P[first], P[rest], prior=0.4, scenario=scenario, weight=weights)
+    assert float(cal.brier(taken)) == pytest.approx(float(cal.brier(given)), abs=1e-14)
+
+
+def test_a_known_label_frequency_is_kept_and_the_prior_follows():
+    data = cal.PositiveUnlabeled(P[:10], P[10:], label_frequency=0.5, scenario="single-sample")
+    assert (data.prior, data.take(np.arange(5, N)).prior) == (pytest.approx(0.5), pytest.approx(5 / 35 / 0.5))
+    with pytest.raises(cal.InvalidPredictions, match="got 0 and 30"):
+        data.take(np.arange(10, N))
+
+
+def test_groups_of_positive_unlabeled_rows_need_a_prior_each():
+    data = cal.PositiveUnlabeled(P[:10], P[10:], prior=0.4)
+    with pytest.raises(cal.InvalidPredictions, match="its own prior"):
+        cal.by_group(cal.ece, data, by=GROUP)
