@@ -93,7 +93,7 @@ def test_theorem_2_holds_on_every_input(positive, unlabeled, prior, other, n):
     low, high = min(prior, other), max(prior, other)
     band = quiet_band(data, low, high, bins)
     assert band.theorem.low - 1e-12 <= band.exact.low <= band.exact.high <= band.theorem.high + 1e-12
-    assert band.kindest <= band.exact.low + 1e-12
+    assert band.minimum <= band.exact.low + 1e-12
     for between in np.linspace(low, high, 7)[1:-1]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -107,8 +107,8 @@ def test_the_band_has_its_recorded_ends():
     bands = [pu.prior_band(drawn(rng, 1000, 10_000, LESS), 0.45, 0.55, bins=cal.EqualWidth(15)) for _ in range(20)]
     assert np.mean([band.exact.low for band in bands]) == pytest.approx(0.055, abs=0.005)
     assert np.mean([band.exact.high for band in bands]) == pytest.approx(0.126, abs=0.005)
-    assert np.mean([band.kindest_prior for band in bands]) == pytest.approx(0.427, abs=0.01)
-    assert np.mean([band.kindest for band in bands]) == pytest.approx(0.051, abs=0.004)
+    assert np.mean([band.minimising_prior for band in bands]) == pytest.approx(0.427, abs=0.01)
+    assert np.mean([band.minimum for band in bands]) == pytest.approx(0.051, abs=0.004)
 
 
 def test_the_band_refuses_priors_in_disorder():

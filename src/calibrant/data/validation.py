@@ -160,10 +160,10 @@ def fraction(name: str, value: float) -> float:
     return float(value)
 
 
-def whole(name: str, value: int, *, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        message = f"{name} must be a whole number of at least {least}, got {value!r}."
+def whole(name: str, value: int, *, minimum: int = 1) -> int:
+    """A whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        message = f"{name} must be a whole number of at least {minimum}, got {value!r}."
         raise ValueError(message)
     return int(value)
 

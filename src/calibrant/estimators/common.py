@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant.data.predictions import Predictions, binary
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
-from calibrant.table.binning import Binning, Distinct
+from calibrant.table.binning import Binning, Distinct, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
 from calibrant.table.unlabeled import Unlabeled
@@ -26,6 +26,7 @@ def binned(
 
     `needed_by` names an estimator of probabilities; without it tables of spreads will do as well.
     """
+    bins = as_binning(bins)
     if not isinstance(data, BinTable):
         table, words = BinTable.of(binary(data, y_prob), bins, squares=squares), repr(bins)
     elif data.fine:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data import validation
 from calibrant.data.distributions import Forecast, Gaussian, Quantiles
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import require_kind
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
-from calibrant.table.binning import Binning
+from calibrant.table.binning import Binning, EqualWidth, as_binning
 from calibrant.table.bintable import BinTable
 
 ForecastData = Forecast | BinTable | ArrayLike
@@ -60,6 +61,7 @@ def spread_table(
     data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None, bins: Binning, *, needed_by: str
 ) -> tuple[BinTable, str]:
     """The table of squared spreads and errors in `bins`, and the words for it. Given bins are taken as they are."""
+    bins = as_binning(bins)
     if isinstance(data, BinTable):
         require_kind(data, needed_by=needed_by, spread=True)
         return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
@@ -72,6 +74,13 @@ def spread_table(
 def central_interval(task: Forecast, nominal: float) -> tuple[Floats, Floats]:
     """Lower and upper end of the central interval of this nominal coverage, per outcome."""
     return task.quantile((1 - nominal) / 2), task.quantile((1 + nominal) / 2)
+
+
+def equal_width(bins: EqualWidth | int) -> EqualWidth:
+    """Bins of the probability integral transform; a whole number n means `EqualWidth(n)`."""
+    if isinstance(bins, EqualWidth):
+        return bins
+    return EqualWidth(validation.whole("bins", bins))
 
 
 def by_output(data: ForecastData, measure: Callable[[Forecast], Estimate]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from calibrant.estimators.regression_common import (
     by_output,
     central_interval,
     effective_size,
+    equal_width,
     forecast,
     mean_of,
     null_reference,
@@ -101,7 +102,7 @@ def pit_error(
     std: ArrayLike | None = None,
     /,
     *,
-    bins: EqualWidth = EqualWidth(10),
+    bins: EqualWidth | int = EqualWidth(10),
 ) -> Estimate:
     r"""Kolmogorov-Smirnov distance of the probability integral transforms F(y) from uniform.
 
@@ -121,7 +122,7 @@ def pit_error(
     """
     from scipy.special import kolmogorov
 
-    task = forecast(data, mean, std)
+    task, bins = forecast(data, mean, std), equal_width(bins)
     curve = pit_curve(task)
     value, root = curve.distance(np.inf), np.sqrt(curve.size)
     running = curve(bins.edges)

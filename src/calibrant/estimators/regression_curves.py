@@ -14,6 +14,7 @@ from calibrant.estimators.common import fine
 from calibrant.estimators.pit import central_curve, pit_curve
 from calibrant.estimators.regression_common import (
     ForecastData,
+    equal_width,
     forecast,
     ratio_variance,
     spread_table,
@@ -121,7 +122,7 @@ def pit_histogram(
     std: ArrayLike | None = None,
     /,
     *,
-    bins: EqualWidth = EqualWidth(10),
+    bins: EqualWidth | int = EqualWidth(10),
     level: float = 0.95,
 ) -> ForecastCurve:
     """Density of the probability integral transforms per bin; 1 everywhere when calibrated.
@@ -133,7 +134,7 @@ def pit_histogram(
     >>> pit_histogram([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4, bins=EqualWidth(2)).observed
     array([1., 1.])
     """
-    task = forecast(data, mean, std)
+    task, bins = forecast(data, mean, std), equal_width(bins)
     curve = pit_curve(task)
     running = curve(bins.edges)
     shares = np.diff(running)

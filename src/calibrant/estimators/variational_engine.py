@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.cross_fitting import (
@@ -55,10 +56,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, minimum in (("folds", 2), ("repeats", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-                message = f"{name} must be a whole number of at least {minimum}, got {value!r}."
-                raise ValueError(message)
+            validation.whole(name, getattr(self, name), minimum=minimum)
         if self.top_label not in (False, "reduced", "full"):
             message = f"top_label must be False, 'reduced' or 'full', got {self.top_label!r}."
             raise ValueError(message)

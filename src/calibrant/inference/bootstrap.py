@@ -46,7 +46,7 @@ class Bootstrap:
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n, least=2)
+        validation.whole("n", self.n, minimum=2)
         if self.kind not in get_args(Kind):
             message = f"kind must be 'basic' or 'bias-corrected' (percentile intervals miss), got {self.kind!r}."
             raise ValueError(message)

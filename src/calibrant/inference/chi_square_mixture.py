@@ -31,7 +31,7 @@ class ChiSquareMixture:
     bins : EqualWidth, EqualMass or Edges
     """
 
-    bins: Cut = EqualMass(15)
+    bins: Cut | int = EqualMass(15)
 
     def interval(self, data: Predictions | BinTable, *, norm: float = 2, level: float = 0.95) -> Interval:
         """The interval for the L2 error."""

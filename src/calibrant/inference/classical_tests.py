@@ -55,7 +55,7 @@ class HosmerLemeshow:
     Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression model.
     """
 
-    bins: Cut = EqualMass(10)
+    bins: Cut | int = EqualMass(10)
     lost: int = 0
 
     def test(self, data: Predictions | BinTable) -> Significance:

@@ -103,9 +103,7 @@ def by_group(
         message = "by_group needs by=... (the group of each row), or predictions with a group."
         raise InvalidPredictions(message)
     if isinstance(data, PositiveUnlabeled):
-        message = (
-            "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
-        )
+        message = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
         raise InvalidPredictions(message)
     names, index = np.unique(labels, return_inverse=True)
     estimates: dict[Hashable, Estimate] = {}

@@ -54,7 +54,7 @@ class PairedGaps:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n, least=2)
+        validation.whole("n", self.n, minimum=2)
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""

@@ -60,7 +60,7 @@ class SpreadChiSquare:
     the errors.
     """
 
-    bins: Cut = EqualMass(10)
+    bins: Cut | int = EqualMass(10)
 
     def test(self, data: ForecastData) -> Significance:
         """Large values speak against calibration."""

@@ -115,11 +115,11 @@ def reliability_curve(
     (True, True)
     """
     level = validation.fraction("level", level)
-    validation.whole("n", n, least=2)
+    validation.whole("n", n, minimum=2)
     if isinstance(data, Forecast):
-        return _of_spread(data, bins or EqualMass(10), level)
+        return _of_spread(data, EqualMass(10) if bins is None else bins, level)
     if isinstance(task_of(data), Unlabeled):
-        return _of_positives(data, bins or EqualMass(10), level)
+        return _of_positives(data, EqualMass(10) if bins is None else bins, level)
     if bins is None:
         return _isotonic(data, level, n, seed)
     return _binned(data, bins, level)

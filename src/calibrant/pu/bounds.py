@@ -12,13 +12,13 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.common import binned
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
-from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, bias_bound_of_bins
+from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, as_binning, bias_bound_of_bins
 from calibrant.table.binning import BoundBins as BoundBins
 from calibrant.table.binning import PaperBins as PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Gaps
 
-Bins = EqualWidth | EqualMass | PaperBins | BoundBins
+Bins = EqualWidth | EqualMass | PaperBins | BoundBins | int
 
 
 def bias_bound(
@@ -74,9 +74,13 @@ def bias_bound(
             f"Theorem 1 needs at least two unlabeled rows per equal-mass bin, got {n_unlabeled:g} for {cut.n_bins}."
         )
         raise ValueError(message)
-    surprise = 0.0 if delta is None else -math.log(delta)
     bound = bias_bound_of_bins(
-        cut.n_bins, noise, n_unlabeled, lipschitz=lipschitz, equal_mass=equal_mass, surprise=surprise
+        cut.n_bins,
+        noise,
+        n_unlabeled,
+        lipschitz=lipschitz,
+        equal_mass=equal_mass,
+        log_inverse_delta=0.0 if delta is None else -math.log(delta),
     )
     return float(bound)
 
@@ -190,21 +194,28 @@ class PriorBand:
         Smallest and largest PU-ECE over the priors.
     theorem : Interval
         Theorem 2: the estimate ± the largest error of the prior.
-    kindest_prior, kindest : float
+    minimising_prior, minimum : float
         The prior at which PU-ECE is smallest of all, and that value: a lower end that holds whatever the prior is.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> round(prior_band(data, 0.4, 0.6, bins=cal.EqualWidth(2)).minimum, 4)
+    0.0889
     """
 
     estimate: float
     exact: Interval
     theorem: Interval
-    kindest_prior: float
-    kindest: float
+    minimising_prior: float
+    minimum: float
 
 
 def prior_band(
     data: PositiveUnlabeled | BinTable, low: float, high: float, *, bins: Binning = EqualMass(15)
 ) -> PriorBand:
-    r"""The band of PU-ECE over all priors in [low, high], exact and by Theorem 2, and the kindest prior.
+    r"""The band of PU-ECE over all priors in [low, high], exact and by Theorem 2, and the prior that minimises PU-ECE.
 
     .. math:: g(\pi) = \sum_b \lvert\pi P_b - F_b\rvert, \qquad \lvert g(\pi) - g(\pi')\rvert \le \lvert\pi - \pi'\rvert
 
@@ -216,7 +227,7 @@ def prior_band(
     >>> import calibrant as cal
     >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
     >>> band = prior_band(data, 0.4, 0.6, bins=cal.EqualWidth(2))
-    >>> str(band.exact), str(band.theorem), round(band.kindest_prior, 3)
+    >>> str(band.exact), str(band.theorem), round(band.minimising_prior, 3)
     ('[0.1, 0.2]', '[0.05, 0.25]', 0.378)
     """
     if not 0 <= low <= high <= 1:
@@ -257,13 +268,13 @@ def _resolved(
     if not lipschitz >= 0:
         message = f"lipschitz must not be negative, got {lipschitz!r}."
         raise ValueError(message)
-    noise = prior**2 / n_positive + 1 / n_unlabeled
-    if isinstance(bins, EqualWidth | EqualMass):
-        return noise, bins
-    if isinstance(bins, Edges) or not isinstance(bins, PaperBins | BoundBins):
+    noise, rule = prior**2 / n_positive + 1 / n_unlabeled, as_binning(bins)
+    if isinstance(rule, EqualWidth | EqualMass):
+        return noise, rule
+    if isinstance(rule, Edges) or not isinstance(rule, PaperBins | BoundBins):
         message = f"bins must be EqualWidth, EqualMass, PaperBins or BoundBins, got {bins!r}."
         raise TypeError(message)
     if noise == 0:
         message = "With infinitely many rows of both kinds the number of bins must be given, e.g. EqualWidth(100)."
         raise ValueError(message)
-    return noise, bins.resolve(noise, n_unlabeled)
+    return noise, rule.resolve(noise, n_unlabeled)

@@ -76,7 +76,7 @@ class PUHistogram(PURecalibrator):
     array([0. , 0.8])
     """
 
-    bins: Cut = EqualMass(10)
+    bins: Cut | int = EqualMass(10)
 
     def _fit_sides(self, sides: Sides) -> None:
         self.edges_ = edges_of(sides.rising, self.bins)

@@ -14,7 +14,7 @@ from calibrant.numerics.equal_mass import equal_mass_cuts
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Platt
-from calibrant.table.binning import Cut, EqualMass
+from calibrant.table.binning import Cut, EqualMass, as_binning
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ class Histogram(BinaryRecalibrator):
 
     _distinct = True
 
-    bins: Cut = EqualMass(15)
+    bins: Cut | int = EqualMass(15)
     allow_certainty: bool = False
 
     def _fit_cells(self, cells: BinomialCells) -> None:
@@ -100,7 +100,7 @@ class ScalingBinning(BinaryRecalibrator):
     _distinct = True
 
     scaling: Any = None
-    bins: Cut = EqualMass(15)
+    bins: Cut | int = EqualMass(15)
 
     def _fit_cells(self, cells: BinomialCells) -> None:
         self.scaling_ = fitted_inside(self.scaling, Platt(), cells)
@@ -130,8 +130,9 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells)
     return chosen
 
 
-def edges_of(cells: BinomialCells, bins: Cut) -> Floats:
+def edges_of(cells: BinomialCells, bins: Cut | int) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
+    bins = as_binning(bins)
     if isinstance(bins, EqualMass):
         at = equal_mass_cuts(np.cumsum(cells.weight), bins.n_bins)[1:-1].astype(np.intp)
         inner = cells.probability[at - 1].astype(np.float64)

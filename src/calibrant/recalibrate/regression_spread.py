@@ -144,7 +144,7 @@ class VarianceHistogram(SpreadRecalibrator):
     array([[0., 1.]])
     """
 
-    bins: Cut = EqualMass(20)
+    bins: Cut | int = EqualMass(20)
     scaling: bool = False
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:

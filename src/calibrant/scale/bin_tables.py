@@ -25,7 +25,7 @@ from calibrant.scale.columns import (
 from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
-from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
+from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.discretization import cut_cells
 from calibrant.table.unlabeled import Unlabeled
@@ -175,6 +175,7 @@ def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid
         return grid, EqualMass(15)
     if exact is False:
         return grid, None
+    exact = as_binning(exact)
     if isinstance(exact, EqualWidth) and isinstance(grid, HybridGrid) and (exact.low, exact.high) == (0, 1):
         return replace(grid, equal_width=exact.n_bins), None
     return grid, exact

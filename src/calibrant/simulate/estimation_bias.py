@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.numerics.arrays import Floats
 from calibrant.results.target import Estimator, name_of, norm_of
@@ -148,8 +149,8 @@ def estimates(
     >>> estimates({"ECE": cal.ece}, World(UniformScores()), 100, repeats=3)["ECE"].round(3)
     array([0.123, 0.146, 0.133])
     """
-    _whole("n", n)
-    _whole("repeats", repeats)
+    validation.whole("n", n)
+    validation.whole("repeats", repeats)
     parts = [_estimates_of(estimators, chunk) for chunk in _samples(world, n, repeats, seed)]
     return {name: np.concatenate([part[name] for part in parts]) for name in estimators}
 
@@ -199,9 +200,3 @@ def _estimates_of(estimators: Mapping[str, Estimator], chunk: _Matrices | _Other
     for name, estimator in others.items():
         values[name] = np.array([float(estimator(row)) for row in rows])
     return values
-
-
-def _whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        message = f"{name} must be a whole number of at least 1, got {value!r}."
-        raise ValueError(message)

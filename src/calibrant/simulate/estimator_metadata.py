@@ -19,7 +19,7 @@ from calibrant.results.target import Clipped, Estimator, _unwrap
 from calibrant.simulate import batched
 from calibrant.simulate import batched_kde as batch_kde
 from calibrant.simulate.batched import Batch
-from calibrant.table.binning import Edges, EqualMass, EqualWidth
+from calibrant.table.binning import Edges, EqualMass, EqualWidth, as_binning
 
 
 def vectorised(estimator: Estimator) -> Callable[[Batch], Floats] | None:
@@ -37,7 +37,7 @@ def vectorised(estimator: Estimator) -> Callable[[Batch], Floats] | None:
         return partial(batched.sweep_ece, bins=family, norm=check_norm(options.get("norm", 1)))
     if function is kde_ece and "bins" not in options:
         return partial(batch_kde.kde_ece, norm=check_norm(options.get("norm", 1)))
-    bins = options.get("bins", EqualMass(15))
+    bins = as_binning(options.get("bins", EqualMass(15)))
     if not _covers_all_scores(bins):
         return None
     if function is mce and "norm" not in options:

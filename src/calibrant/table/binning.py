@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data import validation
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
 
@@ -32,7 +33,7 @@ class EqualWidth:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_whole("EqualWidth", self.n_bins)
+        validation.whole("n_bins", self.n_bins)
         if not self.low < self.high:
             message = f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}."
             raise ValueError(message)
@@ -62,7 +63,7 @@ class EqualMass:
     n_bins: int = 15
 
     def __post_init__(self) -> None:
-        _require_whole("EqualMass", self.n_bins)
+        validation.whole("n_bins", self.n_bins)
 
 
 @dataclass(frozen=True, init=False)
@@ -124,12 +125,12 @@ class HybridGrid:
     equal_width: int | None = None
 
     def __post_init__(self) -> None:
-        _require_whole("HybridGrid", self.cells)
+        validation.whole("cells", self.cells)
         if not 0 < self.limit < 700:
             message = f"HybridGrid needs a limit in (0, 700), got {self.limit!r}."
             raise ValueError(message)
         if self.equal_width is not None:
-            _require_whole("HybridGrid(equal_width=...)", self.equal_width)
+            validation.whole("equal_width", self.equal_width)
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Cell number of each score in [0, 1]."""
@@ -155,7 +156,7 @@ class LogGrid:
     per_fold: int = 1024
 
     def __post_init__(self) -> None:
-        _require_whole("LogGrid", self.per_fold)
+        validation.whole("per_fold", self.per_fold)
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Cell number of each positive key."""
@@ -212,11 +213,11 @@ class BoundBins:
 
 
 def bias_bound_of_bins(
-    bins: Any, noise: float, n: float, *, lipschitz: float, equal_mass: bool, surprise: float = 0.0
+    bins: Any, noise: float, n: float, *, lipschitz: float, equal_mass: bool, log_inverse_delta: float = 0.0
 ) -> Any:
-    """Theorem 1 for one or many numbers of bins; `surprise` is log(1 / delta), 0 for the expectation."""
+    """Theorem 1 for one or many numbers of bins; `log_inverse_delta` is log(1 / delta), 0 for the expectation."""
     within = (1 + lipschitz) / bins
-    size = 2 * (bins * np.log(2) + surprise)
+    size = 2 * (bins * np.log(2) + log_inverse_delta)
     if not equal_mass:
         return within + np.sqrt(size * noise)
     rest = n - bins
@@ -227,17 +228,40 @@ def bias_bound_of_bins(
 Cut = EqualWidth | EqualMass | Edges
 """Binnings that know their number of bins."""
 
-Binning = Cut | PaperBins | BoundBins
-"""What estimators take as `bins=`."""
-
 Grid = HybridGrid | LogGrid
 """Fixed cells, the same for all tables, so that tables made apart can be added."""
 
 Cells = Distinct | Grid
 """What fine tables are made of."""
 
+Rule = Cut | PaperBins | BoundBins
+"""Binnings that know their number of bins, or find it from the sample sizes."""
 
-def _require_whole(name: str, n: object) -> None:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        message = f"{name} needs a whole number of at least 1, got {n!r}."
-        raise ValueError(message)
+Binning = Rule | int
+"""What estimators take as `bins=`; a whole number n means EqualMass(n)."""
+
+
+@overload
+def as_binning(bins: Cut | int) -> Cut: ...
+
+
+@overload
+def as_binning(bins: Binning) -> Rule: ...
+
+
+@overload
+def as_binning(bins: Binning | Cells) -> Rule | Cells: ...
+
+
+def as_binning(bins: Binning | Cells) -> Rule | Cells:
+    """`bins` itself; a whole number n means `EqualMass(n)`.
+
+    >>> as_binning(15)
+    EqualMass(n_bins=15)
+    """
+    if isinstance(bins, Rule | Cells):
+        return bins
+    if isinstance(bins, bool | int | np.integer):
+        return EqualMass(validation.whole("bins", bins))
+    message = f"bins must be a whole number or a binning such as EqualMass(15) or EqualWidth(15), got {bins!r}."
+    raise TypeError(message)

@@ -30,6 +30,7 @@ from calibrant.table.binning import (
     EqualMass,
     Grid,
     PaperBins,
+    as_binning,
 )
 from calibrant.table.from_rows import CellSums, added, cut_rows
 from calibrant.table.task import Labelled, Task, task_of
@@ -87,6 +88,7 @@ class BinTable:
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
+        binning = as_binning(binning)
         parts, task = ((data,), Labelled()) if isinstance(data, Pairs) else (data.parts(), task_of(data))
         if isinstance(binning, PaperBins | BoundBins):
             masses = [Mass.of(part.weight, len(part.key)) for part in parts]
@@ -193,20 +195,21 @@ class BinTable:
         if not self.fine:
             message = "Only a fine table can be coarsened; this one has bins already."
             raise ValueError(message)
-        binning = self.resolved(binning)
-        at = self.places(binning)
-        if isinstance(binning, EqualMass):
+        cut = self.resolved(binning)
+        at = self.places(cut)
+        if isinstance(cut, EqualMass):
             edges = np.concatenate([self.low[:1], scores_at(at[1:-1], self.low, self.high), self.high[-1:]])
         else:
-            edges = binning.edges
+            edges = cut.edges
         sums = sums_between(self.sums, at)
         return replace(self, cut=Edges(edges), key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
 
     def resolved(self, binning: Binning) -> Cut:
         """`binning` with its number of bins, which for some depends on the sample sizes."""
-        if isinstance(binning, PaperBins | BoundBins):
-            return binning.resolve(self.mass_variance, round(self.population.effective_n))
-        return binning
+        rule = as_binning(binning)
+        if isinstance(rule, PaperBins | BoundBins):
+            return rule.resolve(self.mass_variance, round(self.population.effective_n))
+        return rule
 
     def places(self, binning: Cut) -> Floats:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.binning import Binning, EqualMass, as_binning
 from calibrant.table.task import Spread
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
     cell, part = cut_cells(table, bins)
     if not distinct:
         moved = _any_rows(table, cell, part)
-    elif isinstance(bins, EqualMass) and np.array_equal(table.weight_squares, table.count):
+    elif isinstance(as_binning(bins), EqualMass) and np.array_equal(table.weight_squares, table.count):
         moved = _known_number(table, cell, part)
     else:
         message = (
