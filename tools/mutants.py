@@ -43,7 +43,7 @@ OPERATORS = {
     *(f"core/Replace{pair}" for pair in ("BreakWithContinue", "ContinueWithBreak")),
     *(f"core/{name}" for name in ("AddNot", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop")),
 }
-NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site", "results")
+NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site")
 Outcome = Literal["killed", "timeout", "survived", "not run"]
 
 
@@ -65,7 +65,7 @@ def modules_of(project: Project, room: str) -> list[str]:
     return [module for module in plain if module == name or module.startswith(f"{name}.")]
 
 
-def tests_for(project: Project, module: str) -> list[Path]:
+def nearest_tests(project: Project, module: str) -> list[Path]:
     """The tests that mirror a module; if there are none, those that use it; if none, those of its importers."""
     mirror = project.mirror(module)
     if mirror in project.test_files:
@@ -75,16 +75,28 @@ def tests_for(project: Project, module: str) -> list[Path]:
 
 
 def mutations(path: Path) -> list[Any]:
-    """What Cosmic Ray can change in a file, without the annotations, which nothing executes."""
+    """What Cosmic Ray can change in a file, without annotations, which nothing executes, and stars of arguments."""
     from cosmic_ray.commands import init
     from cosmic_ray.work_db import WorkDB, use_db
 
     with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
         init([path], session, {})
         found = [item.mutations[0] for item in session.work_items]
-    ignored = list(_annotations(ast.parse(path.read_text(encoding="utf8"))))
-    chosen = [mutation for mutation in found if mutation.operator_name in OPERATORS]
-    return [mutation for mutation in chosen if not any(low <= mutation.start_pos < high for low, high in ignored)]
+    text = path.read_text(encoding="utf8")
+    lines, ignored = text.splitlines(), list(_annotations(ast.parse(text)))
+    return [
+        mutation
+        for mutation in found
+        if mutation.operator_name in OPERATORS
+        and not any(low <= mutation.start_pos < high for low, high in ignored)
+        and not _is_star(lines[mutation.start_pos[0] - 1], mutation.start_pos[1])
+    ]
+
+
+def _is_star(line: str, column: int) -> bool:
+    """Whether a line has at `column` the star of `f(*args)` or of keyword-only arguments, not a product."""
+    before, after = line[:column].rstrip(), line[column:].lstrip("*/")
+    return line[column : column + 1] in {"*", "/"} and after[:1] != " " and (not before or before[-1] in "(,[{=:")
 
 
 def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -146,7 +158,7 @@ def _changed_lines(diff: str) -> str:
 def run(project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int) -> list[Mutant]:
     """Try the mutants of the modules in random order until the time is up."""
     deadline = time.time() + 60 * minutes
-    tests = {module: [*tests_for(project, module), project.modules[module]] for module in modules}
+    tests = {module: [*nearest_tests(project, module), project.modules[module]] for module in modules}
     with (
         tempfile.TemporaryDirectory(prefix="calibrant-") as folder,
         _environment(MUTANTS_FOLDER=folder, CI="1"),
@@ -182,7 +194,7 @@ def report(project: Project, room: str, mutants: list[Mutant]) -> str:
     for module in sorted({mutant.module for mutant in tried}):
         outcomes = [mutant.outcome for mutant in tried if mutant.module == module]
         survived, late = outcomes.count("survived"), outcomes.count("timeout")
-        tests = ", ".join(f"`{path}`" for path in tests_for(project, module)) or "examples only"
+        tests = ", ".join(f"`{path}`" for path in nearest_tests(project, module)) or "examples only"
         rate = f"{1 - survived / len(outcomes):.0%}"
         killed = outcomes.count("killed")
         lines.append(f"| {module} | {tests} | {len(outcomes)} | {killed} | {late} | {survived} | {rate} |")
