@@ -9,9 +9,8 @@ import numpy as np
 import calibrant as cal
 from benchmarks.peers import cpu_seconds, write_results
 from calibrant import simulate as sim
-from calibrant.results.target import name_of
-from calibrant.simulate.batched import Batch
-from calibrant.simulate.estimator_metadata import vectorised
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import batched, name_of
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 LOOPED = 10
@@ -32,11 +31,11 @@ def microseconds(n: int) -> dict[str, tuple[float, float]]:
     repeats = min(1000, 2**20 // n)
     scores, outcomes = sim.PAPER_WORLDS["resnet110_c100"].draw(np.random.default_rng(0), (repeats, n))
     samples = [cal.Binary(y, p) for y, p in zip(outcomes[:LOOPED], scores[:LOOPED], strict=True)]
-    times = {"sort": (1e6 * cpu_seconds(lambda: Batch.of(scores, outcomes), 3) / repeats, 0.0)}
-    batch = Batch.of(scores, outcomes)
+    times = {"sort": (1e6 * cpu_seconds(lambda: SortedSamples.of(scores, outcomes), 3) / repeats, 0.0)}
+    sorted_samples = SortedSamples.of(scores, outcomes)
     for estimator in ESTIMATORS:
-        at_once = vectorised(estimator)
-        together = cpu_seconds(lambda at_once=at_once: at_once(batch), 3) / repeats
+        at_once = batched(estimator)
+        together = cpu_seconds(lambda at_once=at_once: at_once(sorted_samples), 3) / repeats
         looped = cpu_seconds(lambda estimator=estimator: [estimator(sample) for sample in samples], 3) / LOOPED
         times[name_of(estimator)] = (1e6 * together, 1e6 * looped)
     return times

@@ -13,7 +13,8 @@ from scipy.optimize import brentq
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.simulate.batched import Batch, largest_rising
+from calibrant.estimators.sweep import largest_rising
+from calibrant.numerics.sorted_samples import SortedSamples
 from reproduce import bias_anchors as anchors
 from reproduce.bias_grid import ESTIMATORS
 
@@ -243,7 +244,7 @@ def figure_14(folder: Path, repeats: int) -> list[str]:
 def sweep_bins(world: sim.World, n: int, repeats: int) -> np.ndarray:
     rng = np.random.default_rng(14)
     parts = [
-        largest_rising(Batch.of(*world.draw(rng, (min(100, repeats), n))), cal.EqualMass)
+        largest_rising(SortedSamples.of(*world.draw(rng, (min(100, repeats), n))), cal.EqualMass)
         for _ in range(max(repeats // 100, 1))
     ]
     return np.concatenate(parts)

@@ -1,6 +1,7 @@
 """Binned errors: the formula written out, foreign references, invariants, and behaviour in known worlds."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 import calibrant as cal
+from calibrant.results.target import name_of
+from tests.estimators.batches import assert_as_one_by_one
 
 scores = st.one_of(st.floats(0, 1), st.integers(0, 10).map(lambda k: k / 10))
 rows = st.lists(st.tuples(scores, st.booleans()), min_size=1, max_size=50)
@@ -160,3 +163,21 @@ def test_fine_tables_are_required_where_scores_matter():
     for estimator in (cal.estimators.label_binned_ece, cal.sweep_ece, cal.ks_error, cal.brier):
         with pytest.raises(ValueError, match="needs a fine table"):
             estimator(table)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cal.ece,
+        partial(cal.ece, bins=cal.EqualWidth(15), norm=2),
+        partial(cal.ece, bins=cal.Edges([0, 0.3, 0.5, 1]), norm=3),
+        partial(cal.ece, bins=cal.pu.PaperBins()),
+        partial(cal.ece, norm=math.inf),
+        partial(partial(cal.ece, norm=2), bins=cal.EqualMass(5)),
+        cal.mce,
+        partial(cal.mce, bins=cal.EqualWidth(7)),
+    ],
+    ids=name_of,
+)
+def test_many_samples_at_once_give_what_each_gives(estimator):
+    assert_as_one_by_one(estimator)

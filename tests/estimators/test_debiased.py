@@ -1,5 +1,7 @@
 """The debiased error: closed form, folded normal, and less bias in known worlds."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,9 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.debiased import debiased_power, folded_normal_power
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import Clipped, batched, name_of
+from tests.estimators.batches import assert_as_one_by_one
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=80), st.integers(1, 12))
@@ -103,3 +108,23 @@ def test_negative_values_are_kept_and_clip_on_request():
 def test_there_is_no_infinite_norm():
     with pytest.raises(ValueError, match="use mce"):
         cal.debiased_ece([0, 1], [0.2, 0.3], norm=np.inf)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cal.debiased_ece,
+        partial(cal.debiased_ece, norm=2),
+        partial(cal.debiased_ece, norm=3),
+        Clipped(partial(cal.debiased_ece, bins=cal.EqualWidth(10), norm=2)),
+    ],
+    ids=name_of,
+)
+def test_many_samples_at_once_give_what_each_gives(estimator):
+    assert_as_one_by_one(estimator)
+
+
+def test_many_samples_have_no_infinite_norm_either():
+    samples = SortedSamples.of(np.array([[0.2, 0.7]]), np.array([[0, 1]], dtype=np.int8))
+    with pytest.raises(ValueError, match="use mce"):
+        batched(partial(cal.debiased_ece, norm=np.inf))(samples)

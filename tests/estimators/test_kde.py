@@ -1,6 +1,8 @@
 """ECE_KDE against sums over kernels written out, and against the published code."""
 
 import json
+import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import batched
+from tests.estimators.batches import WORLDS, assert_as_one_by_one
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "smooth_peers.json").read_text(encoding="utf8"))
 
@@ -203,3 +208,22 @@ def test_other_mistakes_are_named():
         cal.kde_ece(cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.EqualWidth(2)))
     with pytest.raises(cal.InvalidPredictions, match="y_true"):
         cal.kde_ece([0, 2], [0.2, 0.7])
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_many_samples_at_once_give_what_each_gives_on_fewer_nodes(norm):
+    tolerance = 2e-5 if math.isfinite(norm) else 2e-3
+    estimator = partial(cal.kde_ece, norm=norm)
+    assert_as_one_by_one(estimator, sizes=(1, 3, 40, 500), samples=3, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(("bandwidth", "tolerance"), [(0.1, 1e-6), (0.001, 1e-12)])
+def test_many_samples_at_once_take_a_bandwidth(bandwidth, tolerance):
+    """A kernel too narrow for the fewer nodes is put on as many as for a single sample."""
+    assert_as_one_by_one(partial(cal.kde_ece, bandwidth=bandwidth), sizes=(40,), samples=3, tolerance=tolerance)
+
+
+def test_a_bandwidth_for_many_samples_is_checked():
+    samples = SortedSamples.of(*WORLDS["wide"].draw(np.random.default_rng(0), (2, 9)))
+    with pytest.raises(ValueError, match="bandwidth must lie in"):
+        batched(partial(cal.kde_ece, bandwidth=2))(samples)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.smooth import fixed_point
-from calibrant.numerics.binned_sums import NODE_CHUNK, linear_binning
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "smooth_peers.json").read_text(encoding="utf8"))
 
@@ -194,25 +193,3 @@ def test_the_fixed_point_of_known_functions():
     assert fixed_point(lambda x: 1.0 + 0 * x) == 1
     assert fixed_point(lambda x: np.cos(x) if x < 1 else 0.5) == pytest.approx(0.7390851332151607, abs=1e-12)
     assert fixed_point(lambda x: 0.001 / np.sqrt(x + 1e-12)) == pytest.approx(0.01, rel=1e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_nodes_keep_the_mass_and_the_mean_of_rows_in_several_chunks(weighted):
-    rng = np.random.default_rng(6)
-    n = NODE_CHUNK + 1000
-    p = rng.beta(0.3, 0.3, n)
-    y = rng.random(n) < p
-    weight = rng.exponential(size=n) if weighted else None
-    mass = np.ones(n) if weight is None else weight
-    every, positive = linear_binning(cal.Binary(y, p, weight=weight).parts(), 64)
-    nodes = np.arange(65) / 64
-    assert every.sum() == pytest.approx(mass.sum(), rel=1e-12)
-    assert every @ nodes == pytest.approx(mass @ p, rel=1e-12)
-    assert positive.sum() == pytest.approx(mass @ y, rel=1e-12)
-    assert positive @ nodes == pytest.approx(mass @ (y * p), rel=1e-12)
-
-
-def test_a_score_on_a_node_goes_there_whole():
-    every, positive = linear_binning(cal.Binary([1, 0, 1, 1], [0.0, 0.25, 1.0, 0.375]).parts(), 4)
-    assert every.tolist() == [1, 1.5, 0.5, 0, 1]
-    assert positive.tolist() == [1, 0.5, 0.5, 0, 1]

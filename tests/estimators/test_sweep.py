@@ -1,11 +1,17 @@
 """The sweep: the largest number of bins in order, found as the definition says, and stable under ties."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.estimators.sweep import largest_rising
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import batched, name_of
+from tests.estimators.batches import WORLDS, assert_as_one_by_one
 
 scores = st.one_of(st.floats(0, 1), st.integers(0, 10).map(lambda k: k / 10))
 rows = st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=40)
@@ -82,3 +88,32 @@ def test_cut_cells_whose_rows_are_all_alike_do_not_end_the_sweep():
     assert cal.sweep_ece(table).details["bins"] == pytest.approx(cal.sweep_ece(y, p).details["bins"], abs=2)
     ones = cal.BinTable.of(cal.Binary(np.ones(1000), rng.random(1000)), cal.table.HybridGrid(64))
     assert cal.sweep_ece(ones).details["bins"] == 1000
+
+
+@pytest.mark.parametrize("estimator", [cal.sweep_ece, partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2)], ids=name_of)
+def test_many_samples_at_once_give_what_each_gives(estimator):
+    assert_as_one_by_one(estimator)
+
+
+@given(st.lists(st.lists(st.tuples(scores, st.booleans()), min_size=9, max_size=9), min_size=1, max_size=4))
+def test_many_samples_are_swept_as_the_algorithm_says(samples):
+    p, y = (np.array([[row[column] for row in rows] for rows in samples]) for column in (0, 1))
+    both = SortedSamples.of(p.astype(float), y.astype(np.int8))
+    for family in (cal.EqualMass, cal.EqualWidth):
+        expected = [by_definition(outcome, score, family)[1] for outcome, score in zip(y.astype(float), p, strict=True)]
+        assert largest_rising(both, family).tolist() == expected
+
+
+@pytest.mark.parametrize("bins", [cal.EqualMass, cal.EqualWidth])
+def test_the_number_of_bins_of_many_samples_is_that_of_each(bins):
+    scores, outcomes = WORLDS["wide"].draw(np.random.default_rng(0), (20, 500))
+    expected = [
+        cal.sweep_ece(cal.Binary(y, p), bins=bins).details["bins"] for y, p in zip(outcomes, scores, strict=True)
+    ]
+    assert largest_rising(SortedSamples.of(scores, outcomes), bins).tolist() == expected
+
+
+def test_many_samples_need_a_family_of_binnings_too():
+    samples = SortedSamples.of(np.array([[0.2, 0.7]]), np.array([[0, 1]], dtype=np.int8))
+    with pytest.raises(ValueError, match="must be the class"):
+        batched(partial(cal.sweep_ece, bins=cal.EqualMass(5)))(samples)

@@ -7,13 +7,35 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import Data, binned, check_norm, fine, gap_norm, result, weighted_norm, with_norm
+from calibrant.estimators.common import (
+    Data,
+    binned,
+    check_norm,
+    fine,
+    gap_norm,
+    mass_norm,
+    result,
+    weighted_norm,
+    with_norm,
+)
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.from_samples import bin_samples
 
 
-@estimates("true error")
+def _ece_of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15), norm: float = 1) -> Floats:
+    found = bin_samples(samples, bins)
+    return np.asarray(mass_norm(found.mass, found.share, check_norm(norm)))
+
+
+def _mce_of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15)) -> Floats:
+    return _ece_of_samples(samples, bins=bins, norm=math.inf)
+
+
+@estimates("true error", batched=_ece_of_samples)
 def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1) -> Estimate:
     r"""Binned expected calibration error, ECE.
 
@@ -47,7 +69,7 @@ def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     return result(gap_norm(table, norm), with_norm("ECE", norm), method, table)
 
 
-@estimates("true error", norm=math.inf)
+@estimates("true error", norm=math.inf, batched=_mce_of_samples)
 def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15)) -> Estimate:
     r"""Maximum calibration error over bins, MCE: :math:`\max_k \lvert\bar p_k - \bar y_k\rvert`.
 

@@ -91,28 +91,32 @@ def check_norm(norm: float) -> float:
     return value
 
 
-def weighted_norm(values: Floats, share: Floats, norm: float) -> float:
-    """(sum share |values|^norm)^(1/norm); the maximum for infinity."""
+def weighted_norm(values: Floats, share: Floats, norm: float) -> Any:
+    """(sum share |values|^norm)^(1/norm) along the last axis; the maximum for infinity."""
     sizes = np.abs(values)
-    if np.isinf(norm):
-        return float(sizes.max())
-    return float((share @ sizes**norm) ** (1 / norm))
+    return sizes.max(axis=-1) if np.isinf(norm) else np.vecdot(share, sizes**norm) ** (1 / norm)
 
 
-def gap_norm(table: BinTable, norm: float) -> float:
-    """Norm of the gaps between mean prediction and mean outcome over the bins that have weight.
+def mass_norm(mass: Floats, share: Floats, norm: float) -> Any:
+    """Norm of the gaps of bins, given their error masses (share times gap), along the last axis.
 
     A bin of labelled positives without any unlabeled row has an error mass but no rate: it counts where norm is 1.
     """
     if norm == 1:
-        return float(np.abs(table.predicted - table.observed * table.observed_scale).sum() / table.total)
-    some = table.filled()
-    return weighted_norm(some.predicted_mean - some.observed_mean, some.share, norm)
+        return np.abs(mass).sum(axis=-1)
+    gap = np.divide(mass, share, out=np.zeros_like(mass), where=share > 0)
+    return weighted_norm(gap, share, norm)
 
 
-def signed_root(power: float, norm: float) -> float:
+def gap_norm(table: BinTable, norm: float) -> float:
+    """Norm of the gaps between mean prediction and mean outcome over the bins that have weight."""
+    mass = (table.predicted - table.observed * table.observed_scale) / table.total
+    return float(mass_norm(mass, table.share, norm))
+
+
+def signed_root(power: Any, norm: float) -> Any:
     """The root that keeps the sign, for debiased powers that may fall below zero."""
-    return float(np.sign(power) * np.abs(power) ** (1 / norm))
+    return np.sign(power) * np.abs(power) ** (1 / norm)
 
 
 def result(value: float, name: str, method: str, table: BinTable, **details: Any) -> Estimate:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, binned, check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.from_samples import bin_samples
 
 
-@estimates("true error")
+def _of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15), norm: float = 1) -> Floats:
+    norm = _check_finite_norm(norm)
+    found = bin_samples(samples, bins)
+    return np.asarray(signed_root(debiased_sum(found.mass, found.mass_variance, found.share, norm), norm))
+
+
+@estimates("true error", batched=_of_samples)
 def debiased_ece(
     data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
 ) -> Estimate:
@@ -46,25 +56,34 @@ def debiased_ece(
     >>> debiased_ece([0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], bins=EqualWidth(2), norm=2)
     <ECE_debias (L2) -0.2, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
-    norm = check_norm(norm)
-    if np.isinf(norm):
-        message = "debiased_ece has no version for the infinite norm; use mce for the largest gap."
-        raise ValueError(message)
+    norm = _check_finite_norm(norm)
     table, method = binned(data, y_prob, bins, needed_by="debiased_ece")
     power = debiased_gaps(table, norm)
     return result(signed_root(power, norm), with_norm("ECE_debias", norm), method, table, power=power)
 
 
+def _check_finite_norm(norm: float) -> float:
+    if np.isinf(norm):
+        message = "debiased_ece has no version for the infinite norm; use mce for the largest gap."
+        raise ValueError(message)
+    return check_norm(norm)
+
+
 def debiased_gaps(table: BinTable, norm: float) -> float:
     """S: the q-th power of the gaps, summed over bins by weight, less what their noise adds to it."""
     mass = (table.predicted - table.observed * table.observed_scale) / table.total
-    variance, share = table.task.gap_variance(table), table.share
+    return float(debiased_sum(mass, table.task.gap_variance(table), table.share, norm))
+
+
+def debiased_sum(mass: Floats, variance: Floats, share: Floats, norm: float) -> Any:
+    """S along the last axis, from error masses and their variances; bins of unknown variance (NaN) add nothing."""
     known = ~np.isnan(variance)
-    if norm == 1:  # error masses need no division by the weight of the bin, so bins of positives alone count too
-        return float(debiased_power(mass[known], variance[known], 1).sum())
+    if norm == 1:  # error masses need no division by the share of the bin, so bins of positives alone count too
+        return np.where(known, debiased_power(mass, variance, 1), 0.0).sum(axis=-1)
     known &= share > 0
-    mass, variance, share = mass[known], variance[known], share[known]
-    return float(share @ debiased_power(mass / share, variance / share**2, norm))
+    safe = np.where(known, share, 1.0)
+    powers = debiased_power(mass / safe, variance / safe**2, norm)
+    return np.vecdot(share, np.where(known, powers, 0.0))
 
 
 def debiased_power(gap: Floats, variance: Floats, norm: float) -> Floats:

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, check_norm, weighted_norm, with_norm
-from calibrant.estimators.linear_binning import SIZE, Nodes, at_nodes, cosines, on_nodes
+from calibrant.estimators.linear_binning import SIZE, on_nodes
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.linear_binning import at_nodes, cosines, even_transform, linear_binning_of_samples
+from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 
 #: Where the density of the scores is lower than this, the calibration curve is not looked at (as published).
 LOWEST_DENSITY = 1e-6
 
+#: Cells between nodes for many samples at once: results agree with those on `SIZE` cells to about 1e-6, if the kernel
+#: reaches over more than `_NARROWEST` cells and not around the period. Other samples are put on the finer nodes.
+_COARSE, _NARROWEST = 2**12, 48
 
-@estimates("true error")
+#: Samples per step, so that a step's matrices stay in the cache.
+_STEP = 64
+
+
+def _of_samples(samples: SortedSamples, *, bandwidth: float | None = None, norm: float = 1) -> Floats:
+    """`kde_ece` of each sample."""
+    norm = check_norm(norm)
+    if bandwidth is None:
+        widths = samples.key.std(axis=1) * (2 * samples.n) ** -0.2
+    else:
+        widths = np.full(len(samples), _check_bandwidth(bandwidth))
+    reach = 3 * _COARSE * widths
+    wide = (reach > _NARROWEST) & (reach < _COARSE)
+    values = np.empty(len(samples))
+    for size, step, which in ((_COARSE, _STEP, np.flatnonzero(wide)), (SIZE, 1, np.flatnonzero(~wide))):
+        for start in range(0, len(which), step):
+            part = which[start : start + step]
+            masses = linear_binning_of_samples(samples.key[part], samples.outcome[part], size)
+            population, positives = masses[0] / samples.n, masses[1] / samples.n
+            if bandwidth is None and size == SIZE:
+                widths[part] = _usual_bandwidth(population, samples.n)
+            values[part] = _smoothed_error(population, positives, widths[part], norm)
+    return values
+
+
+@estimates("true error", batched=_of_samples)
 def kde_ece(
     data: Data, y_prob: ArrayLike | None = None, /, *, bandwidth: float | None = None, norm: float = 1
 ) -> Estimate:
@@ -62,41 +93,55 @@ def kde_ece(
     <ECE_KDE (L1) 0.25, n=4, triweight kernel, bandwidth=0.02>
     """
     norm = check_norm(norm)
-    if bandwidth is not None and not 0 < bandwidth <= 1:
+    nodes = on_nodes(data, y_prob, needed_by="kde_ece")
+    width = _usual_bandwidth(nodes.population, nodes.worth) if bandwidth is None else _check_bandwidth(bandwidth)
+    value = float(_smoothed_error(nodes.population, nodes.positives, width, norm))
+    method = f"triweight kernel, bandwidth={width:.4g}"
+    details = {"bandwidth": float(width)}
+    return Estimate(value, name=with_norm("ECE_KDE", norm), method=method, n=nodes.n, details=details)
+
+
+def _check_bandwidth(bandwidth: float) -> np.float64:
+    if not 0 < bandwidth <= 1:
         message = f"bandwidth must lie in (0, 1], got {bandwidth!r}."
         raise ValueError(message)
-    nodes = on_nodes(data, y_prob, needed_by="kde_ece")
-    width = _usual_bandwidth(nodes) if bandwidth is None else float(bandwidth)
-    density, positives = _smoothed(nodes, width)
-    some = density * SIZE > LOWEST_DENSITY
-    density, positives, at = density[some], positives[some], nodes.at[some]
-    curve = np.clip(positives / density, 0.0, 1.0)
-    value = weighted_norm(at - curve, density / density.sum(), norm)
-    method = f"triweight kernel, bandwidth={width:.4g}"
-    return Estimate(value, name=with_norm("ECE_KDE", norm), method=method, n=nodes.n, details={"bandwidth": width})
+    return np.float64(bandwidth)
 
 
-def _usual_bandwidth(nodes: Nodes) -> float:
-    mean = float(nodes.population @ nodes.at)
-    spread = math.sqrt(float(nodes.population @ (nodes.at - mean) ** 2))
-    return spread * (2 * nodes.worth) ** -0.2
+def _usual_bandwidth(population: Floats, n: float) -> Any:
+    """S (2n)^(-1/5), with s the standard deviation of masses on nodes (the last axis)."""
+    at = np.linspace(0.0, 1.0, population.shape[-1])
+    mean = np.vecdot(population, at)
+    return np.sqrt(np.vecdot(population, (at - mean[..., None]) ** 2)) * (2 * n) ** -0.2
 
 
-def _smoothed(nodes: Nodes, bandwidth: float) -> tuple[Floats, Floats]:
-    """Masses of all rows and of positives at the nodes after smoothing; each still adds up to its total."""
-    kernel = np.fft.rfft(_triweight(bandwidth)).real
-    both = [at_nodes(cosines(masses) * kernel) for masses in (nodes.population, nodes.positives)]
-    for masses in both:
-        masses[[0, -1]] /= 2
-    return both[0], both[1]
+def _smoothed_error(population: Floats, positives: Floats, bandwidth: Any, norm: float) -> Floats:
+    """The error of shares of all rows and of positives at the nodes, which are the last axis.
 
-
-def _triweight(bandwidth: float) -> Floats:
-    """The kernel at the 2 SIZE nodes of one period of reflected scores, adding up to 1.
-
-    A kernel longer than the period is wrapped around it; one shorter than the spacing leaves the nodes as they are.
+    After smoothing, each still adds up to its total; at each node their ratio is the calibration curve.
     """
-    reach = 3 * bandwidth * SIZE
-    offset = np.arange(-math.floor(reach), math.floor(reach) + 1)
-    values = np.maximum(1 - (offset / reach) ** 2, 0.0) ** 3 if reach >= 1 else np.ones(1)
-    return np.bincount(offset % (2 * SIZE), values / values.sum(), 2 * SIZE).astype(np.float64, copy=False)
+    size = population.shape[-1] - 1
+    kernel = even_transform(_triweight(bandwidth, size))
+    density, hits = (at_nodes(cosines(masses) * kernel) for masses in (population, positives))
+    for masses in (density, hits):
+        masses[..., [0, -1]] /= 2
+    some = density * size > LOWEST_DENSITY
+    density = np.where(some, density, 0.0)
+    curve = np.clip(np.divide(hits, density, out=np.zeros_like(hits), where=some), 0.0, 1.0)
+    gap = np.where(some, np.linspace(0.0, 1.0, size + 1) - curve, 0.0)
+    return weighted_norm(gap, density / density.sum(axis=-1, keepdims=True), norm)
+
+
+def _triweight(bandwidth: Any, size: int) -> Floats:
+    """The kernel at the nodes 0, ..., `size` on the last axis, the first half of a period that adds up to 1.
+
+    A kernel longer than the period is wrapped around it; one shorter than the spacing leaves the masses as they are.
+    """
+    reach = np.maximum(3 * size * np.asarray(bandwidth), 1.0)[..., None]
+    periods = math.floor((float(reach.max()) + size) / (2 * size))
+    kernel = np.zeros(())
+    for period in range(-periods, periods + 1):
+        offset = np.arange(size + 1) + 2 * size * period
+        kernel = kernel + np.maximum(1 - (offset / reach) ** 2, 0.0) ** 3
+    total = 2 * kernel.sum(axis=-1, keepdims=True) - kernel[..., :1] - kernel[..., -1:]
+    return np.asarray(kernel / total)

@@ -1,4 +1,4 @@
-"""Scores as masses on equally spaced nodes of [0, 1], and smoothing that reflects at both ends."""
+"""Predictions and tables as masses on equally spaced nodes of [0, 1]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, require_fine
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs, linear_binning
+from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.linear_binning import linear_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
@@ -92,21 +93,3 @@ def _cell_pairs(
     low, high = np.tile(cells.low, copies)[some], np.tile(cells.high, copies)[some]
     key = np.clip(moment[some] / weight[some], low, high)
     return Pairs(key, key, observed[some], weight[some], only)
-
-
-def cosines(masses: Floats) -> Floats:
-    r"""Coefficients of masses on nodes in the cosines of [0, 1] (a DCT-I).
-
-    The masses are continued evenly to a period of 2; the ends are their own mirror images and so count twice, which
-    gives an atom at 0 or 1 the same mass as one anywhere else. Multiplying by the transform of a kernel smooths
-    with every reflection at both ends taken into account.
-    """
-    doubled = masses.copy()
-    doubled[[0, -1]] *= 2
-    return np.fft.rfft(np.concatenate([doubled, doubled[-2:0:-1]])).real
-
-
-def at_nodes(coefficients: Floats) -> Floats:
-    """Back from cosines: density times node spacing, to be summed with weights 1/2 at the ends and 1 between."""
-    size = len(coefficients) - 1
-    return np.fft.irfft(coefficients, 2 * size)[: size + 1]

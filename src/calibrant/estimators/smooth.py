@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data
-from calibrant.estimators.linear_binning import SIZE, at_nodes, cosines, on_nodes
+from calibrant.estimators.linear_binning import SIZE, on_nodes
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate
 
 #: Nodes per sigma at which the smoothed residual is integrated.

@@ -8,20 +8,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, check_norm, fine, gap_norm, result, with_norm
+from calibrant.estimators.common import Data, check_norm, fine, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import equal_mass_cuts, equal_mass_rows, places_of
+from calibrant.numerics.equal_mass import equal_mass_cuts, places_of
+from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
+from calibrant.table.from_samples import bin_samples
 
 Family = type[EqualMass] | type[EqualWidth]
 
+#: Rows in perfect order, which would be swept to the end, are looked for at this number of bins.
+_PATIENCE = 32
 
-@estimates("true error")
+
+def _of_samples(samples: SortedSamples, *, bins: Family = EqualMass, norm: float = 1) -> Floats:
+    norm, bins = check_norm(norm), _check_family(bins)
+    chosen = largest_rising(samples, bins)
+    values = np.empty(len(samples))
+    for n_bins in np.unique(chosen):
+        which = np.flatnonzero(chosen == n_bins)
+        found = bin_samples(samples, bins(int(n_bins)), which)
+        values[which] = mass_norm(found.mass, found.share, norm)
+    return values
+
+
+@estimates("true error", batched=_of_samples)
 def sweep_ece(
     data: Data,
     y_prob: ArrayLike | None = None,
@@ -56,16 +72,20 @@ def sweep_ece(
     <ECE_sweep (L1) 0.2167, n=6, EqualMass(n_bins=3)>
     """
     norm = check_norm(norm)
+    return swept(_source(data, y_prob), _check_family(bins), norm)
+
+
+def _check_family(bins: Family) -> Family:
     if bins not in (EqualMass, EqualWidth):
         message = f"bins must be the class EqualMass or EqualWidth, got {bins!r}."
         raise ValueError(message)
-    return swept(_source(data, y_prob), bins, norm)
+    return bins
 
 
 def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float = 1) -> Estimate:
     """The sweep of sorted rows or of a fine table, of probabilities or of spreads."""
     if isinstance(source, SortedRows):
-        n = _largest_rising_of_rows(source, bins)
+        n = int(largest_rising(SortedSamples.of_rows(source), bins)[0])
         table = BinTable(*equal_mass_table(source, n)) if bins is EqualMass else BinTable.of(source.pairs, bins(n))
     else:
         n = _largest_rising_of_cells(source, bins)
@@ -85,24 +105,31 @@ def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
     return fine(predictions, None, needed_by="sweep_ece")
 
 
-def _largest_rising_of_rows(rows: SortedRows, bins: Family) -> int:
-    """b* in whole numbers: running positives at cuts between rows."""
-    observed = rows.pairs.observed
-    if rows.ends is None and not np.any(observed[1:] < observed[:-1]):
-        return len(rows)
-    positives = np.zeros(len(rows) + 1, np.int32 if len(rows) < 2**31 else np.int64)
-    np.cumsum(observed, out=positives[1:])
-    if rows.ends is not None and _rises(np.diff(rows.ends, prepend=0), np.diff(positives[rows.ends], prepend=0)):
-        return len(rows)
-    for n in range(2, len(rows) + 1):
+def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[np.intp]:
+    """b* of each sample: the last number of bins before the first whose mean outcomes fall, in whole numbers."""
+    chosen = np.full(len(samples), samples.n, dtype=np.intp)
+    active = np.arange(len(samples))
+    for n_bins in range(2, samples.n + 1):
+        if n_bins == _PATIENCE:
+            active = active[[not _rises_everywhere(samples, sample) for sample in active.tolist()]]
+        which = None if len(active) == len(samples) else active
         if bins is EqualMass:
-            cuts = equal_mass_rows(rows, n)
+            cuts = samples.equal_mass_cuts(n_bins, which)
         else:
-            inner = np.searchsorted(rows.pairs.key, EqualWidth(n).edges[1:-1], side="right")
-            cuts = np.concatenate([[0], inner, [len(rows)]])
-        if not _rises(np.diff(cuts), np.diff(positives[cuts])):
-            return n - 1
-    return len(rows)
+            cuts = samples.cuts_at(EqualWidth(n_bins).edges, which)
+        falls = _falls(cuts[..., 1:] - cuts[..., :-1], samples.observed(cuts, which))
+        if falls.any():
+            chosen[active[falls]] = n_bins - 1
+            active = active[~falls]
+        if not len(active):
+            break
+    return chosen
+
+
+def _rises_everywhere(samples: SortedSamples, sample: int) -> bool:
+    """Whether the mean outcomes of the distinct scores never fall: then those of no bins do."""
+    cuts, which = samples.run_ends(sample), np.array([sample])
+    return not bool(_falls(np.diff(cuts), samples.observed(cuts, which)[0]))
 
 
 def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
@@ -114,14 +141,14 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; parts of cells and sums of real weights do not
     ends = _ends_of_weight(weight)
     most = cells.task.most_bins(cells)
-    if _rises(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
+    if not _falls(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
     for n in range(2, most + 1):
         if bins is EqualMass:
             at = equal_mass_cuts(weight[1:], n, atom=atom)
         else:
             at = places_of(EqualWidth(n).edges, cells.low, cells.high)
-        if not _rises(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
+        if _falls(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
             return n - 1
     return most
 
@@ -143,10 +170,13 @@ def _at(running: Floats, at: Floats) -> Floats:
     return running[whole] + (at - whole) * (after - running[whole])
 
 
-def _rises(weight: NDArray[Any], observed: NDArray[Any], tolerance: float = 0.0) -> bool:
-    """Whether the mean outcomes of the bins that have weight never fall."""
-    some = weight > 0
-    if not some.all():
-        weight, observed = weight[some], observed[some]
-    rate = observed / weight
-    return not bool(np.any(rate[1:] < rate[:-1] - tolerance))
+def _falls(weight: NDArray[Any], observed: NDArray[Any], tolerance: float = 0.0) -> NDArray[np.bool_]:
+    """Whether a mean outcome along the last axis is below that of an earlier bin; bins without weight have none."""
+    filled = weight > 0
+    if filled.all():
+        rate = observed / weight
+        before = rate[..., :-1] - tolerance if tolerance else rate[..., :-1]
+        return np.asarray((rate[..., 1:] < before).any(axis=-1))
+    rate = np.divide(observed, weight, out=np.full(observed.shape, -np.inf), where=filled)
+    highest = np.maximum.accumulate(rate, axis=-1)  # before the first fall, the last filled is the highest
+    return np.asarray((filled[..., 1:] & (rate[..., 1:] < highest[..., :-1] - tolerance)).any(axis=-1))

@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Floats, Singles
 
-#: Rows per chunk where each chunk also touches every node of a fine grid: long enough to make that cheap.
-NODE_CHUNK = 1 << 18
-
 #: The sums every table keeps per cell, in this order. Squares and product are weighted by w, not by w squared.
 SUMS = (
     "count",
@@ -274,52 +271,3 @@ class _Count:
             pairs = self._double.reshape(self._size, self._size)
             counts += pairs.sum(axis=0) + pairs.sum(axis=1)
         return counts
-
-
-def linear_binning(parts: tuple[Pairs, ...], size: int) -> tuple[Floats, Floats]:
-    """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
-
-    Each row is shared by the two nodes around it, in proportion to nearness, so that the total and the mean key
-    are kept; a row on a node, an end among them, goes there whole. One pass, no sort.
-    """
-    sums = np.zeros((4, size + 1))
-    for pairs in parts:
-        sums += _plain_node_sums(pairs, size) if pairs.plain_binary else _general_node_sums(pairs, size)
-    nodes, moved = sums[:2], sums[2:]
-    nodes -= moved
-    nodes[:, 1:] += moved[:, :-1]
-    return nodes[0], nodes[1]
-
-
-def _plain_node_sums(pairs: Pairs, size: int) -> Floats:
-    """Mass, observed mass, and both times the part of a cell beyond the node; apart by outcome, two passes give all."""
-    apart = np.zeros((2, 2 * (size + 1)))
-    for chunk, node, beyond in _between_nodes(pairs, size):
-        node += node
-        node += chunk.observed
-        apart[0] += np.bincount(node, minlength=apart.shape[1])
-        apart[1] += np.bincount(node, beyond, apart.shape[1])
-    negative, positive = apart[:, 0::2], apart[:, 1::2]
-    every = negative + positive
-    return np.stack([every[0], positive[0], every[1], positive[1]])
-
-
-def _general_node_sums(pairs: Pairs, size: int) -> Floats:
-    sums = np.zeros((4, size + 1))
-    for chunk, node, beyond in _between_nodes(pairs, size):
-        weight = np.ones(len(node)) if chunk.weight is None else chunk.weight
-        mass = 0 * weight if chunk.only == "observed" else weight
-        observed = 0 * weight if chunk.only == "predicted" else weight * chunk.observed
-        for total, values in zip(sums, (mass, observed, mass * beyond, observed * beyond), strict=True):
-            total += np.bincount(node, values, size + 1)
-    return sums
-
-
-def _between_nodes(pairs: Pairs, size: int) -> Iterator[tuple[Pairs, NDArray[np.intp], Floats]]:
-    """Chunks of rows, with the node at or below each row and the part of a cell that it lies beyond."""
-    for start in range(0, len(pairs.key), NODE_CHUNK):
-        chunk = pairs.take(slice(start, start + NODE_CHUNK))
-        beyond = chunk.key * np.float64(size)
-        node = beyond.astype(np.intp)
-        beyond -= node
-        yield chunk, node, beyond

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from calibrant.numerics.arrays import Floats
 
 
@@ -27,3 +29,9 @@ class Mass(NamedTuple):
 def effective_n(weight: Floats | None, n: int) -> float:
     """Kish's effective number of rows, (sum w)² / sum w²; `n` itself without weights."""
     return Mass.of(weight, n).effective_n
+
+
+def variance_of_mean(mean: Floats, mean_square: Floats, effective_n: Floats) -> Floats:
+    """Estimated variance of means of (effectively) this many rows each; NaN where one row or none does not tell."""
+    several = np.where(effective_n > 1, effective_n, np.nan)
+    return np.maximum(mean_square - mean**2, 0.0) / (several - 1)

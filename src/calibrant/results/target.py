@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 Estimator = Callable[[Any], float]
 
 
@@ -23,11 +25,18 @@ class Target:
     norm: float | None = None
 
 
-def estimates(quantity: Quantity, *, norm: float | None = None) -> Callable[[F], F]:
-    """Declare what a function estimates (a decorator)."""
+def estimates(
+    quantity: Quantity, *, norm: float | None = None, batched: Callable[..., Any] | None = None
+) -> Callable[[F], F]:
+    """Declare what a function estimates (a decorator).
+
+    `batched` is the same estimator of many samples at once: it takes `SortedSamples` and the same options, and returns
+    an array with one estimate per sample.
+    """
 
     def declare(function: F) -> F:
         setattr(function, "__target__", Target(quantity, norm))  # noqa: B010 - mypy knows no attributes of functions
+        setattr(function, "__batched__", batched)  # noqa: B010
         return function
 
     return declare
@@ -55,6 +64,18 @@ class Clipped:
 
     def __repr__(self) -> str:
         return f"Clipped({name_of(self.estimator)})"
+
+
+def batched(estimator: Estimator) -> Callable[[Any], Any] | None:
+    """What an estimator declared for many samples at once, with its options; None where it declared nothing."""
+    if isinstance(estimator, Clipped):
+        inner = batched(estimator.estimator)
+        return None if inner is None else lambda samples: np.maximum(inner(samples), 0.0)
+    if isinstance(estimator, partial) and estimator.args:
+        return None
+    function, options = _unwrap(estimator)
+    declared = getattr(function, "__batched__", None)
+    return None if declared is None else partial(declared, **options)
 
 
 def name_of(estimator: Estimator) -> str:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.numerics.arrays import Floats
-from calibrant.results.target import Estimator, name_of, norm_of
-from calibrant.simulate.batched import Batch
-from calibrant.simulate.estimator_metadata import vectorised
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import Estimator, batched, name_of, norm_of
 from calibrant.simulate.worlds import World
 
 #: Scores per chunk of repeats. Part of the definition of a simulation: another size draws other numbers.
@@ -190,11 +189,11 @@ def _samples(world: AnyWorld, n: int, repeats: int, seed: int) -> Iterator[_Matr
 
 
 def _estimates_of(estimators: Mapping[str, Estimator], chunk: _Matrices | _Others) -> dict[str, Floats]:
-    at_once = {name: vectorised(estimator) for name, estimator in estimators.items()}
+    at_once = {name: batched(estimator) for name, estimator in estimators.items()}
     values: dict[str, Floats] = {}
     if isinstance(chunk, _Matrices) and any(at_once.values()):
-        batch = Batch.of(chunk.scores, chunk.outcomes)
-        values = {name: function(batch) for name, function in at_once.items() if function is not None}
+        samples = SortedSamples.of(chunk.scores, chunk.outcomes)
+        values = {name: function(samples) for name, function in at_once.items() if function is not None}
     others = {name: estimator for name, estimator in estimators.items() if name not in values}
     rows = chunk.one_by_one() if others else []
     for name, estimator in others.items():

@@ -11,7 +11,7 @@ from calibrant.data.distributions import Distribution, Gaussian, Samples
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.weights import Mass
+from calibrant.numerics.weights import Mass, variance_of_mean
 from calibrant.table.unlabeled import Unlabeled
 
 if TYPE_CHECKING:
@@ -69,10 +69,9 @@ class _Outcomes:
 
     def gap_variance(self, table: BinTable) -> Floats:
         """Estimated variance of the mean outcome, times the squared share of the bin; NaN for a single row."""
-        rate, count = table.observed_mean, table.effective_count
-        with np.errstate(invalid="ignore", divide="ignore"):
-            variance = np.maximum(table.observed_squares / table.weight - rate**2, 0.0) / (count - 1)
-        return np.where(count > 1, variance * table.share**2, np.nan)
+        filled = np.where(table.weight > 0, table.weight, np.nan)
+        square = table.observed_squares / filled
+        return variance_of_mean(table.observed_mean, square, table.effective_count) * table.share**2
 
     def mean_score(self, table: BinTable) -> Floats:
         """Mean prediction."""
