@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, fine, result
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 
 
+@estimates("cumulative error")
 def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     r"""Kolmogorov-Smirnov calibration error: the largest gap of the running sums of prediction and outcome.
 

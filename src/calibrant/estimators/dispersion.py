@@ -21,9 +21,11 @@ from calibrant.estimators.regression_common import (
 from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
 
 
+@estimates("dispersion")
 def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Mean squared z-score (ZMS, reduced chi square), which is 1 when calibrated.
 
@@ -73,6 +75,7 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     )
 
 
+@estimates("dispersion")
 def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Coefficient of variation of the predicted standard deviations, C_v.
 

@@ -13,12 +13,14 @@ from calibrant.estimators.kernel_forms import Kernel, LaplaceKernel, Residuals
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
 
+@estimates("kernel error")
 def kernel_error(
     data: Data | Multiclass,
     y_prob: ArrayLike | None = None,

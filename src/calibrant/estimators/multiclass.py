@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
 
 
+@estimates("classwise mean")
 def classwise(
     estimator: Callable[[Binary], Estimate], data: Multiclass | ArrayLike, y_prob: ArrayLike | None = None, /
 ) -> Estimate:

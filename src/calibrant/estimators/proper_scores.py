@@ -13,6 +13,7 @@ from calibrant.estimators.common import Data, fine, require_fine, require_kind
 from calibrant.estimators.log_scores import check_floor, floored, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Unlabeled
@@ -20,6 +21,7 @@ from calibrant.table.unlabeled import Unlabeled
 Score = Literal["brier", "log_loss"]
 
 
+@estimates("mean score")
 def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     r"""Brier score, the mean squared error of the probabilities.
 
@@ -50,6 +52,7 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     return _score(_mean((pairs.predicted.astype(np.float64) - pairs.observed) ** 2, task), "Brier score", len(task))
 
 
+@estimates("mean score")
 def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0.0) -> Estimate:
     r"""Logarithmic score: the mean of minus the log of the probability that was predicted for the outcome.
 

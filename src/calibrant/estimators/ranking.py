@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 from calibrant.estimators.common import Data, fine
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 
 
+@estimates("ranking")
 def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
 

@@ -24,9 +24,11 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
 
 
+@estimates("coverage error")
 def interval_error(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -68,6 +70,7 @@ def interval_error(
     return _curve_error(forecast(data, mean, std), central_curve, "Interval error", norm, levels)
 
 
+@estimates("coverage error")
 def quantile_error(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -96,6 +99,7 @@ def quantile_error(
     return _curve_error(forecast(data, mean, std), pit_curve, "Quantile error", norm, levels)
 
 
+@estimates("coverage error", norm=np.inf)
 def pit_error(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -138,6 +142,7 @@ def pit_error(
     return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
 
 
+@estimates("coverage")
 def coverage(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -186,6 +191,7 @@ def coverage(
     return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
 
 
+@estimates("coverage error")
 def group_coverage(
     data: ForecastData,
     mean: ArrayLike | None = None,

@@ -30,8 +30,10 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 
 
+@estimates("mean score")
 def nll(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -80,6 +82,7 @@ def nll(
     return _score(losses, "NLL", method, task, null, details)
 
 
+@estimates("mean score")
 def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Continuous ranked probability score, CRPS, in units of the target.
 
@@ -131,6 +134,7 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
     return _score(loss(task.y_true.ravel()), "CRPS", method, task, score_references.simulated(task, loss), details)
 
 
+@estimates("mean score")
 def pinball(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -179,6 +183,7 @@ def pinball(
     return _finished(float(np.mean(single)), "Pinball loss", method, task, null, details)
 
 
+@estimates("mean score")
 def interval_score(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -225,6 +230,7 @@ def interval_score(
     return _score(losses, "Interval score", f"nominal coverage {nominal:.6g}", task, null, details)
 
 
+@estimates("dispersion")
 def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Root mean predicted variance, in units of the target: how concentrated the forecasts are.
 

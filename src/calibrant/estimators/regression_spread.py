@@ -24,10 +24,12 @@ from calibrant.estimators.regression_common import (
 from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.estimators.sweep import swept
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 
 
+@estimates("binned error")
 def ence(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -74,6 +76,7 @@ def ence(
     return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
 
 
+@estimates("binned error")
 def uce(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -115,6 +118,7 @@ def uce(
     return result(_uce_value(table), "UCE", method, table, null=null, **details)
 
 
+@estimates("binned error")
 def debiased_ence(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -152,6 +156,7 @@ def debiased_ence(
     return result(value, "ENCE_debias", method, table, relative=relative, null=null, **details)
 
 
+@estimates("binned error")
 def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
 

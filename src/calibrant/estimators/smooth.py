@@ -13,11 +13,13 @@ from calibrant.estimators.linear_binning import SIZE, on_nodes
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import estimates
 
 #: Nodes per sigma at which the smoothed residual is integrated.
 PER_SIGMA = 32
 
 
+@estimates("smooth error")
 def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float | None = None) -> Estimate:
     r"""Smooth calibration error, smECE: the residuals smoothed by a Gaussian kernel that is as wide as the error.
 

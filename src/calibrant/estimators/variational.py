@@ -24,7 +24,7 @@ from calibrant.estimators.variational_engine import Settings, TopLabel, Variatio
 from calibrant.estimators.variational_norms import Norm
 from calibrant.estimators.variational_unlabeled import pu_calibration_error
 from calibrant.results.estimate import Estimate
-from calibrant.results.target import estimates
+from calibrant.results.target import Target, estimates
 from calibrant.table.bintable import BinTable
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
@@ -168,9 +168,10 @@ def calibration_errors(
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor)
     settings.require_log_score(used="kl" in wanted, where="'kl' among the norms")
     fitted = Variational.of(data, y_prob, settings)
-    return [fitted.error(norm) for norm in wanted]
+    return [fitted.error(norm).with_target(Target("true error", norm)) for norm in wanted]
 
 
+@estimates("over- or underconfidence")
 def overconfidence(
     data: Source,
     y_prob: ArrayLike | None = None,
@@ -206,6 +207,7 @@ def overconfidence(
     return _side("over", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound, floor))
 
 
+@estimates("over- or underconfidence")
 def underconfidence(
     data: Source,
     y_prob: ArrayLike | None = None,
@@ -237,6 +239,7 @@ def underconfidence(
     return _side("under", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound, floor))
 
 
+@estimates("refinement")
 def refinement(
     data: Source,
     y_prob: ArrayLike | None = None,

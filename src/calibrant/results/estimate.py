@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
+
+from calibrant.results.target import Target
 
 if TYPE_CHECKING:
     from calibrant.table.bintable import BinTable
@@ -15,11 +17,27 @@ Side = Literal["two-sided", "lower", "upper"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval that says its level, its method and its side. It need not contain the estimate.
+    """A confidence interval that says its level, method, side and target. It need not contain the estimate.
 
-    >>> interval = Interval(0.01, 0.05, level=0.95, method="Bootstrap(n=999, seed=0)")
-    >>> 0.03 in interval, str(interval)
-    (True, '[0.01, 0.05]')
+    Attributes
+    ----------
+    low, high : float
+    level : float
+        The nominal confidence, e.g. 0.95.
+    method : str
+        How it was made.
+    side : {"two-sided", "lower", "upper"}
+        Of a lower bound only `low` says something, of an upper bound only `high`.
+    assumption : str
+        What must hold for it to cover.
+    target : Target or None
+        What it covers.
+
+    Examples
+    --------
+    >>> interval = Interval(0.01, 0.05, level=0.95, method="Bootstrap(draws=999, seed=0)", target=Target("mean score"))
+    >>> 0.03 in interval, str(interval), str(interval.target)
+    (True, '[0.01, 0.05]', 'mean score')
     """
 
     low: float
@@ -28,12 +46,17 @@ class Interval:
     method: str
     side: Side = "two-sided"
     assumption: str = ""
+    target: Target | None = None
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
         return f"[{self.low:.4g}, {self.high:.4g}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return {**asdict(self), "target": None if self.target is None else self.target.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,8 @@ class Estimate(float):
         What was done, e.g. ``"EqualMass(n=15)"``.
     n : int
         Number of rows.
+    target : Target or None
+        The quantity that is estimated, with its norm.
     interval : Interval or None
         Filled in by `calibrant.interval`.
     bins : BinTable or None
@@ -87,10 +112,11 @@ class Estimate(float):
     (True, '0.250', '0.25', <class 'float'>)
     """
 
-    __slots__ = ("bins", "details", "interval", "method", "n", "name")
+    __slots__ = ("bins", "details", "interval", "method", "n", "name", "target")
     name: str
     method: str
     n: int
+    target: Target | None
     interval: Interval | None
     bins: BinTable | None
     details: Mapping[str, Any]
@@ -102,6 +128,7 @@ class Estimate(float):
         name: str,
         method: str,
         n: int,
+        target: Target | None = None,
         interval: Interval | None = None,
         bins: BinTable | None = None,
         details: Mapping[str, Any] | None = None,
@@ -115,6 +142,7 @@ class Estimate(float):
             "method": method,
             "n": int(n),
             "name": name,
+            "target": target,
         }
         for field, given in fields.items():
             object.__setattr__(self, field, given)
@@ -134,6 +162,13 @@ class Estimate(float):
         """The same estimate with its interval filled in."""
         return Estimate(self.value, **{**self._fields(), "interval": interval})
 
+    def with_target(self, target: Target) -> Estimate:
+        """The same estimate with its target filled in, and that of its interval where this has none."""
+        interval = self.interval
+        if interval is not None and interval.target is None:
+            interval = replace(interval, target=target)
+        return Estimate(self.value, **{**self._fields(), "interval": interval, "target": target})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         return {
@@ -141,7 +176,8 @@ class Estimate(float):
             "value": self.value,
             "method": self.method,
             "n": self.n,
-            "interval": None if self.interval is None else asdict(self.interval),
+            "target": None if self.target is None else self.target.to_dict(),
+            "interval": None if self.interval is None else self.interval.to_dict(),
             "details": dict(self.details),
         }
 
@@ -171,6 +207,8 @@ class Estimate(float):
         rows = [("estimate", f"{self.value:.6g}")]
         if self.interval is not None:
             rows.append((f"{self.interval.level:.0%} interval", f"{self.interval} ({self.interval.method})"))
+        if self.target is not None:
+            rows.append(("target", str(self.target)))
         rows += [("rows", f"{self.n:,}"), ("method", self.method)]
         body = "".join(f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in rows)
         return f"<table><caption>{escape(self.name)}</caption>{body}</table>"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from types import FunctionType
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -14,37 +15,129 @@ Estimator = Callable[[Any], float]
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-Quantity = Literal["true error"]
+
+#: "true error": the calibration error of the population in a norm, whatever the estimator's bias. "binned error": that
+#: of the model whose predictions are averaged within bins. "expected estimate": what the estimator itself tends to.
+#: The others name the population value of the statistic.
+Quantity = Literal[
+    "true error",
+    "binned error",
+    "expected estimate",
+    "over- or underconfidence",
+    "smooth error",
+    "kernel error",
+    "cumulative error",
+    "classwise mean",
+    "coverage error",
+    "coverage",
+    "dispersion",
+    "mean score",
+    "refinement",
+    "ranking",
+]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is estimated: the true calibration error in a norm; None where the estimator's argument `norm` says it."""
+    """What is estimated: a quantity, and its norm where it has one.
+
+    `interval` and `compare` choose their method by it. Estimators of this package declare it by `estimates`, and every
+    `Estimate` carries it with the norm that was asked for.
+
+    Attributes
+    ----------
+    quantity : str
+        "true error", "binned error", "mean score", ...
+    norm : float, str, Distance or None
+        The norm of an error: a number of at least 1 (or infinity), or "squared", "kl".
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], norm=2).target
+    Target(quantity='true error', norm=2.0)
+    >>> str(Target("true error", 2.0)), str(Target("mean score"))
+    ('true error (L2)', 'mean score')
+    """
 
     quantity: Quantity
-    norm: float | None = None
+    norm: Any = None
+
+    def __post_init__(self) -> None:
+        if self.quantity not in get_args(Quantity):
+            message = f"quantity must be one of {', '.join(map(repr, get_args(Quantity)))}, got {self.quantity!r}."
+            raise ValueError(message)
+        if isinstance(self.norm, int):
+            object.__setattr__(self, "norm", float(self.norm))
+
+    def __str__(self) -> str:
+        if self.norm is None:
+            return self.quantity
+        norm = f"L{self.norm:g}" if isinstance(self.norm, float) else getattr(self.norm, "name", self.norm)
+        return f"{self.quantity} ({norm})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON; an infinite norm is the text "inf"."""
+        plain = self.norm is None or (isinstance(self.norm, float) and self.norm != float("inf"))
+        return {"quantity": self.quantity, "norm": self.norm if plain else str(getattr(self.norm, "name", self.norm))}
 
 
 def estimates(
     quantity: Quantity, *, norm: float | None = None, batched: Callable[..., Any] | None = None
 ) -> Callable[[F], F]:
-    """Declare what a function estimates (a decorator).
+    """Declare what a function estimates (a decorator), so that `interval` and `compare` know which method serves it.
 
-    `batched` is the same estimator of many samples at once: it takes `SortedSamples` and the same options, and returns
-    an array with one estimate per sample.
+    Every `Estimate` the function returns carries the `Target`, with the norm of the call where the function has an
+    argument `norm`.
+
+    Parameters
+    ----------
+    quantity : str
+        See `Target`.
+    norm : float, optional
+        Only where the function has no argument `norm`.
+    batched : callable, optional
+        The same estimator of many samples at once, for simulations: it takes `SortedSamples` and the same options, and
+        returns an array with one estimate per sample.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> @estimates("mean score")
+    ... def absolute_error(data):
+    ...     return float(abs(data.y_true - data.y_prob).mean())
+    >>> data = cal.Binary([0, 1, 1, 0] * 50, [0.1, 0.6, 0.9, 0.3] * 50)
+    >>> cal.interval(absolute_error, data).interval.target
+    Target(quantity='mean score', norm=None)
     """
 
     def declare(function: F) -> F:
-        setattr(function, "__target__", Target(quantity, norm))  # noqa: B010 - mypy knows no attributes of functions
-        setattr(function, "__batched__", batched)  # noqa: B010
-        return function
+        target = Target(quantity, norm if norm is not None else _default_norm(function))
+
+        def attached(found: Any, options: Mapping[str, Any]) -> Any:
+            if not hasattr(found, "with_target"):
+                return found
+            return found.with_target(replace(target, norm=options["norm"]) if "norm" in options else target)
+
+        def declared(*args: Any, **options: Any) -> Any:
+            return attached(function(*args, **options), options)
+
+        # Defined among the names of the estimator's own module: else doctest takes it for an import and skips it.
+        own = FunctionType(
+            declared.__code__, getattr(function, "__globals__", {}), declared.__name__, None, declared.__closure__
+        )
+        setattr(own, "__target__", target)  # noqa: B010 - mypy knows no attributes of functions
+        setattr(own, "__batched__", batched)  # noqa: B010
+        return cast(F, wraps(function)(own))
 
     return declare
 
 
 def declared_by(estimator: Any) -> Target | None:
-    """The target that an estimator, or what `functools.partial` holds, was declared with; None where it has none."""
-    return getattr(_unwrap(estimator)[0], "__target__", None)
+    """The target an estimator was declared with, read through `functools.partial` and `Clipped`; None without one."""
+    function, options = _unwrap(estimator)
+    target: Target | None = getattr(function, "__target__", None)
+    return replace(target, norm=options["norm"]) if target is not None and "norm" in options else target
 
 
 @dataclass(frozen=True)
@@ -80,31 +173,37 @@ def batched(estimator: Estimator) -> Callable[[Any], Any] | None:
 
 def name_of(estimator: Estimator) -> str:
     """Words for an estimator and its options, e.g. ``ece(norm=2)``."""
+    if isinstance(estimator, Clipped):
+        return repr(estimator)
     function, options = _unwrap(estimator)
     name = getattr(function, "__qualname__", None) or repr(function)
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in sorted(options.items()))})" if options else name
 
 
-def norm_of(estimator: Estimator) -> float:
+def norm_of(estimator: Estimator) -> Any:
     """The norm an estimator was given or defaults to; infinity for the maximum, 1 where it says nothing."""
-    while isinstance(estimator, Clipped):
-        estimator = estimator.estimator
     function, options = _unwrap(estimator)
-    declared = declared_by(function)
-    if declared is not None and declared.norm is not None:
-        return declared.norm
-    if "norm" in options:
-        return options["norm"]
+    target = declared_by(estimator)
+    found = target.norm if target is not None else options.get("norm", _default_norm(function))
+    return 1.0 if found is None else found
+
+
+def _default_norm(function: Callable[..., Any]) -> Any:
+    """The default of the argument `norm`; None where there is no such argument or it must be given."""
     try:
         parameter = inspect.signature(function).parameters.get("norm")
     except (TypeError, ValueError):  # builtins without a signature
-        return 1.0
-    return 1.0 if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
+        return None
+    return None if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
 
 
 def _unwrap(estimator: Estimator) -> tuple[Estimator, dict[str, Any]]:
+    """The function inside `functools.partial` and `Clipped`, and the options on the way to it."""
     options: dict[str, Any] = {}
-    while isinstance(estimator, partial):
+    while isinstance(estimator, partial | Clipped):
+        if isinstance(estimator, Clipped):
+            estimator = estimator.estimator
+            continue
         options = {**estimator.keywords, **options}
         estimator = estimator.func
     return estimator, options
