@@ -10,7 +10,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import require_inside
 from calibrant.numerics.sorted_samples import Ranks, SortedSamples
 from calibrant.numerics.weights import variance_of_mean
-from calibrant.table.binning import Binning, BoundBins, EqualMass, PaperBins
+from calibrant.table.binning import Binning, BoundBins, EqualMass, PaperBins, as_binning
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,13 @@ def bin_samples(samples: SortedSamples, binning: Binning, which: Ranks | None = 
     >>> bin_samples(samples, EqualMass(2)).observed
     array([[0., 2.]])
     """
-    if isinstance(binning, PaperBins | BoundBins):
-        binning = binning.resolve(1 / samples.n, samples.n)
-    if isinstance(binning, EqualMass):
-        cuts = samples.equal_mass_cuts(binning.n_bins, which)
+    cut = as_binning(binning)
+    if isinstance(cut, PaperBins | BoundBins):
+        cut = cut.resolve(1 / samples.n, samples.n)
+    if isinstance(cut, EqualMass):
+        cuts = samples.equal_mass_cuts(cut.n_bins, which)
     else:
-        edges = binning.edges
+        edges = cut.edges
         require_inside(samples.key[:, [0, -1]], edges)
         cuts = samples.cuts_at(edges, which)
     count = (cuts[..., 1:] - cuts[..., :-1]).astype(np.float64)
