@@ -28,7 +28,7 @@ NAMES = [(package, name) for package in PACKAGES for name in public(package) if 
 
 
 #: Names that still lack an example. The set may only shrink.
-WITHOUT_EXAMPLE = {
+WITHOUT_EXAMPLE: set[str] = {
     "calibrant.InvalidPredictions",
     "calibrant.Predictions",
     "calibrant.data.Forecast",
@@ -48,7 +48,6 @@ WITHOUT_EXAMPLE = {
     "calibrant.plot.ForestRow",
     "calibrant.plot.axes",
     "calibrant.pu.Gaps",
-    "calibrant.pu.PriorBand",
     "calibrant.pu.Reliability",
     "calibrant.pu.largest_prior",
     "calibrant.reporting.Finding",
@@ -56,8 +55,6 @@ WITHOUT_EXAMPLE = {
     "calibrant.reporting.Measure",
     "calibrant.reporting.Repair",
     "calibrant.reporting.Report",
-    "calibrant.results.Target",
-    "calibrant.results.estimates",
     "calibrant.scale.EventColumns",
     "calibrant.scale.GaussianColumns",
     "calibrant.scale.OneVsRestColumns",
