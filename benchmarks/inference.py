@@ -20,8 +20,8 @@ def lines_of(world: World) -> list[str]:
     argsort = cpu_seconds(lambda: np.argsort(data.y_prob), 5)
     actions = {
         "one `np.sort` of the scores": lambda: np.sort(data.y_prob),
-        "`Inversion(n=1000)`, rows": lambda: cal.inference.Inversion(1000).interval(data, norm=1),
-        "`Inversion(n=1000)`, fine table": lambda: cal.inference.Inversion(1000).interval(table, norm=1),
+        "`Inversion(draws=1000)`, rows": lambda: cal.inference.Inversion(1000).interval(data, norm=1),
+        "`Inversion(draws=1000)`, fine table": lambda: cal.inference.Inversion(1000).interval(table, norm=1),
         "`interval(ece)`: 15 equal-width bins and the interval": lambda: cal.interval(
             partial(cal.ece, bins=cal.EqualWidth(15)), data, method=cal.inference.Inversion(1000)
         ),
@@ -30,7 +30,9 @@ def lines_of(world: World) -> list[str]:
         ),
         "`IsotonicBand`, rows": lambda: cal.inference.IsotonicBand().interval(data),
         "`ChiSquareMixture`, fine table": lambda: cal.inference.ChiSquareMixture().interval(table),
-        "`Bootstrap(n=1000)` of the Brier score, fine table": lambda: cal.Bootstrap(1000).interval(cal.brier, table),
+        "`Bootstrap(draws=1000)` of the Brier score, fine table": lambda: cal.Bootstrap(1000).interval(
+            cal.brier, table
+        ),
         "`calibration_test` (MultiScale, 999 draws), rows": lambda: cal.calibration_test(data),
     }
     lines = [

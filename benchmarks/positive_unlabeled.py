@@ -25,8 +25,8 @@ def main() -> None:
         "the same table with squares, for intervals and tests": lambda: cal.BinTable.of(data, cal.EqualWidth(15)),
         "`PositiveUnlabeled(...)`, checks of the rows": lambda: cal.PositiveUnlabeled(positive, unlabeled, prior=0.5),
         "`ece`, 15 bins of equal mass": lambda: cal.ece(data, bins=cal.EqualMass(15)),
-        "`pu.pu_interval` on the table": lambda: cal.pu.pu_interval(table),
-        "`pu.pu_calibration_test` on the table": lambda: cal.pu.pu_calibration_test(table),
+        "`interval(ece)` on the table": lambda: cal.interval(cal.ece, table),
+        "`calibration_test` on the table": lambda: cal.calibration_test(table),
         "`pu.prior_band` on the table": lambda: cal.pu.prior_band(table, 0.45, 0.55),
     }
     lines = [

@@ -39,11 +39,11 @@ BLOCK, PART, SIZE_SAMPLES, OTHER_SIZE_SAMPLES, FIGURE_SAMPLES, WORLD_SAMPLES = 1
 SIGNAL = 14.0
 
 TESTS = {
-    "MultiScale": cal.inference.MultiScale(n=DRAWS),
-    "KolmogorovSmirnov": cal.inference.KolmogorovSmirnov(n=DRAWS),
+    "MultiScale": cal.inference.MultiScale(draws=DRAWS),
+    "KolmogorovSmirnov": cal.inference.KolmogorovSmirnov(draws=DRAWS),
     "Spiegelhalter": cal.inference.Spiegelhalter(),
     "HosmerLemeshow": cal.inference.HosmerLemeshow(),
-    "KernelTest": cal.inference.KernelTest(n=DRAWS),
+    "KernelTest": cal.inference.KernelTest(draws=DRAWS),
     "Cox": cal.inference.Cox(),
 }
 

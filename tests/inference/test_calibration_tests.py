@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.inference import MeanSquaredZ, PitUniformity, PUScore, SpreadChiSquare
+from calibrant.inference import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.pu import PUScore
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 BENT = World(UniformScores(), PowerCurve(1.5))
@@ -14,7 +15,7 @@ ALL = [
     cal.inference.KolmogorovSmirnov(199),
     cal.inference.Spiegelhalter(),
     cal.inference.HosmerLemeshow(),
-    cal.inference.KernelTest(n=199),
+    cal.inference.KernelTest(draws=199),
     cal.inference.Cox(),
 ]
 
@@ -100,13 +101,13 @@ def test_cox_is_the_maximum_of_the_likelihood():
 def test_the_kernel_statistic_is_the_biased_kernel_error():
     data = cal.Binary([0, 1, 0, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9])
     expected = cal.kernel_error(data, kernel=cal.estimators.LaplaceKernel(0.5), unbiased=False)
-    found = cal.calibration_test(data, method=cal.inference.KernelTest(bandwidth=0.5, n=19))
+    found = cal.calibration_test(data, method=cal.inference.KernelTest(bandwidth=0.5, draws=19))
     assert found.statistic == pytest.approx(float(expected))
 
 
 def test_the_running_gap_is_the_ks_error():
     data = BENT.sample(100)
-    found = cal.calibration_test(data, method=cal.inference.KolmogorovSmirnov(n=19))
+    found = cal.calibration_test(data, method=cal.inference.KolmogorovSmirnov(draws=19))
     assert found.statistic == pytest.approx(float(cal.ks_error(data)), rel=0.02)
 
 

@@ -134,7 +134,7 @@ def test_paired_gaps_are_for_calibration_errors():
     with pytest.raises(TypeError, match="use Bootstrap"):
         cal.compare(cal.brier, *models(50), method=cal.inference.PairedGaps())
     with pytest.raises(ValueError, match="whole number"):
-        cal.inference.PairedGaps(n=1)
+        cal.inference.PairedGaps(draws=1)
 
 
 def test_many_models_share_the_risk():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.score_cells import ScoreCells
+from calibrant.inference.sample import Sample
+from calibrant.numerics import sorting
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 BENT = World(UniformScores(), PowerCurve(1.5))
@@ -93,8 +94,8 @@ def test_few_rows_and_certain_scores_leave_room_above():
 
 def test_cells_keep_all_sums():
     data = PAPER_WORLDS["resnet110_c10"].sample(40_000)
-    large, small = (ScoreCells.of(d, needed_by="") for d in (data, cal.BinTable.of(data, cal.table.Distinct())))
-    assert large.n == small.n == 40_000
+    large, small = (Sample.of(d, needed_by="").pooled() for d in (data, cal.BinTable.of(data, cal.table.Distinct())))
+    assert large.n == small.n == large.effective_n == 40_000
     assert float(large.share @ large.predicted) == pytest.approx(float(small.share @ small.predicted))
 
 
@@ -120,6 +121,122 @@ def test_defaults_follow_the_target():
     assert "Clustered" in cal.interval(cal.brier, grouped).interval.method
     positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
     assert "DebiasedDelta" in cal.interval(cal.ece, positives).interval.method
+
+
+SPELLINGS = [
+    lambda data: cal.ece(data),
+    lambda data: cal.ece(data.y_true, data.y_prob),
+    partial(cal.ece),
+    cal.results.Clipped(cal.ece),
+]
+
+
+@pytest.mark.parametrize("estimator", SPELLINGS, ids=["lambda", "arrays", "partial", "clipped"])
+def test_the_method_does_not_depend_on_how_the_estimator_is_written(estimator):
+    data = BENT.sample(400)
+    assert cal.interval(estimator, data).interval == cal.interval(cal.ece, data).interval
+    y_true, y_prob = data.y_true, data.y_prob
+    assert cal.interval(cal.ece, y_true, y_prob).interval == cal.interval(cal.ece, data).interval
+
+
+def test_an_estimator_without_a_target_needs_a_bootstrap_by_name():
+    data = BENT.sample(200)
+
+    def mean_score(d):
+        return float(np.mean(d.y_prob))
+
+    for bare in (mean_score, lambda d: cal.Estimate(mean_score(d), name="mean", method="", n=len(d))):
+        with pytest.raises(TypeError, match=r"method=Bootstrap\(\).*estimates"):
+            cal.interval(bare, data)
+        with pytest.raises(TypeError, match="Bootstrap"):
+            cal.compare(bare, data, data)
+        with pytest.raises(TypeError, match="Bootstrap"):
+            cal.by_group(bare, data, by=np.arange(200) % 2)
+        with pytest.raises(TypeError, match="Bootstrap"):
+            cal.interval(bare, data, method=cal.inference.Inversion())
+        found = cal.interval(bare, data, method=cal.Bootstrap(49))
+        assert found == mean_score(data)
+        assert found.interval.target is None
+    assert "mean_score" in cal.interval(mean_score, data, method=cal.Bootstrap(49)).name
+    declared = cal.results.estimates("mean score")(mean_score)
+    assert "Bootstrap" in cal.interval(declared, data).interval.method
+    assert cal.interval(declared, data).target == cal.results.Target("mean score")
+
+
+def test_the_interval_says_its_target():
+    data = BENT.sample(300)
+    target = cal.results.Target
+    assert cal.interval(cal.ece, data).interval.target == target("true error", 1)
+    assert cal.interval(cal.mce, data).interval.target == target("true error", math.inf)
+    two = partial(cal.debiased_ece, norm=2)
+    assert cal.interval(two, data, method=cal.inference.ChiSquareMixture()).interval.target == target("binned error", 2)
+    assert cal.interval(two, data, method=cal.Bootstrap(9)).interval.target == target("expected estimate", 2)
+    assert cal.interval(cal.brier, data, method=cal.Bootstrap(9)).interval.target == target("mean score")
+    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data)
+    assert squared.interval.target == squared.target == target("true error", "squared")
+    assert cal.compare(cal.ece, data, data).interval.target == target("true error", 1)
+
+
+RNG = np.random.default_rng(0)
+TASKS = {
+    "binary": BENT.sample(150),
+    "float32": cal.Binary(BENT.sample(150).y_true, BENT.sample(150).y_prob.astype(np.float32)),
+    "weighted": cal.Binary(BENT.sample(150).y_true, BENT.sample(150).y_prob, weight=RNG.random(150)),
+    "grouped": cal.Binary(BENT.sample(150).y_true, BENT.sample(150).y_prob, group=np.arange(150) // 5),
+    "table": cal.BinTable.of(BENT.sample(150), cal.table.Distinct()),
+    "multiclass": cal.Multiclass(RNG.integers(0, 3, 60), RNG.dirichlet(np.ones(3), 60)),
+    "gaussian": cal.Gaussian(RNG.normal(size=100), np.zeros(100), RNG.uniform(0.5, 1.5, 100)),
+    "positive-unlabeled": cal.PositiveUnlabeled(RNG.beta(2, 1, 200), RNG.random(1000), prior=0.4),
+    "unlabeled table": cal.BinTable.of(
+        cal.PositiveUnlabeled(RNG.beta(2, 1, 200), RNG.random(1000), prior=0.4), cal.table.Distinct()
+    ),
+}
+ESTIMATORS = {
+    "binary": [
+        *(cal.ece, cal.mce, cal.sweep_ece, cal.debiased_ece, cal.averaged_error, cal.calibration_error, cal.kde_ece),
+        *(cal.estimators.label_binned_ece, cal.smooth_ece, cal.ks_error, cal.kernel_error, cal.overconfidence),
+        *(cal.refinement, cal.brier, cal.log_loss, cal.auc, partial(cal.ece, bins=cal.EqualWidth(7), norm=2)),
+    ],
+    "table": [cal.ece, cal.mce, cal.sweep_ece, cal.averaged_error, cal.brier, cal.auc, cal.ks_error],
+    "multiclass": [cal.calibration_error, partial(cal.classwise, cal.ece), cal.brier, cal.log_loss],
+    "gaussian": [
+        *(cal.ence, cal.uce, cal.debiased_ence, cal.sweep_ence, cal.crps, cal.nll, cal.pinball, cal.coverage),
+        *(cal.interval_error, cal.quantile_error, cal.pit_error, cal.mean_squared_z, cal.std_dispersion, cal.sharpness),
+    ],
+    "positive-unlabeled": [
+        *(cal.ece, cal.debiased_ece, cal.sweep_ece, partial(cal.ece, bins=cal.EqualWidth(6))),
+        partial(cal.ece, bins=cal.pu.PaperBins()),
+    ],
+}
+ESTIMATORS["unlabeled table"] = ESTIMATORS["positive-unlabeled"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_interval_never_changes_the_estimate(task):
+    data = TASKS[task]
+    for estimator in ESTIMATORS.get(task, ESTIMATORS["binary"]):
+        wanted = estimator(data)
+        quick = wanted.target.quantity == "true error" and task != "multiclass" and estimator is not cal.mce
+        found = cal.interval(estimator, data, method=None if quick else cal.Bootstrap(5))
+        assert float(found) == float(wanted), estimator
+        kept = [(e.name, e.method, e.n, e.target) for e in (found, wanted)]
+        assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("size", [100, 5000, 50_000])
+@pytest.mark.parametrize("task", ["plain", "weighted", "grouped"])
+def test_rows_are_sorted_once_for_the_estimate_and_its_interval(monkeypatch, size, task):
+    calls = []
+    sort = sorting._sorted
+    monkeypatch.setattr(sorting, "_sorted", lambda rows: calls.append(len(rows.key)) or sort(rows))
+    data = BENT.sample(size)
+    weight = np.full(size, 0.5) if task == "weighted" else None
+    group = np.arange(size) // 5 if task == "grouped" else None
+    data = cal.Binary(data.y_true, data.y_prob, weight=weight, group=group)
+    for estimator in (cal.ece, cal.debiased_ece):
+        calls.clear()
+        cal.interval(estimator, data, method=cal.inference.Inversion(19))
+        assert calls == [size]
 
 
 def test_bootstrap_of_a_mean_is_the_textbook_interval():
@@ -198,7 +315,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="level"):
         cal.interval(cal.ece, data, level=95)
     with pytest.raises(ValueError, match="whole number"):
-        cal.inference.Inversion(n=0)
+        cal.inference.Inversion(draws=0)
     with pytest.raises(ValueError, match="side"):
         cal.inference.Inversion(side="both")
     with pytest.raises(ValueError, match="L2"):

@@ -14,22 +14,22 @@ BENT = World(UniformScores(), PowerCurve(2))
 
 def test_the_curve_is_the_isotonic_regression():
     data = BENT.sample(300)
-    curve = cal.reliability_curve(data, n=20)
+    curve = cal.reliability_curve(data, draws=20)
     theirs = IsotonicRegression().fit(data.y_prob, data.y_true).predict(curve.predicted)
     assert curve.observed == pytest.approx(theirs)
 
 
 def test_a_calibrated_model_stays_in_the_consistency_band_and_a_bent_one_leaves_it():
-    calibrated = [cal.reliability_curve(BENT.calibrated().sample(500, k), n=100).outside for k in range(20)]
+    calibrated = [cal.reliability_curve(BENT.calibrated().sample(500, k), draws=100).outside for k in range(20)]
     assert np.mean(calibrated) < 0.12
-    assert cal.reliability_curve(BENT.sample(500), n=100).outside > 0.4
+    assert cal.reliability_curve(BENT.sample(500), draws=100).outside > 0.4
 
 
 @pytest.mark.parametrize("world", [BENT, PAPER_WORLDS["resnet152_imgnet"]], ids=["bent", "network"])
 def test_the_confidence_band_holds_the_true_curve_everywhere(world):
     held = []
     for k in range(25):
-        curve = cal.reliability_curve(world.sample(400, k), n=2)
+        curve = cal.reliability_curve(world.sample(400, k), draws=2)
         chance = world.curve(curve.predicted)
         held.append(np.all((curve.confidence_low <= chance + 1e-9) & (chance <= curve.confidence_high + 1e-9)))
     assert np.mean(held) >= 0.92
@@ -61,7 +61,8 @@ def test_spread_and_positives_have_curves():
 def test_weights_are_taken_by_their_effective_number():
     data = BENT.sample(300)
     one, other = (
-        cal.reliability_curve(cal.Binary(data.y_true, data.y_prob, weight=w), n=10) for w in (None, np.full(300, 3.0))
+        cal.reliability_curve(cal.Binary(data.y_true, data.y_prob, weight=w), draws=10)
+        for w in (None, np.full(300, 3.0))
     )
     assert other.observed == pytest.approx(one.observed)
     assert other.confidence_low == pytest.approx(one.confidence_low)
@@ -69,7 +70,7 @@ def test_weights_are_taken_by_their_effective_number():
 
 def test_curves_are_plain_data_and_exact_by_seed():
     data = BENT.sample(200)
-    one, other = (cal.reliability_curve(data, n=20, seed=3) for _ in range(2))
+    one, other = (cal.reliability_curve(data, draws=20, seed=3) for _ in range(2))
     assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
     assert "isotonic" in repr(one)
 
@@ -80,7 +81,7 @@ def test_a_curve_draws_itself():
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    assert cal.reliability_curve(BENT.sample(200), n=10).plot(ax, color="k") is ax
+    assert cal.reliability_curve(BENT.sample(200), draws=10).plot(ax, color="k") is ax
     assert len(ax.collections) == 2
     plt.close("all")
 

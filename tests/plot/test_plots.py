@@ -55,7 +55,7 @@ def test_an_estimate_draws_its_bins_with_markers_and_its_value(data, ax):
 
 
 def test_both_bands_of_a_curve_are_drawn(data, ax):
-    curve = cal.reliability_curve(data, n=20)
+    curve = cal.reliability_curve(data, draws=20)
     assert curve.plot(ax=ax) is ax
     np.testing.assert_array_equal(line(ax, "observed").get_data(), [curve.predicted, curve.observed])
     consistency, confidence = ax.collections

@@ -98,6 +98,8 @@ class Binary(Predictions):
     """
 
     columns = ("y_true", "y_prob")
+    #: Set by `sorted_once`; of no use to other columns.
+    _rows: Pairs | None = None
 
     def __init__(
         self,
@@ -117,7 +119,16 @@ class Binary(Predictions):
 
     def pairs(self) -> Pairs:
         """Key and prediction are the probability, the outcome is the label."""
+        kept = self._rows
+        if kept is not None and kept.key is self.y_prob and kept.observed is self.y_true and kept.weight is self.weight:
+            return kept
         return Pairs(self.y_prob, self.y_prob, self.y_true, self.weight)
+
+    def sorted_once(self) -> Binary:
+        """The same predictions, with rows that are sorted at most once; that takes the memory of a second copy."""
+        kept = copy.copy(self)
+        kept._rows = self.pairs()
+        return kept
 
 
 class Multiclass(Predictions):

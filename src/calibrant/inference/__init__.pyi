@@ -1,6 +1,5 @@
 from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
-from .calibration_tests import PUScore as PUScore
 from .calibration_tests import calibration_test as calibration_test
 from .chi_square_mixture import ChiSquareMixture as ChiSquareMixture
 from .classical_tests import Cox as Cox

@@ -1,4 +1,4 @@
-"""Bootstrap intervals on the table. The percentile interval is not offered: near calibration it misses the truth."""
+"""Bootstrap intervals on the table. The percentile interval is not offered: near calibration it does not cover."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.distributions import Quantiles
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.resampling import cluster_labels, cluster_times, source
+from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.bintable import BinTable
@@ -22,31 +22,39 @@ Kind = Literal["basic", "bias-corrected"]
 
 @dataclass(frozen=True)
 class Bootstrap:
-    r"""Estimates of tables drawn again from the table, reflected at the estimate.
+    r"""Estimates of resampled tables, reflected at the estimate.
 
     "basic" is :math:`[2\hat\theta - Q_{1-\alpha/2},\; 2\hat\theta - Q_{\alpha/2}]`; "bias-corrected" is
-    :math:`2\hat\theta - \overline{\theta^*} \pm z\,\mathrm{sd}(\theta^*)`, with θ* the estimates of the drawn tables.
-    Counts of cells and outcomes are multinomial, so a draw costs the same for a billion rows as for a thousand;
-    weighted rows are dealt into 1024 random clusters, and rows with a `group` into their own, which are drawn whole.
+    :math:`2\hat\theta - \overline{\theta^*} \pm z\,\mathrm{sd}(\theta^*)`, with θ* the estimates of the resamples.
+    Counts of cells and outcomes are multinomial, so a resample costs the same for a billion rows as for a thousand;
+    weighted rows are divided into 1024 random clusters, and rows with a `group` into their own, which are resampled
+    whole.
 
-    For a calibration error the bias of a binned estimate is not that of its draws, and near zero neither kind covers
-    as stated: there `Inversion` is the default. For scores (Brier, log loss, CRPS), AUC and errors of
-    predicted spreads the bootstrap is.
+    For a calibration error the bias of a binned estimate is not that of its resamples, and near zero neither kind
+    covers as stated: there `Inversion` is the default. For scores (Brier, log loss, CRPS), AUC and errors of predicted
+    spreads the bootstrap is.
 
     Parameters
     ----------
-    n : int
-        Number of draws.
+    draws : int
+        Number of resamples.
     seed : int
     kind : {"basic", "bias-corrected"}
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.Binary([0, 1, 1, 0] * 50, [0.1, 0.6, 0.9, 0.3] * 50)
+    >>> cal.interval(cal.brier, data, method=Bootstrap(199, seed=1)).interval.method
+    "Bootstrap(draws=199, seed=1, kind='basic')"
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n, minimum=2)
+        validation.whole("draws", self.draws, minimum=2)
         if self.kind not in get_args(Kind):
             message = f"kind must be 'basic' or 'bias-corrected' (percentile intervals miss), got {self.kind!r}."
             raise ValueError(message)
@@ -56,25 +64,23 @@ class Bootstrap:
     ) -> Interval:
         """The interval around the estimate of `data`."""
         level = validation.fraction("level", level)
-        center, draws = self.draws(estimator, data)
-        low, high = reflected(center, draws, level, self.kind)
+        center, drawn = self.resampled(estimator, data)
+        low, high = reflected(center, drawn, level, self.kind)
         return Interval(low, high, level=level, method=repr(self), assumption=self._assumption(data))
 
-    def draws(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
-        """The estimate, and the estimates of the drawn samples moved so that they vary about it."""
+    def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
+        """The estimate, and the estimates of the resamples, shifted so that they vary about it."""
         rng = np.random.default_rng(self.seed)
         whole = float(estimator(data))
-        cells = None if isinstance(data, Multiclass | Quantiles) else source(data)
-        try:
-            center = None if cells is None else float(estimator(cells.table))
-        except (TypeError, ValueError, AttributeError):  # an estimator of rows
-            center = None
-        if cells is not None and center is not None:
-            return whole, np.array([float(estimator(table)) for table in cells.tables(self.n, rng)]) + whole - center
+        sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
+        center = None if sample is None else of_table(estimator, sample.coarse)
+        if sample is not None and center is not None:
+            drawn = [float(estimator(table)) for table in sample.resample(self.draws, rng)]
+            return whole, np.array(drawn) + whole - center
         if isinstance(data, BinTable):
-            message = f"{estimator!r} does not take tables, so its table cannot be drawn again; give the predictions."
+            message = f"{estimator!r} does not take tables, so its table cannot be resampled; give the predictions."
             raise TypeError(message)
-        return whole, np.array([float(estimator(sample)) for sample in drawn_rows(data, self.n, rng)])
+        return whole, np.array([float(estimator(rows)) for rows in resampled_rows(data, self.draws, rng)])
 
     def _assumption(self, data: Any) -> str:
         unit = "clusters" if getattr(data, "group", None) is not None else "rows"
@@ -83,32 +89,54 @@ class Bootstrap:
 
 @dataclass(frozen=True)
 class Clustered(Bootstrap):
-    """`Bootstrap` that insists on `group`: clusters of rows are drawn whole."""
+    """`Bootstrap` that insists on `group`: clusters of rows are resampled whole.
 
-    def draws(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.Binary([0, 1, 1, 0] * 50, [0.1, 0.6, 0.9, 0.3] * 50, group=np.repeat(range(20), 10))
+    >>> cal.interval(cal.brier, data, method=Clustered(199)).interval.assumption
+    'independent clusters; the target is what the estimator tends to'
+    """
+
+    def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
         """As for `Bootstrap`."""
         if getattr(data, "group", None) is None:
             message = "Clustered needs predictions with group=..., the ids of rows that belong together."
             raise InvalidPredictions(message)
-        return super().draws(estimator, data)
+        return super().resampled(estimator, data)
 
 
-def reflected(center: float, draws: Floats, level: float, kind: Kind) -> tuple[float, float]:
+def to_resample(data: Predictions | BinTable) -> Sample:
+    """What to resample: cells and outcomes where binary rows are independent and unweighted, else clusters."""
+    plain = isinstance(data, BinTable) or (isinstance(data, Binary) and data.weight is None and data.group is None)
+    return Sample.of(data, needed_by="The bootstrap") if plain else Sample.of_clusters(data)  # type: ignore[arg-type]
+
+
+def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None:
+    """The estimate of a table; None for an estimator of rows."""
+    try:
+        return float(estimator(table))
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
     """Both ends, by the kind."""
     from scipy.special import ndtri
 
     if kind == "basic":
-        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return 2 * center - float(high), 2 * center - float(low)
-    middle = 2 * center - float(draws.mean())
-    reach = float(ndtri((1 + level) / 2)) * float(draws.std(ddof=1))
+    middle = 2 * center - float(drawn.mean())
+    reach = float(ndtri((1 + level) / 2)) * float(drawn.std(ddof=1))
     return middle - reach, middle + reach
 
 
-def drawn_rows(data: Predictions, size: int, rng: np.random.Generator) -> Iterator[Any]:
-    """Samples of rows (of clusters, where there is a group), for estimators that take no table."""
+def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> Iterator[Any]:
+    """Resamples of rows (of clusters, where there is a group), for estimators that take no table."""
     labels = cluster_labels(data, len(data)) if data.group is not None else np.arange(len(data))
     order, starts = np.argsort(labels, kind="stable"), np.searchsorted(np.sort(labels), np.arange(labels.max() + 2))
-    for times in cluster_times(int(labels.max()) + 1, size, rng):
-        again = np.repeat(times.astype(np.intp), np.diff(starts))
+    for repeats in cluster_repeats(int(labels.max()) + 1, draws, rng):
+        again = np.repeat(repeats.astype(np.intp), np.diff(starts))
         yield data.take(np.repeat(order, again))

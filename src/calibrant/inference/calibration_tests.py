@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from calibrant.data.distributions import Forecast
-from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.pu.inference import pu_calibration_test
+from calibrant.pu.inference import PUScore
 from calibrant.results.estimate import Significance
-from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
-
-
-@dataclass(frozen=True)
-class PUScore:
-    """Score test of the error masses of positive-unlabeled data; see `calibrant.pu.pu_calibration_test`."""
-
-    bins: Binning = EqualMass(10)
-
-    def test(self, data: PositiveUnlabeled | BinTable) -> Significance:
-        """Large values speak against calibration."""
-        return pu_calibration_test(data, bins=self.bins)
-
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox
 OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
 TestMethod = OfOutcomes | OfForecasts | PUScore
 
 
-def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None = None) -> Significance:
+def calibration_test(
+    data: Predictions | BinTable | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    method: TestMethod | None = None,
+) -> Significance:
     """Test of the hypothesis that the model is calibrated; a small p-value speaks against it.
 
     Parameters
     ----------
-    data : Binary, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, or fine BinTable of binary data
-        Rows must be independent. For several classes choose `data.top_label()` or one class.
+    data : Binary, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
+        Rows must be independent. For several classes choose `data.top_label()` or one class. With plain arrays,
+        `y_prob` comes next.
     method : optional
         For outcomes: `MultiScale` (default: exact, and none has more power in all settings), `KolmogorovSmirnov`,
         `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity` (default),
-        `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `PUScore`.
+        `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples
     --------
@@ -54,11 +48,12 @@ def calibration_test(data: Predictions | BinTable, *, method: TestMethod | None 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> calibration_test(cal.Binary(rng.random(2000) < p, p)).p_value > 0.05
+    >>> calibration_test(rng.random(2000) < p, p).p_value > 0.05
     True
     >>> calibration_test(cal.Binary(rng.random(2000) < p**1.2, p)).p_value
     0.001
     """
+    data = data if isinstance(data, BinTable) else binary(data, y_prob)
     if getattr(data, "group", None) is not None:
         message = "calibration_test needs independent rows, but these have a group; interval() allows for it."
         raise InvalidPredictions(message)

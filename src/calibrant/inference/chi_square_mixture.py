@@ -8,9 +8,11 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import binned
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
+from calibrant.results.target import Target
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
 
@@ -38,6 +40,9 @@ class ChiSquareMixture:
         if norm != 2:
             message = f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand()."
             raise ValueError(message)
+        if getattr(data, "group", None) is not None:
+            message = "ChiSquareMixture needs independent rows, but these have a group; use Inversion()."
+            raise InvalidPredictions(message)
         risk = (1 - validation.fraction("level", level)) / 2
         some = binned(data, None, self.bins)[0].filled()
         gap, share = some.predicted_mean - some.observed_mean, some.share
@@ -55,7 +60,9 @@ class ChiSquareMixture:
         truth = multiples * np.sqrt(size)
         ends = (truth[kept[0]], truth[kept[-1]]) if len(kept) else (0.0, 0.0)
         words = "independent rows; the target is the error of the binned model; approximate in small bins"
-        return Interval(float(ends[0]), float(ends[1]), level=level, method=repr(self), assumption=words)
+        low_end, high_end = float(ends[0]), float(ends[1])
+        target = Target("binned error", 2)
+        return Interval(low_end, high_end, level=level, method=repr(self), assumption=words, target=target)
 
 
 def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:

@@ -9,7 +9,8 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
-from calibrant.inference.score_cells import ScoreCells, fine_table
+from calibrant.inference.pooled_cells import PooledCells
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import affine, logistic_fit
 from calibrant.numerics.special import log_odds
@@ -35,7 +36,7 @@ class Spiegelhalter:
         """Two-sided."""
         from scipy.special import ndtr
 
-        table = fine_table(data, needed_by="Spiegelhalter")
+        table = Sample.of(data, needed_by="Spiegelhalter").table
         p = table.predicted_mean
         total = float((1 - 2 * p) @ (table.observed - table.predicted))
         variance = float((1 - 2 * p) ** 2 * p * (1 - p) @ table.weight_squares)
@@ -84,18 +85,18 @@ class KolmogorovSmirnov:
     Gupta et al. (2021), Calibration of Neural Networks using Splines; Tygert (2023) for the test.
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n)
+        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the largest gap among those of the draws."""
-        cells = ScoreCells.of(data, size=512, needed_by="KolmogorovSmirnov")
-        drawn = _drawn(cells, self.n, self.seed)
+        cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
+        drawn = _drawn(cells, self.draws, self.seed)
         running = np.abs(np.cumsum((drawn - cells.predicted) * cells.share, axis=1)).max(axis=1)
-        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.rows)
+        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.n)
 
 
 @dataclass(frozen=True)
@@ -113,21 +114,21 @@ class KernelTest:
     """
 
     bandwidth: float | None = None
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n)
+        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The rank of the statistic among those of the draws."""
-        cells = ScoreCells.of(data, size=256, needed_by="KernelTest")
+        cells = Sample.of(data, needed_by="KernelTest").pooled(256)
         distance = np.abs(cells.predicted[:, None] - cells.predicted)
         width = _median_distance(distance, cells.share) if self.bandwidth is None else self.bandwidth
         kernel = np.exp(-distance / width) if width > 0 else np.ones_like(distance)
-        residual = (_drawn(cells, self.n, self.seed) - cells.predicted) * cells.share
+        residual = (_drawn(cells, self.draws, self.seed) - cells.predicted) * cells.share
         values = np.einsum("rc,rc->r", residual @ kernel, residual)
-        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.rows)
+        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.n)
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Cox:
         """Likelihood ratio against chi square with two degrees of freedom."""
         from scipy.special import chdtrc
 
-        table = fine_table(data, needed_by="Cox")
+        table = Sample.of(data, needed_by="Cox").table
         p = table.predicted_mean
         if np.any((p <= 0) & (table.observed > 0)) or np.any((p >= 1) & (table.observed < table.weight)):
             return Significance(np.inf, 0.0, method="Cox slope and intercept", n=table.n)
@@ -159,7 +160,7 @@ class Cox:
 
     def fit(self, data: Predictions | BinTable) -> tuple[float, float]:
         """Intercept and slope."""
-        a, b, _ = self._fitted(fine_table(data, needed_by="Cox"))
+        a, b, _ = self._fitted(Sample.of(data, needed_by="Cox").table)
         return a, b
 
     def _fitted(self, table: BinTable) -> tuple[float, float, float]:
@@ -176,7 +177,7 @@ class Cox:
         return intercept, slope, max(identity - fit.loss, 0.0)
 
 
-def _drawn(cells: ScoreCells, size: int, seed: int) -> Floats:
+def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:
     """The outcomes seen, then those of a calibrated model, one sample to a line."""
     drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, np.random.default_rng(seed))
     return np.concatenate([cells.observed[None], drawn])

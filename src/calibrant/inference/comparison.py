@@ -11,13 +11,13 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.bootstrap import Bootstrap, reflected
-from calibrant.inference.intervals import error_norm
+from calibrant.inference.bootstrap import Bootstrap, of_table, reflected
+from calibrant.inference.intervals import as_estimate, is_true_error, require_target
 from calibrant.inference.paired_gaps import PairedGaps
-from calibrant.inference.resampling import Clusters, cluster_labels, cluster_times
+from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
-from calibrant.results.target import name_of
+from calibrant.results.target import Target, name_of
 
 Estimator = Callable[[Any], float]
 
@@ -59,7 +59,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "interval": self.interval.to_dict()}
 
 
 def compare(
@@ -138,12 +138,13 @@ def compare_many(
         message = f"reference must be one of {', '.join(models)}, got {base!r}."
         raise ValueError(message)
     _require_same_rows(models)
-    values = {name: float(estimator(data)) for name, data in models.items()}
+    estimates = {name: as_estimate(estimator, data) for name, data in models.items()}
+    values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
     wide = 1 - (1 - level) / len(others)
-    chosen = _default(estimator, models[base]) if method is None else method
+    chosen = _default(estimator, target, models[base]) if method is None else method
     if isinstance(chosen, PairedGaps):
-        found = [_of_true_errors(estimator, models[name], models[base], wide, chosen) for name in others]
+        found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:
         draws = _paired_draws(estimator, models, values, chosen)
         found = [_of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen) for name in others]
@@ -168,23 +169,26 @@ def holm(p_values: list[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def _default(estimator: Estimator, data: Predictions) -> Bootstrap | PairedGaps:
-    norm = error_norm(estimator)
+def _default(estimator: Estimator, target: Target | None, data: Predictions) -> Bootstrap | PairedGaps:
+    norm = require_target(estimator, target).norm
     finite = norm == "squared" or (isinstance(norm, float) and np.isfinite(norm))
-    return PairedGaps() if finite and isinstance(data, Binary) else Bootstrap(kind="bias-corrected")
+    paired = finite and is_true_error(target) and isinstance(data, Binary)
+    return PairedGaps() if paired else Bootstrap(kind="bias-corrected")
 
 
 def _of_true_errors(
-    estimator: Estimator, a: Predictions, b: Predictions, level: float, method: PairedGaps
+    estimator: Estimator, target: Target | None, a: Predictions, b: Predictions, level: float, method: PairedGaps
 ) -> tuple[float, Interval, float]:
-    norm = error_norm(estimator)
-    if norm is None or norm == "kl" or not (isinstance(a, Binary) and isinstance(b, Binary)):
-        message = f"PairedGaps compares calibration errors of binary predictions; use Bootstrap() for {estimator!r}."
-        raise TypeError(message)
+    norm: Any = target.norm if target is not None and is_true_error(target) else None
     squared = norm == "squared"
+    if not (squared or isinstance(norm, float)) or not (isinstance(a, Binary) and isinstance(b, Binary)):
+        message = (
+            f"PairedGaps compares calibration errors of binary predictions; use Bootstrap() for {name_of(estimator)}."
+        )
+        raise TypeError(message)
     found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
     words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
-    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words)
+    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
     return found.value, interval, found.p_value
 
 
@@ -201,22 +205,19 @@ def _of_draws(value: float, draws: Floats, level: float, method: Bootstrap) -> t
 def _paired_draws(
     estimator: Estimator, models: Mapping[str, Predictions], values: Mapping[str, float], method: Bootstrap
 ) -> dict[str, Floats]:
-    """Estimates of all models on the same draws of clusters."""
+    """Estimates of all models on the same resamples of clusters."""
     first = next(iter(models.values()))
     labels = cluster_labels(first, len(first))
-    times = cluster_times(int(labels.max()) + 1, method.n, np.random.default_rng(method.seed))
+    repeats = cluster_repeats(int(labels.max()) + 1, method.draws, np.random.default_rng(method.seed))
     draws: dict[str, Floats] = {}
     for name, data in models.items():
-        clusters = Clusters.of(data, labels=labels) if isinstance(data, Binary) else None
-        try:
-            center = None if clusters is None else float(estimator(clusters.table))
-        except (TypeError, ValueError, AttributeError):  # an estimator of rows
-            center = None
-        if clusters is not None and center is not None:
-            drawn = [float(estimator(table)) for table in clusters.weighted(times)]
+        sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
+        center = None if sample is None else of_table(estimator, sample.coarse)
+        if sample is not None and center is not None:
+            drawn = [float(estimator(table)) for table in sample.repeated(repeats)]
             draws[name] = np.array(drawn) + values[name] - center
         else:
-            rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in times)
+            rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
             draws[name] = np.array([float(estimator(data.take(some))) for some in rows])
     return draws
 

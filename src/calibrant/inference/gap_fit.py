@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference.score_cells import NORMAL_ROWS, ScoreCells
+from calibrant.inference.pooled_cells import NORMAL_ROWS, PooledCells
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
 
@@ -22,16 +23,16 @@ UNIFORM_ROWS = 1 << 11
 class GapFit:
     """Least squares on hat functions of place: gap = (residual means x weights) @ half @ half.T."""
 
-    cells: ScoreCells
+    cells: PooledCells
     half: Floats
     gap: Floats
     shape: Floats
     noise: float
 
     @classmethod
-    def of(cls, cells: ScoreCells) -> GapFit:
+    def of(cls, cells: PooledCells) -> GapFit:
         """The fit with about 2.5 + 1.1 log n knots, and its smoother shape."""
-        knots = 2.5 + 1.1 * np.log(cells.n)
+        knots = 2.5 + 1.1 * np.log(cells.effective_n)
         half = hats(cells, max(2, round(knots)))
         residual = cells.share * (cells.predicted - cells.observed)
         gap = half @ (half.T @ residual)
@@ -62,14 +63,14 @@ class GapFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Luck:
-    """The luck of other samples of scores and outcomes, drawn once: every hypothesis meets the same.
+class CommonDraws:
+    """The noise of simulated samples of scores and outcomes, drawn once and common to all hypotheses.
 
     Attributes
     ----------
-    shares : array of (samples, cells)
-        How far the shares of the cells are off.
-    uniform : array of (samples, rows), optional
+    share_errors : array of (draws, cells)
+        Sampling errors of the shares of the cells.
+    uniform : array of (draws, rows), optional
         Where rows are few enough: an event happens where this is less than its chance.
     per_row : array of (rows, coordinates), optional
         What an event adds to each coordinate of the fit.
@@ -77,36 +78,61 @@ class Luck:
 
     fit: GapFit
     rng: np.random.Generator
-    shares: Floats
+    share_errors: Floats
     uniform: Floats | None = None
     per_row: NDArray[np.float32] | None = None
 
     @classmethod
-    def of(cls, fit: GapFit, size: int, rng: np.random.Generator) -> Luck:
-        """The luck of `size` samples."""
+    def of(cls, fit: GapFit, draws: int, rng: np.random.Generator) -> CommonDraws:
+        """The noise of so many samples."""
         cells = fit.cells
-        shares, rows = cells.shares(size, rng), cells.count.round().astype(np.intp)
-        if cells.n > UNIFORM_ROWS or np.abs(rows - cells.count).max() > 1e-9:
-            return cls(fit, rng, shares)
+        errors, rows = cells.share_errors(draws, rng), cells.count.round().astype(np.intp)
+        if cells.effective_n > UNIFORM_ROWS or np.abs(rows - cells.count).max() > 1e-9:
+            return cls(fit, rng, errors)
         per_row = np.repeat(fit.half * (cells.share / cells.count)[:, None], rows, axis=0)
-        return cls(fit, rng, shares, rng.random((size, len(per_row))), per_row.astype(np.float32))
+        return cls(fit, rng, errors, rng.random((draws, len(per_row))), per_row.astype(np.float32))
 
     def noise(self, chance: Floats) -> Floats:
-        """Chance less outcome in the coordinates of the fit, one sample to a line."""
-        fit, cells, size = self.fit, self.fit.cells, len(self.shares)
+        """Chance less outcome in the coordinates of the fit, one simulated sample per row."""
+        fit, cells, draws = self.fit, self.fit.cells, len(self.share_errors)
         if self.uniform is not None and self.per_row is not None:
             events = self.uniform < np.repeat(chance, cells.count.round().astype(np.intp))
             return np.asarray((cells.share * chance) @ fit.half - events.astype(np.float32) @ self.per_row)
-        if cells.n < NORMAL_ROWS:
-            return np.asarray(((chance - cells.outcomes(chance, size, self.rng)) * cells.share) @ fit.half)
+        if cells.effective_n < NORMAL_ROWS:
+            return np.asarray(((chance - cells.outcomes(chance, draws, self.rng)) * cells.share) @ fit.half)
         weighted = fit.half * cells.share[:, None]
         covariance = weighted.T @ (weighted * (chance * (1 - chance) / cells.count)[:, None])
-        return normal_draws(covariance, size, self.rng)
+        return normal_draws(covariance, draws, self.rng)
 
 
-def hats(cells: ScoreCells, knots: int) -> Floats:
+def hats(cells: PooledCells, knots: int) -> Floats:
     """Orthonormal combinations of hat functions of place: fitted values are half @ half.T @ (share x values)."""
     basis = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
     root = np.sqrt(cells.share)
     left, sizes, _ = np.linalg.svd(root[:, None] * basis, full_matrices=False)
     return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root[:, None])
+
+
+def influence(fit: GapFit, sample: Sample, *, clustered: bool = True) -> Floats:
+    """What each cluster (or each row) adds to the coordinates of the fit beyond its share of the fitted gap."""
+    index = sample.pooled_cell
+    noise = sample.row_share * (sample.residual - fit.gap[index])
+    by_row = noise[:, None] * fit.half[index]
+    return sample.by_cluster(by_row) if clustered else by_row
+
+
+def thinned(sample: Sample) -> PooledCells:
+    """The pooled cells with as many rows as independent ones would need to be as noisy: Kish's design effect.
+
+    Outcomes and scores within a cluster are correlated to different degrees, so each has a design effect of its own.
+    """
+    cells, labels = sample.pooled(), sample.cluster
+    if labels is None or sample.clusters == len(labels):
+        return cells
+    fit, share = GapFit.of(cells), sample.row_share
+    independent = float((influence(fit, sample, clustered=False) ** 2).sum())
+    of_outcomes = float((influence(fit, sample) ** 2).sum()) / max(independent, 1e-300)
+    pair = np.unique(labels * len(cells.share) + sample.pooled_cell, return_inverse=True)[1].reshape(-1)
+    of_scores = float((np.bincount(pair, share) ** 2).sum() / (share**2).sum())
+    effective_n, count = cells.effective_n / max(of_scores, 1.0), cells.count / max(of_outcomes, 1.0)
+    return replace(cells, effective_n=effective_n, count=count)

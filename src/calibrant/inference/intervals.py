@@ -5,74 +5,98 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
+from numpy import isfinite
+from numpy.typing import ArrayLike
+
 from calibrant.data import validation
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.binned import ece
 from calibrant.estimators.lower_bound import SplitSampleBound
 from calibrant.estimators.variational import calibration_error
 from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.chi_square_mixture import ChiSquareMixture
 from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
-from calibrant.pu import inference as pu
+from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import declared_by, norm_of
+from calibrant.results.target import Target, declared_by, name_of
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
-Estimator = Callable[[Any], Estimate]
+Estimator = Callable[[Any], float]
 
 
 @dataclass(frozen=True)
 class SplitLowerBound:
-    """A lower bound without any assumption but independent rows: `SplitSampleBound` of the variational error.
+    """A lower bound that assumes nothing but independent rows: `SplitSampleBound` of the variational error.
 
-    A map is fitted on a share `train` of the rows; what it gains on the others is at most the true error, and a
-    bound of its mean holds for every n, model and map.
+    A map is fitted on a share `train` of the rows; what it gains on the others is at most the true error in
+    expectation, and a bound of its mean holds for every n, model and map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> found = cal.interval(cal.ece, cal.Binary(rng.random(3000) < p**3, p), method=SplitLowerBound())
+    >>> found.interval.side, bool(0.1 < found.interval.low < 0.25)  # the true error is 1/4
+    ('lower', True)
     """
 
     train: float = 0.5
     seed: int = 0
 
-    def interval(self, data: Predictions, *, norm: Any = 1, level: float = 0.95) -> Interval:
+    def interval(self, data: Predictions | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
         """Everything above the bound."""
+        if isinstance(data, BinTable):
+            message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
+            raise InvalidPredictions(message)
         bound = SplitSampleBound(level=level, train=self.train)
         found = calibration_error(data, norm=norm, bound=bound, seed=self.seed).interval
         if found is None:  # pragma: no cover - a bound was asked for
             raise RuntimeError(repr(bound))
-        return replace(found, low=max(found.low, 0.0), method=repr(self))
+        return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))
 
 
 OfError = Inversion | IsotonicBand | ChiSquareMixture | SplitLowerBound
-OfEstimator = Bootstrap
-OfPositives = pu.DebiasedDelta | pu.BasicBootstrap | pu.Conservative
-Method = OfError | OfEstimator | OfPositives
+OfPositives = DebiasedDelta | BasicBootstrap | Conservative
+Method = OfError | Bootstrap | OfPositives
 
 
 def interval(
-    estimator: Estimator, data: Predictions | BinTable, *, level: float = 0.95, method: Method | None = None
+    estimator: Estimator,
+    data: Predictions | BinTable | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    level: float = 0.95,
+    method: Method | None = None,
 ) -> Estimate:
-    """The estimate with a confidence interval that says its method, its side and what it assumes.
+    """The estimate with a confidence interval that says its target, its method, its side and what it assumes.
 
-    Estimators of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) get an interval
-    for the *true* error in their norm, not for what the estimator tends to: their bias is no part of it, and the
-    interval need not hold the estimate. Other estimators get a bootstrap interval.
+    The method follows from the `Target` that the estimate carries, from the task and from clusters. Estimators of the
+    calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) get an interval for the *true*
+    error in their norm, not for what the estimator tends to: their bias is no part of it, and the interval need not
+    contain the estimate. Other estimators get a bootstrap interval. The estimate itself is that of ``estimator(data)``.
 
     Parameters
     ----------
     estimator : callable
-        Any estimator of this package, or `functools.partial` of one: ``partial(cal.ece, norm=2)``.
-    data : Predictions or BinTable
+        Any estimator of this package, `functools.partial` of one (``partial(cal.ece, norm=2)``), or a function that
+        returns the `Estimate` of one. Your own estimators need either ``method=Bootstrap()`` or a declared target, see
+        `calibrant.results.estimates`.
+    data : Predictions, BinTable, or y_true
+        With plain arrays, `y_prob` comes next.
     level : float in (0, 1)
     method : optional
         By default `Inversion` for calibration errors, `IsotonicBand` for the infinite norm,
         `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and for everything else `Bootstrap`, or `Clustered`
-        for rows with a group. Also `ChiSquareMixture` (L2) and `SplitLowerBound`.
+        for rows with a group. Also `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data
+        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
 
     Examples
     --------
@@ -83,77 +107,99 @@ def interval(
     >>> e = interval(cal.ece, cal.Binary(rng.random(2000) < p**2, p))  # the true error is 1/6
     >>> e
     <ECE (L1) 0.17... [0.15..., 0.1...] at 95%, n=2_000, EqualMass(n_bins=15)>
-    >>> e.interval.side, e.interval.method
-    ('two-sided', "Inversion(n=999, seed=0, side='two-sided')")
+    >>> e.interval.method, str(e.interval.target)
+    ("Inversion(draws=999, seed=0, side='two-sided')", 'true error (L1)')
     """
     level = validation.fraction("level", level)
     if method is not None and not isinstance(method, Method):
         message = f"method must be Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}."
         raise TypeError(message)
-    norm = error_norm(estimator)
-    chosen = default_method(estimator, data) if method is None else method
-    if isinstance(chosen, OfPositives):
-        return _of_positives(estimator, data, level, chosen)
-    estimate = estimator(data)
+    task = data if isinstance(data, BinTable) else binary(data, y_prob)
+    task = task.sorted_once() if isinstance(task, Binary) else task
+    estimate = as_estimate(estimator, task)
+    chosen = default_method(estimator, estimate.target, task) if method is None else method
     if isinstance(chosen, Bootstrap):
-        found = chosen.interval(estimator, data, level=level)
-        return estimate.with_interval(found if norm is None else _not_negative(found))
-    if norm is None:
-        message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {estimator!r}."
+        return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
+    if estimate.target is None or estimate.target.quantity != "true error":
+        message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {name_of(estimator)}."
         raise TypeError(message)
-    return estimate.with_interval(_of_error(chosen, data, norm, level))
+    if isinstance(chosen, OfPositives):
+        return estimate.with_interval(_of_positives(chosen, estimate, task, level))
+    return estimate.with_interval(_of_error(chosen, task, estimate.target, level))
 
 
-def default_method(estimator: Estimator, data: Predictions | BinTable) -> Method:
-    """The method with the best measured coverage for what this estimator aims at."""
-    norm = error_norm(estimator)
+def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
+    """The estimate with its target: that which it carries, or that which the estimator was declared with."""
+    found = estimator(data)
+    if not isinstance(found, Estimate):
+        n = data.n if isinstance(data, BinTable) else len(data)
+        found = Estimate(float(found), name=name_of(estimator), method="", n=n)
+    declared = declared_by(estimator) if found.target is None else None
+    return found if declared is None else found.with_target(declared)
+
+
+def default_method(estimator: Estimator, target: Target | None, data: Predictions | BinTable) -> Method:
+    """The method with the best measured coverage for this target, task and clustering."""
+    norm = require_target(estimator, target).norm
     if isinstance(task_of(data), Unlabeled):
-        return pu.DebiasedDelta()
+        return DebiasedDelta()
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
-    if norm is None or isinstance(data, Multiclass) or norm == "kl" or (largest and grouped):
+    inverted = isinstance(norm, float) or norm == "squared"
+    if not is_true_error(target) or not inverted or isinstance(data, Multiclass) or (largest and grouped):
         return Clustered() if grouped else Bootstrap()
     return IsotonicBand() if largest else Inversion()
 
 
-def error_norm(estimator: Callable[[Any], Any]) -> Any:
-    """The norm of the true error that an estimator aims at, or None where it aims at something else."""
-    target = declared_by(estimator)
+def require_target(estimator: Estimator, target: Target | None) -> Target:
+    """Refuse an estimator of which nobody knows what it estimates."""
+    if target is not None:
+        return target
+    message = (
+        f"{name_of(estimator)} does not say what it estimates, so no method can be chosen: pass method=Bootstrap(), or "
+        'declare its target, e.g. @calibrant.results.estimates("mean score").'
+    )
+    raise TypeError(message)
+
+
+def is_true_error(target: Target | None) -> bool:
+    """Whether the calibration error of the population is the target."""
+    return target is not None and target.quantity == "true error"
+
+
+def _bootstrapped(
+    method: Bootstrap, estimator: Estimator, data: Predictions | BinTable, target: Target | None, level: float
+) -> Interval:
+    found = method.interval(estimator, data, level=level)
     if target is None or target.quantity != "true error":
-        return None
-    norm = norm_of(estimator)
-    return float(norm) if isinstance(norm, int | float) else norm
+        return replace(found, target=target)
+    tends_to = Target("expected estimate", target.norm)
+    return replace(found, low=max(0.0, found.low), high=max(0.0, found.high), target=tends_to)
 
 
-def _of_error(method: OfError, data: Predictions | BinTable, norm: Any, level: float) -> Interval:
+def _of_error(method: OfError, data: Predictions | BinTable, target: Target, level: float) -> Interval:
+    norm = target.norm
     if isinstance(method, SplitLowerBound):
-        if isinstance(data, BinTable):
-            message = "SplitLowerBound needs the predictions, not a table: it parts the rows."
-            raise InvalidPredictions(message)
         return method.interval(data, norm=norm, level=level)
-    if norm == "squared":
-        root = method.interval(data, norm=2, level=level)
-        return replace(root, low=root.low**2, high=root.high**2)
-    if not isinstance(norm, float):
+    if norm != "squared" and not isinstance(norm, float):
         message = f"{type(method).__name__} needs a norm that is a number or 'squared', got {norm!r}; use Bootstrap()."
         raise ValueError(message)
-    if getattr(data, "group", None) is not None and isinstance(method, ChiSquareMixture):
-        message = f"{type(method).__name__} needs independent rows, but these have a group; use Inversion()."
+    if norm != "squared":
+        return method.interval(data, norm=norm, level=level)
+    root = method.interval(data, norm=2.0, level=level)
+    squared = None if root.target is None else replace(root.target, norm="squared")
+    return replace(root, low=root.low**2, high=root.high**2, target=squared)
+
+
+def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
+    """The interval in the bins of the estimate itself."""
+    table, target = estimate.bins, estimate.target
+    if not isinstance(task_of(data), Unlabeled):
+        message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
         raise InvalidPredictions(message)
-    return method.interval(data, norm=norm, level=level)
-
-
-def _of_positives(estimator: Estimator, data: Any, level: float, method: OfPositives) -> Estimate:
-    function: Any = estimator
-    options: dict[str, Any] = {}
-    while isinstance(function, partial):
-        options = {**function.keywords, **options}
-        function = function.func
-    if function is not ece or options.get("norm", 1) != 1:
-        message = "On positive-unlabeled data intervals are available for ece with norm=1 (see calibrant.pu)."
+    if table is None or table.fine or target is None or target.norm != 1:
+        message = "On positive-unlabeled data intervals are available for binned errors with norm=1, such as ece."
         raise InvalidPredictions(message)
-    bins = {"bins": options["bins"]} if "bins" in options else {}
-    return pu.pu_interval(data, level=level, method=method, **bins)
-
-
-def _not_negative(found: Interval) -> Interval:
-    return replace(found, low=max(0.0, found.low), high=max(0.0, found.high))
+    if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
+        cut: Any = table.cut  # the same bins, with the squares that the estimate did not need
+        table = data.coarsen(cut) if isinstance(data, BinTable) else BinTable.of(data, cut)
+    return method.interval(table, level=level)

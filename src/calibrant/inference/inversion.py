@@ -12,11 +12,11 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.estimators.common import check_norm
-from calibrant.inference.gap_fit import GapFit, Luck
-from calibrant.inference.score_cells import ScoreCells
-from calibrant.inference.score_cells_with_rows import RowCells
+from calibrant.inference.gap_fit import CommonDraws, GapFit, thinned
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Side
+from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
 #: Multiples of the fitted gap that are tried, from none at all to well beyond what the data allow; and fewer of
@@ -47,8 +47,8 @@ class Inversion:
 
     Parameters
     ----------
-    n : int
-        Resamples at each multiple.
+    draws : int
+        Simulated samples at each multiple.
     seed : int
     side : {"two-sided", "lower", "upper"}
         A one-sided bound spends all of 1 - level on its side.
@@ -59,12 +59,12 @@ class Inversion:
     less than a knot's width is not seen, and the interval is then one for what is left of it.
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
     side: Side = "two-sided"
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n)
+        validation.whole("draws", self.draws)
         if self.side not in ("two-sided", "lower", "upper"):
             message = f"side must be 'two-sided', 'lower' or 'upper', got {self.side!r}."
             raise ValueError(message)
@@ -82,19 +82,19 @@ class Inversion:
             message = "Inversion has no version for the infinite norm; use IsotonicBand()."
             raise ValueError(message)
         if isinstance(data, Binary) and data.group is not None:
-            cells = RowCells.of(data).thinned()
+            cells = thinned(Sample.of_rows(data))
         else:
-            cells = ScoreCells.of(data, needed_by="Inversion")
+            cells = Sample.of(data, needed_by="Inversion").pooled()
         fit = GapFit.of(cells)
         risk = SPENT * (1 - level) / (2 if self.side == "two-sided" else 1)
-        luck = Luck.of(fit, self.n, np.random.default_rng(self.seed))
-        trials = _Trials(fit, luck, np.array(norms, dtype=np.float64), risk)
+        common = CommonDraws.of(fit, self.draws, np.random.default_rng(self.seed))
+        trials = _Trials(fit, common, np.array(norms, dtype=np.float64), risk)
         path = trials.along_fit(self.side)
         if self.side != "lower" and path.open_above():
-            path = path.joined([trials.sideways(-1), trials.sideways(1)])
-        return [self._between(*path.ends(k), level) for k in range(len(norms))]
+            path = path.joined([trials.one_direction(-1), trials.one_direction(1)])
+        return [self._between(*path.ends(k), norm, level) for k, norm in enumerate(norms)]
 
-    def _between(self, low: float, high: float, level: float) -> Interval:
+    def _between(self, low: float, high: float, norm: float, level: float) -> Interval:
         return Interval(
             0.0 if self.side == "upper" else low,
             np.inf if self.side == "lower" else high,
@@ -102,6 +102,7 @@ class Inversion:
             method=repr(self),
             side=self.side,
             assumption="independent rows (or clusters); a gap that is smooth in the score; approximate",
+            target=Target("true error", norm),
         )
 
 
@@ -139,7 +140,7 @@ class _Trials:
     """What the statistic does under one hypothesis after the other; all of them meet the same luck."""
 
     fit: GapFit
-    luck: Luck
+    common: CommonDraws
     norms: Floats
     risk: float
 
@@ -152,8 +153,10 @@ class _Trials:
             chance = np.clip(cells.predicted - line, 0.0, 1.0)
             gap = np.abs(cells.predicted - chance)
             noisy = np.where(fitted * (1 - fitted) > chance * (1 - chance), fitted, chance) if line.any() else chance
-            drawn = np.abs(fit.gaps(chance, self.luck.noise(noisy)))
-            statistics.append([_power_means(drawn, cells.share, norm) + self.luck.shares @ gap**norm for norm in norms])
+            drawn = np.abs(fit.gaps(chance, self.common.noise(noisy)))
+            statistics.append(
+                [_power_means(drawn, cells.share, norm) + self.common.share_errors @ gap**norm for norm in norms]
+            )
             truth.append([float(cells.share @ gap**norm) for norm in norms])
         levels = [self.risk, 1 - self.risk, 0.5]
         quantiles = np.quantile(np.maximum(statistics, 0.0), levels, axis=2, method="weibull")
@@ -169,7 +172,9 @@ class _Trials:
         size = float(np.sqrt(cells.share @ fit.shape**2))
         if size == 0:
             return self.path(np.zeros((2, len(fit.shape))))
-        sampling = float(np.sqrt(cells.share @ (np.abs(fit.gap) - cells.share @ np.abs(fit.gap)) ** 2 / cells.n))
+        sampling = float(
+            np.sqrt(cells.share @ (np.abs(fit.gap) - cells.share @ np.abs(fit.gap)) ** 2 / cells.effective_n)
+        )
         middle, reach = float(np.sqrt(cells.share @ fit.gap**2)) / size, 4 * (fit.noise + sampling) / size
         if reach < 0.5:
             near = np.linspace(1 - reach, middle + reach, NEAR_STEPS)
@@ -185,12 +190,12 @@ class _Trials:
         straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
         return path.joined([self.path(line * (size / straight) * multiples[:, None])])
 
-    def sideways(self, sign: int) -> _Path:
+    def one_direction(self, sign: int) -> _Path:
         """Noise deviations in one direction, for where chances of 0 and 1 leave the fitted gap no room to grow."""
         fit, cells = self.fit, self.fit.cells
-        spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.n))
+        spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.effective_n))
         shape = sign * spread / np.sqrt(cells.share @ spread**2)
-        top = float(np.sqrt(cells.share @ fit.gap**2)) + 10 * max(fit.noise, 1 / np.sqrt(cells.n))
+        top = float(np.sqrt(cells.share @ fit.gap**2)) + 10 * max(fit.noise, 1 / np.sqrt(cells.effective_n))
         return self.path(shape * (top * np.linspace(0, 1, 2 * STEPS) ** 2)[:, None])
 
 

@@ -11,9 +11,10 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import check_norm, weighted_norm
-from calibrant.inference.score_cells import fine_table
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
+from calibrant.results.target import Target
 from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
@@ -59,13 +60,15 @@ class IsotonicBand:
 
     def interval(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the true L_norm calibration error (infinity is allowed)."""
-        low, high = isotonic_band(data, level=level).error(check_norm(norm))
+        norm = check_norm(norm)
+        low, high = isotonic_band(data, level=level).error(norm)
         return Interval(
             low,
             high,
             level=level,
             method=repr(self),
             assumption="independent rows; a rising calibration curve; exact for any n, for the scores at hand",
+            target=Target("true error", norm),
         )
 
 
@@ -82,7 +85,7 @@ def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
     True
     """
     level = validation.fraction("level", level)
-    table = fine_table(data, needed_by="IsotonicBand")
+    table = Sample.of(data, needed_by="IsotonicBand").table
     if not np.array_equal(table.weight, table.count):
         message = "IsotonicBand counts outcomes, so it has no version for weighted rows; use Inversion()."
         raise InvalidPredictions(message)

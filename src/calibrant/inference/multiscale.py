@@ -8,7 +8,8 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.inference.score_cells import ScoreCells
+from calibrant.inference.pooled_cells import PooledCells
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
@@ -36,12 +37,12 @@ class MultiScale:
     the looks are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy's law), weights ω being 1 for the running
     gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15 for each C; and the
     p-value is the rank of that sum among the draws'. It is exact at every n (a little too large where scores were
-    pooled into cells), and at least 1 / (n + 1).
+    pooled into cells), and at least 1 / (draws + 1).
 
     Parameters
     ----------
-    n : int
-        Number of draws.
+    draws : int
+        Number of simulated samples.
     seed : int
 
     References
@@ -50,26 +51,26 @@ class MultiScale:
     the classical tests is in docs/inference.md.
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n)
+        validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest p-value of a single look."""
-        cells = ScoreCells.of(data, size=256, needed_by="MultiScale")
+        cells = Sample.of(data, needed_by="MultiScale").pooled(256)
         rng = np.random.default_rng(self.seed)
-        drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.n, rng)
+        drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.draws, rng)
         looks = _looks(cells, np.concatenate([cells.observed[None], drawn]))
         single = _p_values(looks)
         weight = np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (looks.shape[1] - 4) // 2)])
         combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weight
         p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
-        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.rows)
+        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
 
 
-def _looks(cells: ScoreCells, observed: Floats) -> Floats:
+def _looks(cells: PooledCells, observed: Floats) -> Floats:
     """One column per look, large where the gap is large; one line per sample."""
     residual = (cells.predicted - observed) * cells.share
     variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
@@ -82,13 +83,13 @@ def _looks(cells: ScoreCells, observed: Floats) -> Floats:
     running = np.abs(np.cumsum(residual, axis=1)).max(axis=1)
     columns = [mean, slope, mean + slope, running]
     bins = 2
-    while bins <= min(128, cells.n / 4):
+    while bins <= min(128, cells.effective_n / 4):
         columns += _in_bins(cells, residual, variance, bins)
         bins *= 2
     return np.stack(columns, axis=1)
 
 
-def _in_bins(cells: ScoreCells, residual: Floats, variance: Floats, bins: int) -> list[Floats]:
+def _in_bins(cells: PooledCells, residual: Floats, variance: Floats, bins: int) -> list[Floats]:
     """The debiased and the standardised sum of squares in bins of about equal mass, made of whole cells."""
     middle = np.cumsum(cells.share) - cells.share / 2
     starts = np.flatnonzero(np.diff((middle * bins).astype(np.intp), prepend=-1))

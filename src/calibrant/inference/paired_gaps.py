@@ -9,9 +9,9 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
-from calibrant.inference.gap_fit import GapFit
+from calibrant.inference.gap_fit import GapFit, influence
 from calibrant.inference.inversion import SPENT
-from calibrant.inference.score_cells_with_rows import RowCells
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
 
@@ -40,8 +40,8 @@ class PairedGaps:
 
     Parameters
     ----------
-    n : int
-        Number of draws.
+    draws : int
+        Number of simulated samples.
     seed : int
 
     Notes
@@ -50,11 +50,11 @@ class PairedGaps:
     samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole("n", self.n, minimum=2)
+        validation.whole("draws", self.draws, minimum=2)
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:
         """The error of `a` less that of `b` in the norm, or of their powers."""
@@ -62,14 +62,14 @@ class PairedGaps:
 
         pair = [_Gap.of(data) for data in (a, b)]
         rng = np.random.default_rng(self.seed)
-        noise = _normal(np.concatenate([one.influence for one in pair], axis=1), self.n, rng)
+        noise = _normal(np.concatenate([one.influence for one in pair], axis=1), self.draws, rng)
         parts = np.split(noise, [pair[0].influence.shape[1]], axis=1)
-        sampling = _normal(np.stack([one.spread(norm) for one in pair], axis=1), self.n, rng).T
+        sampling = _normal(np.stack([one.spread(norm) for one in pair], axis=1), self.draws, rng).T
         root = 1.0 if squared else 1 / norm
         seen = [float(one.errors(one.coordinates[None], norm, root)[0]) for one in pair]
         tried = [
-            [one.trials(shape, own, luck, norm, root).plausible(error) for shape in one.shapes()]
-            for one, own, luck, error in zip(pair, parts, sampling, seen, strict=True)
+            [one.trials(shape, own, scores, norm, root).plausible(error) for shape in one.shapes()]
+            for one, own, scores, error in zip(pair, parts, sampling, seen, strict=True)
         ]
         worlds = [_Worlds.of(of_a, of_b) for of_a, of_b in product(*tried)]
         value, z = seen[0] - seen[1], float(ndtri(1 - SPENT * (1 - level) / 2))
@@ -148,7 +148,7 @@ class _Worlds:
 class _Gap:
     """A fitted gap in its orthonormal coordinates, and what each cluster adds to them by chance."""
 
-    rows: RowCells
+    sample: Sample
     fit: GapFit
     coordinates: Floats
     influence: Floats
@@ -156,13 +156,13 @@ class _Gap:
 
     @classmethod
     def of(cls, data: Binary) -> _Gap:
-        rows = RowCells.of(data)
-        fit = GapFit.of(rows.cells)
-        cells = rows.cells
+        sample = Sample.of_rows(data)
+        cells = sample.pooled()
+        fit = GapFit.of(cells)
         coordinates = (cells.share * (cells.predicted - cells.observed)) @ fit.half
-        lost = rows.clusters / max(rows.clusters - len(coordinates), 1)
-        influence = rows.influence(fit) * np.sqrt(lost)
-        return cls(rows, fit, coordinates, influence, float((influence**2).sum()))
+        freedom = max(sample.clusters - len(coordinates), 1)
+        noise = influence(fit, sample) * np.sqrt(sample.clusters / freedom)
+        return cls(sample, fit, coordinates, noise, float((noise**2).sum()))
 
     def shrunken(self, coordinates: Floats) -> Floats:
         """Less what noise alone would make of their length, line by line."""
@@ -172,12 +172,12 @@ class _Gap:
     def errors(self, coordinates: Floats, norm: float, root: float, sampling: Floats | float = 0.0) -> Floats:
         """The norm (or its power) of the shrunken gap, for each line of coordinates."""
         gap = np.abs(self.shrunken(coordinates) @ self.fit.half.T)
-        powers = (gap**norm) @ self.rows.cells.share + sampling
+        powers = (gap**norm) @ self.fit.cells.share + sampling
         return np.asarray(np.maximum(powers, 0.0) ** root)
 
     def shapes(self) -> list[Floats]:
         """Coordinates of gaps of which multiples are tried, of the size of the fitted one: smoothed, and straight."""
-        share, size = self.rows.cells.share, np.sqrt((self.coordinates**2).sum())
+        share, size = self.fit.cells.share, np.sqrt((self.coordinates**2).sum())
         found = [(share * gap) @ self.fit.half for gap in (self.fit.shape, self.fit.straight)]
         lengths = [max(float(np.sqrt((one**2).sum())), 1e-150) for one in found]
         return [one * (size / length) for one, length in zip(found, lengths, strict=True)]
@@ -186,15 +186,15 @@ class _Gap:
         """Multiples of a gap, from none or far below the fitted size to far above it."""
         reach = REACH * np.sqrt(self.noise / max(float((shape**2).sum()), 1e-300))
         multiples = np.linspace(max(0.0, 1 - reach), 1 + reach, STEPS)
-        whole = float(self.rows.cells.share @ np.abs(self.fit.half @ shape) ** norm) ** (1 / norm)
+        whole = float(self.fit.cells.share @ np.abs(self.fit.half @ shape) ** norm) ** (1 / norm)
         drawn = [self.errors(m * shape + noise, norm, root, m**norm * sampling) for m in multiples]
         return _Trials((multiples * whole) ** (root * norm), np.array(drawn))
 
     def spread(self, norm: float) -> Floats:
         """What each cluster adds to the mean power because of the scores it happens to have."""
         power = np.abs(self.fit.half @ self.coordinates) ** norm
-        apart = power - float(self.rows.cells.share @ power)
-        return self.rows.by_cluster((self.rows.share * apart[self.rows.index])[:, None])[:, 0]
+        apart = power - float(self.fit.cells.share @ power)
+        return self.sample.by_cluster((self.sample.row_share * apart[self.sample.pooled_cell])[:, None])[:, 0]
 
 
 def _normal(influence: Floats, size: int, rng: np.random.Generator) -> Floats:

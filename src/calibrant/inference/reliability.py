@@ -13,8 +13,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.estimators.common import binned
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
-from calibrant.inference.resampling import coarse_cells
-from calibrant.inference.score_cells import fine_table
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.pu.inference import reliability
 from calibrant.table.binning import Binning, EqualMass
@@ -79,7 +78,7 @@ def reliability_curve(
     *,
     bins: Binning | None = None,
     level: float = 0.95,
-    n: int = 200,
+    draws: int = 200,
     seed: int = 0,
 ) -> ReliabilityCurve:
     """The reliability diagram as numbers: CORP (isotonic) by default, binned where `bins` are given.
@@ -96,8 +95,8 @@ def reliability_curve(
     data : Binary (or `data.top_label()`), Gaussian, Samples, Distribution, PositiveUnlabeled, or fine BinTable
     bins : Binning, optional
     level : float in (0, 1)
-    n, seed : int
-        Draws for the consistency band of the isotonic curve.
+    draws, seed : int
+        Simulated samples for the consistency band of the isotonic curve.
 
     References
     ----------
@@ -115,22 +114,22 @@ def reliability_curve(
     (True, True)
     """
     level = validation.fraction("level", level)
-    validation.whole("n", n, minimum=2)
+    validation.whole("draws", draws, minimum=2)
     if isinstance(data, Forecast):
         return _of_spread(data, EqualMass(10) if bins is None else bins, level)
     if isinstance(task_of(data), Unlabeled):
         return _of_positives(data, EqualMass(10) if bins is None else bins, level)
     if bins is None:
-        return _isotonic(data, level, n, seed)
+        return _isotonic(data, level, draws, seed)
     return _binned(data, bins, level)
 
 
-def _isotonic(data: Predictions | BinTable, level: float, n: int, seed: int) -> ReliabilityCurve:
-    table = coarse_cells(fine_table(data, needed_by="reliability_curve"))
+def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int) -> ReliabilityCurve:
+    table = Sample.of(data, needed_by="reliability_curve").coarse
     predicted, weight = table.predicted_mean, table.weight
     rng = np.random.default_rng(seed)
     count = np.maximum(np.floor(table.effective_count + 1e-9), 1).astype(np.int64)
-    drawn = rng.binomial(count, np.clip(predicted, 0, 1), (n, len(predicted))) / count
+    drawn = rng.binomial(count, np.clip(predicted, 0, 1), (draws, len(predicted))) / count
     null = np.array([_rising(line, weight) for line in drawn])
     low, high = np.quantile(null, [(1 - level) / 2, (1 + level) / 2], axis=0)
     band = band_of(table, level)

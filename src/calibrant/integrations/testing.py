@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.results.estimate import Estimate, Interval
+from calibrant.table.binning import PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
@@ -40,7 +43,8 @@ def assert_calibrated(
     Estimate
         For probabilities the L1 error: `calibration_error` with its cross-fitted lower bound, or `averaged_error`
         without level. For predicted distributions `interval_error`, less the highest value that a perfect forecaster
-        shows 97.5 times in a hundred, whatever the level. For positive-unlabeled data `pu.pu_interval`.
+        shows 97.5 times in a hundred, whatever the level. For positive-unlabeled data `ece` in
+        `pu.PaperBins` with its interval.
 
     Examples
     --------
@@ -66,13 +70,14 @@ def assert_calibrated(
 def _estimate(task: Predictions | BinTable, level: float | None) -> Estimate:
     """The error of this task, with an interval whose lower end is meant one-sided."""
     from calibrant.estimators.averaged import averaged_error
+    from calibrant.estimators.binned import ece
     from calibrant.estimators.lower_bound import CrossFittedBound
     from calibrant.estimators.variational import calibration_error
 
     if isinstance(task_of(task), Unlabeled):
-        from calibrant.pu import pu_interval
+        from calibrant.inference.intervals import interval
 
-        return pu_interval(task, level=0.95 if level is None else 2 * level - 1)  # type: ignore[arg-type]
+        return interval(partial(ece, bins=PaperBins()), task, level=0.95 if level is None else 2 * level - 1)
     if isinstance(task, Forecast):
         return _coverage_gap(task, level)
     one = task.top_label() if isinstance(task, Multiclass) else task

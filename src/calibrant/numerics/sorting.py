@@ -75,7 +75,17 @@ class SortedRows:
 
 
 def sorted_rows(pairs: Pairs) -> SortedRows:
-    """Sort rows by key; those of equal scores and 0/1 outcomes by outcome."""
+    """The rows in the order of their key; those of equal scores and 0/1 outcomes by outcome.
+
+    The result is kept with the rows, which are never sorted twice.
+    """
+    found: SortedRows | None = vars(pairs).get("_sorted")
+    if found is None:
+        found = vars(pairs)["_sorted"] = _sorted(pairs)
+    return found
+
+
+def _sorted(pairs: Pairs) -> SortedRows:
     if pairs.plain_binary:
         key, observed = sort_with_outcomes(pairs.key, pairs.observed)
         ordered = Pairs(key, key, observed)

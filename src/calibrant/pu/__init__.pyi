@@ -11,10 +11,9 @@ from .inference import BasicBootstrap as BasicBootstrap
 from .inference import Conservative as Conservative
 from .inference import DebiasedDelta as DebiasedDelta
 from .inference import Gaps as Gaps
+from .inference import PUScore as PUScore
 from .inference import Reliability as Reliability
 from .inference import largest_prior as largest_prior
-from .inference import pu_calibration_test as pu_calibration_test
-from .inference import pu_interval as pu_interval
 from .inference import reliability as reliability
 from .logistic import PULogistic as PULogistic
 from .prior import BestBin as BestBin

@@ -1,7 +1,7 @@
-"""How sure one can be of PU-ECE: intervals of the bins and of the number, and a test of calibration.
+"""Uncertainty of PU-ECE: confidence intervals per bin and of the error, and a test of calibration.
 
-The percentile bootstrap is not offered: it doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled
-rows its 95 % interval never holds the truth.
+The methods serve `calibrant.interval` and `calibrant.calibration_test`. The percentile bootstrap is not offered: it
+doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled rows its 95 % interval never covers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.estimators.binned import ece
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
-from calibrant.results.estimate import Estimate, Interval, Significance
+from calibrant.results.estimate import Interval, Significance
+from calibrant.results.target import Target
 from calibrant.table.binning import Binning, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Gaps as Gaps
@@ -40,7 +41,15 @@ class Reliability:
     share, positive : array
         Shares of the unlabeled rows and of the labelled positives in the bin.
     edges : array of shape (bins, 2)
-        Where the bins lie.
+        Lower and upper edge of each bin.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> found = reliability(data, bins=cal.EqualWidth(2))
+    >>> found.edges.tolist(), found.share.round(2).tolist()
+    ([[0.0, 0.5], [0.5, 1.0]], [0.67, 0.33])
     """
 
     predicted: Floats
@@ -91,141 +100,126 @@ def reliability(data: Source, *, bins: Binning = EqualMass(10), level: float = 0
 
 @dataclass(frozen=True)
 class BasicBootstrap:
-    """Basic (reflected) bootstrap of PU-ECE: 2 E - the quantiles of its replicates.
+    """Basic (reflected) bootstrap of PU-ECE: twice the estimate less the quantiles of its resamples.
 
-    The two samples are drawn apart (a single sample as one). Drawing is by bins: counts are multinomial, and the
-    mean score of the drawn rows of a bin is normal, so a replicate costs no more for a billion rows.
+    The two samples are resampled separately (a single sample as one), bin by bin: counts are multinomial, and the mean
+    score of the resampled rows of a bin is normal, so a resample costs no more for a billion rows.
+
+    Parameters
+    ----------
+    draws : int
+        Number of resamples.
+    seed : int
 
     Examples
     --------
+    >>> from functools import partial
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
-    >>> str(cal.pu.pu_interval(data, method=BasicBootstrap()).interval)
+    >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=BasicBootstrap()).interval)
     '[0.08002, 0.1044]'
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
-    def interval(self, table: BinTable, level: float) -> Interval:
-        """The interval of PU-ECE in the bins of `table`."""
-        gaps = Gaps.of(table)
-        errors = np.abs(_replicates(gaps, self.n, np.random.default_rng(self.seed))).sum(axis=1)
+    def __post_init__(self) -> None:
+        validation.whole("draws", self.draws, minimum=2)
+
+    def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
+        """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
+        level, gaps = _checked(level, norm), Gaps.of(_table(data))
+        errors = np.abs(_resampled_gaps(gaps, self.draws, np.random.default_rng(self.seed))).sum(axis=1)
         estimate = float(np.abs(gaps.gap).sum())
         low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
-        return Interval(
-            max(0.0, 2 * estimate - float(high)),
-            max(0.0, 2 * estimate - float(low)),
-            level=level,
-            method=repr(self),
-            assumption=_FIXED_BINS,
-        )
+        return _interval(2 * estimate - float(high), 2 * estimate - float(low), level, self)
 
 
 @dataclass(frozen=True)
 class DebiasedDelta:
-    r"""Debiased PU-ECE ± z standard errors.
+    r"""Debiased PU-ECE ± z standard errors, for the calibration error of the binned model.
 
     .. math:: \mathrm{SE}^2 = s^T \Sigma s + (\text{correction} / 2)^2
 
     where s are the signs of the error masses and Σ their covariance. Debiasing removes between half of the bias
     (where the model is calibrated) and all of it (where no sign is in doubt), so half of what it took away counts as a
-    standard error of the correction; without that term the interval covers 2 to 5 % less than it says.
+    standard error of the correction; without that term the interval covers 2 to 5 % less than nominal.
+
+    The interval need not contain the estimate, which is biased upward. With many more bins than `PaperBins` takes, the
+    bias exceeds what debiasing and the basic bootstrap remove; `Conservative` then still covers. For the uncertainty of
+    the prior see `calibrant.pu.prior_band`.
 
     Examples
     --------
+    >>> from functools import partial
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
-    >>> str(cal.pu.pu_interval(data, method=DebiasedDelta()).interval)
+    >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=DebiasedDelta()).interval)
     '[0.08548, 0.1036]'
     """
 
-    def interval(self, table: BinTable, level: float) -> Interval:
-        """The interval of PU-ECE in the bins of `table`."""
+    def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
+        """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
         from scipy.special import ndtri
 
+        level, table = _checked(level, norm), _table(data)
         gaps = Gaps.of(table)
         sign = np.sign(gaps.gap)
         centre = float(debiased_ece(table, norm=1))
         correction = float(np.abs(gaps.gap).sum()) - centre
         error = float(np.sqrt(max(float(sign @ gaps.covariance() @ sign), 0.0) + correction**2 / 4))
         reach = float(ndtri((1 + level) / 2)) * error
-        low, high = max(0.0, centre - reach), max(0.0, centre + reach)
-        return Interval(low, high, level=level, method=repr(self), assumption=_FIXED_BINS)
+        return _interval(centre - reach, centre + reach, level, self)
 
 
 @dataclass(frozen=True)
 class Conservative:
-    r"""An interval that covers whatever the error is, at the price of about twice the width.
+    r"""An interval that covers whatever the error is, about twice as wide as the others.
 
     With noise e of the error masses, :math:`\lVert D\rVert_1 - \lVert e\rVert_1 \le \lVert d\rVert_1` always, and
     :math:`\lVert D\rVert_1 \ge \lVert d\rVert_1 + s^T e` for the true signs s. So the lower end is PU-ECE less a
     quantile of ‖e‖₁ under normal noise, and the upper end PU-ECE plus z standard errors.
 
+    Parameters
+    ----------
+    draws : int
+        Number of draws of the noise.
+    seed : int
+
     Examples
     --------
+    >>> from functools import partial
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
-    >>> str(cal.pu.pu_interval(data, method=Conservative()).interval)
+    >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=Conservative()).interval)
     '[0.04584, 0.1075]'
     """
 
-    n: int = 999
+    draws: int = 999
     seed: int = 0
 
-    def interval(self, table: BinTable, level: float) -> Interval:
-        """The interval of PU-ECE in the bins of `table`."""
+    def __post_init__(self) -> None:
+        validation.whole("draws", self.draws, minimum=2)
+
+    def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
+        """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
         from scipy.special import ndtri
 
-        gaps = _joined(Gaps.of(table))
+        level, whole = _checked(level, norm), Gaps.of(_table(data))
+        gaps = _joined(whole)
         covariance = gaps.null_covariance()
-        noise = normal_draws(covariance, self.n, np.random.default_rng(self.seed))
-        estimate, sign = float(np.abs(Gaps.of(table).gap).sum()), np.sign(gaps.gap)
+        noise = normal_draws(covariance, self.draws, np.random.default_rng(self.seed))
+        estimate, sign = float(np.abs(whole.gap).sum()), np.sign(gaps.gap)
         low = estimate - float(np.quantile(np.abs(noise).sum(axis=1), (1 + level) / 2))
         high = estimate + float(ndtri((1 + level) / 2)) * float(np.sqrt(max(float(sign @ covariance @ sign), 0.0)))
-        return Interval(max(0.0, low), high, level=level, method=repr(self), assumption=_FIXED_BINS)
+        return _interval(low, high, level, self)
 
 
-Method = DebiasedDelta | BasicBootstrap | Conservative
-
-_FIXED_BINS = "the target is the error of the binned model; the bins are taken as fixed"
-
-
-def pu_interval(
-    data: Source,
-    *,
-    bins: Binning = PaperBins(),
-    level: float = 0.95,
-    method: Method = DebiasedDelta(),
-) -> Estimate:
-    """PU-ECE with a confidence interval for the calibration error of the binned model.
-
-    The interval need not hold the estimate, which leans upward. With many more bins than `PaperBins` takes, the bias
-    outgrows what debiasing and the basic bootstrap repair; `Conservative` then still covers. Add what is unknown
-    about the prior by `calibrant.pu.prior_band`.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 500), rng.random(5000), prior=0.5)
-    >>> pu_interval(data, bins=cal.EqualMass(10))
-    <ECE (L1) 0.0...>
-    """
-    if not isinstance(method, Method):
-        message = f"method must be DebiasedDelta(), BasicBootstrap() or Conservative(), got {method!r}."
-        raise TypeError(message)
-    estimate = ece(data, bins=bins)
-    table = estimate.bins
-    if table is None or not np.isfinite(table.predicted_squares).all():
-        table = binned(data, None, bins)[0]
-    return estimate.with_interval(method.interval(table, validation.fraction("level", level)))
-
-
-def pu_calibration_test(data: Source, *, bins: Binning = EqualMass(10)) -> Significance:
+@dataclass(frozen=True)
+class PUScore:
     r"""Score test of calibration from positive-unlabeled data.
 
     .. math:: T = D^T \Sigma_0^{-1} D \sim \chi^2_B
@@ -239,20 +233,47 @@ def pu_calibration_test(data: Source, *, bins: Binning = EqualMass(10)) -> Signi
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.5)  # calibrated
-    >>> pu_calibration_test(data)
+    >>> cal.calibration_test(data, method=PUScore())
     <PU score test, EqualMass(n_bins=10): statistic 12.22, p = 0.2704, n=11_000>
     """
-    from scipy.special import chdtrc
 
-    table, words = binned(data, None, bins)
-    gaps = _joined(Gaps.of(table))
-    gap, covariance = gaps.gap, gaps.null_covariance()
-    size = np.sqrt(np.diag(covariance))
-    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-    some = values > 1e-10
-    statistic = float((((gap / size) @ vectors[:, some]) ** 2 / values[some]).sum())
-    p_value = float(chdtrc(float(some.sum()), statistic))
-    return Significance(statistic, p_value, method=f"PU score test, {words}", n=table.n)
+    bins: Binning = EqualMass(10)
+
+    def test(self, data: Source) -> Significance:
+        """Large values speak against calibration."""
+        from scipy.special import chdtrc
+
+        table, words = binned(data, None, self.bins)
+        gaps = _joined(Gaps.of(table))
+        gap, covariance = gaps.gap, gaps.null_covariance()
+        size = np.sqrt(np.diag(covariance))
+        values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+        some = values > 1e-10
+        statistic = float((((gap / size) @ vectors[:, some]) ** 2 / values[some]).sum())
+        p_value = float(chdtrc(float(some.sum()), statistic))
+        return Significance(statistic, p_value, method=f"PU score test, {words}", n=table.n)
+
+
+def _checked(level: float, norm: float) -> float:
+    if norm != 1:
+        message = f"Intervals of positive-unlabeled errors are for the L1 norm, got norm={norm!r}."
+        raise InvalidPredictions(message)
+    return validation.fraction("level", level)
+
+
+def _table(data: Source) -> BinTable:
+    return data if isinstance(data, BinTable) and not data.fine else binned(data, None, PaperBins())[0]
+
+
+def _interval(low: float, high: float, level: float, method: DebiasedDelta | BasicBootstrap | Conservative) -> Interval:
+    return Interval(
+        max(0.0, low),
+        max(0.0, high),
+        level=level,
+        method=repr(method),
+        assumption="the target is the error of the binned model; the bins are taken as fixed",
+        target=Target("binned error", 1),
+    )
 
 
 def _joined(gaps: Gaps) -> Gaps:
@@ -273,12 +294,12 @@ def _joined(gaps: Gaps) -> Gaps:
     )
 
 
-def _replicates(gaps: Gaps, n: int, rng: np.random.Generator) -> Floats:
-    """Error masses of `n` samples drawn from the bins, one row each."""
+def _resampled_gaps(gaps: Gaps, draws: int, rng: np.random.Generator) -> Floats:
+    """Error masses of `draws` resamples of the bins, one row each."""
     rows = max(round(gaps.n_unlabeled), 1)
     if gaps.frequency is None:
-        positive = rng.multinomial(max(round(gaps.n_positive), 1), _normalised(gaps.positive), n)
-        drawn = rng.multinomial(rows, _normalised(gaps.share), n)
+        positive = rng.multinomial(max(round(gaps.n_positive), 1), _normalised(gaps.positive), draws)
+        drawn = rng.multinomial(rows, _normalised(gaps.share), draws)
         scores = _sums_of_scores(gaps.share, gaps.predicted, gaps.predicted_squares, drawn, rng)
         return gaps.prior * positive / positive.sum(axis=1, keepdims=True) - scores / rows
     labelled = gaps.prior * gaps.frequency * gaps.positive
@@ -287,7 +308,7 @@ def _replicates(gaps: Gaps, n: int, rng: np.random.Generator) -> Floats:
     middle = np.divide(first, labelled, out=np.zeros_like(first), where=labelled > 0)
     predicted = np.concatenate([first, gaps.predicted - first])
     squares = np.concatenate([first * middle, gaps.predicted_squares - first * middle])
-    drawn = rng.multinomial(rows, _normalised(np.maximum(share, 0.0)), n)
+    drawn = rng.multinomial(rows, _normalised(np.maximum(share, 0.0)), draws)
     scores = _sums_of_scores(share, predicted, squares, drawn, rng)
     half = len(labelled)
     marked, scores = drawn[:, :half], scores[:, :half] + scores[:, half:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.ranking import auc
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.pu import Gaps, largest_prior, pu_calibration_test, pu_interval, reliability
+from calibrant.inference.calibration_tests import calibration_test
+from calibrant.inference.intervals import interval as with_interval
+from calibrant.pu import Gaps, largest_prior, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
 from calibrant.results.estimate import Significance
@@ -35,7 +38,7 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Repor
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rates above 1 become a finding below
         measures = _measures(data)
-        test = pu_calibration_test(data)
+        test = calibration_test(data)
         curve = reliability(data, bins=EqualMass(15))
     headline = measures[0].estimate
     band = _over_priors(table, prior)
@@ -64,11 +67,12 @@ def _over_priors(table: BinTable, prior: float) -> list[float]:
     priors = np.clip(prior * np.linspace(1 - PRIOR_RANGE, 1 + PRIOR_RANGE, 9), 1e-6, 1 - 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rates above 1 are told of the given prior
-        return [pu_interval(replace(table, task=Unlabeled(float(other), nested=nested))).clipped for other in priors]
+        tables = [replace(table, task=Unlabeled(float(other), nested=nested)) for other in priors]
+        return [ece(other, bins=PaperBins()).clipped for other in tables]
 
 
 def _measures(data: PositiveUnlabeled | BinTable) -> tuple[Measure, ...]:
-    found = [Measure(pu_interval(data), headline=True)]
+    found = [Measure(with_interval(partial(ece, bins=PaperBins()), data), headline=True)]
     found += [Measure(estimator(data)) for estimator in (ece, debiased_ece, sweep_ece, ks_error)]
     if not isinstance(data, BinTable):
         found += [Measure(estimator(data)) for estimator in (brier, log_loss, auc)]

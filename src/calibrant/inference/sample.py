@@ -1,0 +1,229 @@
+"""The sample behind an interval or a test: fine table, rows, clusters; pooled, and resampled.
+
+Every method takes its data through `Sample`. Rows are never resampled: tables are, by one multinomial over cells and
+outcomes, or over clusters of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.common import require_fine
+from calibrant.inference.pooled_cells import PooledCells, pooled_number
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.radix_buckets import relative_sums
+from calibrant.table.binning import Distinct, EqualMass, HybridGrid
+from calibrant.table.bintable import BinTable
+from calibrant.table.task import task_of
+from calibrant.table.unlabeled import Unlabeled
+
+#: Up to this many rows the table of distinct scores is cheaper than the grid, and exact.
+EXACT_ROWS = 1 << 15
+
+#: Most cells of a table that is resampled, and most clusters that independent rows are divided into.
+MOST_CELLS, MOST_CLUSTERS = 512, 1024
+
+#: Resamples that are summed in one matrix product.
+_BATCH = 64
+
+#: Cells of a pooled sample, unless a method asks for more.
+POOLED = 96
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Scores and outcomes of one task, as methods of inference see them.
+
+    Attributes
+    ----------
+    source : Predictions or BinTable
+    cluster : array or None
+        The number of the cluster of each row, from 0. None: rows are independent, and only the table is needed.
+    table : BinTable
+        Fine and in the order of the scores. With clusters it has a cell per distinct score, so that each row has its
+        cell; else many rows are counted on a grid.
+    rows, cell
+        With clusters: the rows, and the number of the cell of each.
+    """
+
+    source: Predictions | BinTable
+    cluster: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, data: Predictions | BinTable, *, needed_by: str) -> Sample:
+        """Binary predictions, or a fine table of them, whose rows count as independent."""
+        if isinstance(data, BinTable):
+            require_fine(data, needed_by=needed_by)
+        elif not isinstance(data, Binary):
+            message = f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}."
+            raise InvalidPredictions(message)
+        if isinstance(task_of(data), Unlabeled):
+            message = f"{needed_by} has no version for positive-unlabeled data."
+            raise InvalidPredictions(message)
+        return cls(data)
+
+    @classmethod
+    def of_rows(cls, data: Binary) -> Sample:
+        """Binary rows with their clusters; each row is its own without a group. Rows without weight are left out."""
+        if data.weight is not None and not data.weight.all():
+            data = data.take(data.weight > 0)
+        return cls(data, np.arange(len(data)) if data.group is None else cluster_labels(data, len(data)))
+
+    @classmethod
+    def of_clusters(cls, data: Predictions, *, cluster: NDArray[np.intp] | None = None) -> Sample:
+        """Rows to be resampled by cluster: those of `group`, or random ones of independent rows.
+
+        Random clusters lose nothing: sums over them are independent as well, and 1024 are enough to resample.
+        """
+        return cls(data, cluster_labels(data, len(data.pairs().key)) if cluster is None else cluster)
+
+    @cached_property
+    def rows(self) -> Pairs:
+        """The rows."""
+        if isinstance(self.source, BinTable):
+            message = "A table has no rows; give the predictions."
+            raise InvalidPredictions(message)
+        return self.source.pairs()
+
+    @cached_property
+    def table(self) -> BinTable:
+        """The cells of the scores, lowest first; none is empty unless rows are kept that have no weight."""
+        if isinstance(self.source, BinTable):
+            return self.source.filled()
+        if self.cluster is not None:
+            return BinTable.of(self.rows, Distinct())
+        return BinTable.of(self.source, Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()).filled()
+
+    @cached_property
+    def cell(self) -> NDArray[np.intp]:
+        """The number of the cell of each row, where the sample has clusters."""
+        return np.searchsorted(self.table.key, self.rows.key.astype(np.float64))
+
+    @cached_property
+    def effective_n(self) -> float:
+        """Kish's effective number of rows."""
+        return self.table.total**2 / float(self.table.weight_squares.sum())
+
+    @property
+    def clusters(self) -> int:
+        """The number of clusters."""
+        return 0 if self.cluster is None else int(self.cluster.max()) + 1
+
+    @cached_property
+    def row_share(self) -> Floats:
+        """The share of each row in the total weight."""
+        weight = np.ones(len(self.rows.key)) if self.rows.weight is None else self.rows.weight
+        return weight / weight.sum()
+
+    @cached_property
+    def residual(self) -> Floats:
+        """Score less outcome of each row."""
+        return np.asarray(self.rows.predicted.astype(np.float64) - self.rows.observed)
+
+    def by_cluster(self, values: Floats) -> Floats:
+        """Sums over the rows of each cluster, column by column."""
+        if self.cluster is None or self.clusters == len(self.cluster):
+            return values
+        return np.stack([np.bincount(self.cluster, column, self.clusters) for column in values.T], axis=1)
+
+    def pooled(self, size: int = POOLED) -> PooledCells:
+        """At most `size` cells of neighbouring scores."""
+        source = self.source
+        if self.cluster is None and isinstance(source, Binary) and source.weight is None and len(source) > EXACT_ROWS:
+            cells = relative_sums(self.rows)  # no sort
+            return PooledCells.of(cells[1:5, cells[0] > 0], len(source), size)
+        return PooledCells.of(self.table.sums[1:5], self.table.n, size)
+
+    @cached_property
+    def pooled_cell(self) -> NDArray[np.intp]:
+        """The number of the cell of `pooled()` that each row belongs to."""
+        return pooled_number(self.table.sums[1:5], POOLED)[self.cell]
+
+    @cached_property
+    def coarse(self) -> BinTable:
+        """The table with at most 512 cells: itself, or neighbouring cells of about equal mass pooled."""
+        if self.cluster is None:
+            return coarse_cells(self.table)
+        totals = np.stack([np.asarray(column.sum(axis=0), dtype=np.float64) for column in self._cluster_sums])
+        return replace(coarse_cells(self.table), sums=totals)
+
+    def resample(self, draws: int, rng: np.random.Generator) -> Iterator[BinTable]:
+        """Tables of resamples: of cells and outcomes, or of whole clusters."""
+        if self.cluster is None:
+            yield from self._resampled_outcomes(draws, rng)
+            return
+        for start in range(0, draws, _BATCH):
+            yield from self.repeated(cluster_repeats(self.clusters, min(_BATCH, draws - start), rng))
+
+    def repeated(self, repeats: Floats) -> Iterator[BinTable]:
+        """For each row of `repeats` the table in which every cluster occurs this often."""
+        totals = np.stack([np.asarray(repeats @ column) for column in self._cluster_sums], axis=1)
+        for sums in totals:
+            yield replace(self.coarse, sums=sums).filled()
+
+    def _resampled_outcomes(self, draws: int, rng: np.random.Generator) -> Iterator[BinTable]:
+        """Counts of each cell and outcome of unweighted binary rows are multinomial."""
+        table, cells = self.coarse, len(self.coarse)
+        if not np.array_equal(table.weight, table.count):
+            message = "A table of weighted rows does not tell which outcome had which weight; give the predictions."
+            raise InvalidPredictions(message)
+        shares = np.maximum(np.concatenate([table.observed, table.count - table.observed]), 0.0)
+        mean, square = table.predicted / table.weight, table.predicted_squares / table.weight
+        for drawn in rng.multinomial(table.n, shares / shares.sum(), draws).astype(np.float64):
+            hits, count = drawn[:cells], drawn[:cells] + drawn[cells:]
+            sums = np.stack([count, count, count, count * mean, hits, count * square, hits * mean, hits])
+            yield replace(table, sums=sums).filled()
+
+    @cached_property
+    def _cluster_sums(self) -> list[Any]:
+        """For each column of sums a matrix of clusters by coarse cells."""
+        table, coarse = self.table, coarse_cells(self.table)
+        ends = np.cumsum(coarse.count) - 0.5
+        into = np.minimum(np.searchsorted(ends, np.cumsum(table.count) - table.count / 2), len(coarse) - 1)
+        labels = np.zeros(0, np.intp) if self.cluster is None else self.cluster
+        return _cross_sums(labels, into[self.cell], self.rows.sums(), (self.clusters, len(coarse)))
+
+
+def coarse_cells(table: BinTable, size: int = MOST_CELLS) -> BinTable:
+    """The table with at most `size` cells: itself, or neighbouring cells of about equal mass pooled."""
+    if len(table) <= size:
+        return table
+    bins = table.coarsen(EqualMass(size)).filled()
+    key = bins.predicted / bins.weight
+    return replace(bins, cut=Distinct(), key=key, low=key, high=key)
+
+
+def cluster_repeats(clusters: int, draws: int, rng: np.random.Generator) -> Floats:
+    """How often each cluster occurs in a resample, one resample per row."""
+    return rng.multinomial(clusters, np.full(clusters, 1 / clusters), draws).astype(np.float64)
+
+
+def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
+    """Cluster numbers from 0: those of `group`, or random ones with a fixed seed (a row each up to 1024 rows)."""
+    if data.group is not None:
+        labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
+        if len(labels) != rows:
+            labels = np.repeat(labels, rows // len(labels))  # several outputs per row belong to one cluster
+        return np.asarray(labels, dtype=np.intp)
+    if rows <= MOST_CLUSTERS:
+        return np.arange(rows)
+    return np.random.default_rng(0).permutation(np.arange(rows) % MOST_CLUSTERS)
+
+
+def _cross_sums(labels: NDArray[np.intp], cell: NDArray[np.intp], sums: Floats, shape: tuple[int, int]) -> list[Any]:
+    """Sums per label and cell, a matrix for each line of `sums`; a sparse one where most of it would be empty."""
+    if 4 * len(labels) < shape[0] * shape[1]:
+        from scipy.sparse import coo_array
+
+        return [coo_array((values, (labels, cell)), shape=shape).tocsr() for values in sums]
+    place, size = labels * shape[1] + cell, shape[0] * shape[1]
+    return [np.bincount(place, values, size).astype(np.float64).reshape(shape) for values in sums]
