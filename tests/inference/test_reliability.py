@@ -89,3 +89,22 @@ def test_a_curve_draws_itself():
 def test_bad_levels_are_refused():
     with pytest.raises(ValueError, match="level"):
         cal.reliability_curve(BENT.sample(20), level=2)
+
+
+def test_the_kind_is_that_of_the_task():
+    data = BENT.sample(200)
+    isotonic = cal.reliability_curve(data, kind="isotonic", draws=5)
+    assert isotonic.to_dict() == cal.reliability_curve(data.y_true, data.y_prob, draws=5).to_dict()
+    assert cal.reliability_curve(data, kind="binned").kind == "binned"
+    assert len(cal.reliability_curve(data, kind="binned", bins=cal.EqualMass(4)).predicted) == 4
+    with pytest.raises(ValueError, match="no bins"):
+        cal.reliability_curve(data, kind="isotonic", bins=cal.EqualMass(4))
+    with pytest.raises(ValueError, match="kind must be 'isotonic'"):
+        cal.reliability_curve(data, kind="spread")
+    with pytest.raises(ValueError, match="kind must be 'spread'"):
+        cal.reliability_curve(cal.Gaussian([0.0, 1.0], [0.0, 0.0], [1.0, 2.0]), kind="isotonic")
+
+
+def test_confidence_gaps_need_bins():
+    with pytest.raises(ValueError, match="no bins to draw"):
+        cal.inference.confidence_gaps(cal.brier(BENT.sample(20)))

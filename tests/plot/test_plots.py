@@ -97,7 +97,7 @@ def test_panels_show_the_top_label_and_every_class():
     rng = np.random.default_rng(1)
     p = rng.dirichlet([1, 1, 1], 300)
     several = cal.Multiclass(rng.integers(0, 3, 300), p)
-    tables = cal.plot.class_tables(several)
+    tables = cal.inference.class_tables(several)
     panels = cal.plot.class_panels(tables, ax=Figure().subplots(1, 5))
     assert [panel.get_title() for panel in panels] == ["top label", "0", "1", "2"]
     for panel, table in zip(panels, tables.values(), strict=True):
@@ -108,7 +108,7 @@ def test_panels_show_the_top_label_and_every_class():
 
 def test_over_and_underconfidence_of_the_strip_add_up_to_the_ece(data, ax):
     estimate = cal.ece(data, bins=cal.EqualWidth(10))
-    gaps = cal.plot.confidence_gaps(estimate)
+    gaps = cal.inference.confidence_gaps(estimate)
     assert gaps.over + gaps.under == pytest.approx(estimate)
     assert gaps.over > 2 * gaps.under
     cal.plot.confidence_strip(gaps, ax=ax)
@@ -119,8 +119,8 @@ def test_over_and_underconfidence_of_the_strip_add_up_to_the_ece(data, ax):
 
 def test_a_low_confidence_claims_too_much_where_less_is_right():
     estimate = cal.ece([0, 0, 0, 1], [0.4, 0.4, 0.4, 0.4], bins=cal.EqualWidth(2))
-    assert cal.plot.confidence_gaps(estimate).gap == pytest.approx([-0.15])
-    assert cal.plot.confidence_gaps(estimate, top_label=True).gap == pytest.approx([0.15])
+    assert cal.inference.confidence_gaps(estimate).gap == pytest.approx([-0.15])
+    assert cal.inference.confidence_gaps(estimate, top_label=True).gap == pytest.approx([0.15])
 
 
 def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(ax):
@@ -134,7 +134,7 @@ def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(a
     squares = [drawn for drawn in ax.lines if drawn.get_marker() == "s"]
     assert [square.get_markerfacecolor() for square in squares] == ["#0072B2", "white", "white"]
     np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.3, 0.5])
-    assert [row.group for row in cal.plot.forest_rows(made)] == ["b", "3", "a"]
+    assert [row.group for row in cal.inference.forest_rows(made)] == ["b", "3", "a"]
 
 
 def test_priors_shade_the_shares_they_imply(ax):
@@ -150,10 +150,8 @@ def test_priors_shade_the_shares_they_imply(ax):
 def test_what_cannot_be_drawn_says_why(data):
     with pytest.raises(ValueError, match="keeps no bins"):
         cal.plot.reliability_diagram(cal.brier(data), ax=Figure().subplots())
-    with pytest.raises(ValueError, match="fine table"):
-        cal.plot.corp_curve(cal.BinTable.of(data, cal.EqualWidth(5)))
     with pytest.raises(ValueError, match="no bins to draw"):
-        cal.plot.confidence_gaps(cal.BinTable.of(data, cal.table.Distinct()))
+        cal.inference.confidence_gaps(cal.BinTable.of(data, cal.table.Distinct()))
 
 
 @pytest.mark.parametrize("module", ["regression", "reliability"])

@@ -11,7 +11,9 @@ from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import compare_many as compare_many
 from .groups import ByGroup as ByGroup
+from .groups import ForestRow as ForestRow
 from .groups import by_group as by_group
+from .groups import forest_rows as forest_rows
 from .intervals import SplitLowerBound as SplitLowerBound
 from .intervals import interval as interval
 from .inversion import Inversion as Inversion
@@ -23,5 +25,8 @@ from .paired_gaps import PairedGaps as PairedGaps
 from .regression_tests import MeanSquaredZ as MeanSquaredZ
 from .regression_tests import PitUniformity as PitUniformity
 from .regression_tests import SpreadChiSquare as SpreadChiSquare
+from .reliability import ConfidenceGaps as ConfidenceGaps
 from .reliability import ReliabilityCurve as ReliabilityCurve
+from .reliability import class_tables as class_tables
+from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve

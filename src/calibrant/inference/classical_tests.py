@@ -30,6 +30,12 @@ class Spiegelhalter:
     References
     ----------
     Spiegelhalter (1986), Probabilistic prediction in patient management and clinical trials.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.calibration_test([0, 1] * 100, [0.2, 0.9] * 100, method=Spiegelhalter())
+    <Spiegelhalter z: statistic -5.893, p = 3.803e-09, n=200>
     """
 
     def test(self, data: Predictions | BinTable) -> Significance:
@@ -49,7 +55,7 @@ class HosmerLemeshow:
     r"""Chi square over bins: :math:`\sum_k n_k (\bar y_k - \bar p_k)^2 / \bar p_k(1-\bar p_k)`.
 
     For predictions made without these rows, so with as many degrees of freedom as bins (a model judged on its training
-    rows has two less: ``lost=2``). Needs an expected count of some events per bin; `MultiScale` does not.
+    rows has two less: ``ddof=2``). Needs an expected count of some events per bin; `MultiScale` does not.
 
     References
     ----------
@@ -57,7 +63,7 @@ class HosmerLemeshow:
     """
 
     bins: Cut | int = EqualMass(10)
-    lost: int = 0
+    ddof: int = 0
 
     def test(self, data: Predictions | BinTable) -> Significance:
         """Large values speak against calibration."""
@@ -70,7 +76,7 @@ class HosmerLemeshow:
         gap = some.observed_mean - p
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(gap == 0, 0.0, gap**2 / variance)
-        freedom = max(len(some) - self.lost, 1)
+        freedom = max(len(some) - self.ddof, 1)
         statistic = float(terms.sum())
         p_value = float(chdtrc(freedom, statistic)) if np.isfinite(statistic) else 0.0
         return Significance(statistic, p_value, method=f"Hosmer-Lemeshow, {words}, {freedom} df", n=table.n)
@@ -144,6 +150,16 @@ class Cox:
     References
     ----------
     Cox (1958), Two further applications of a model for binary regression; Miller, Hui, Tierney (1991).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=5000)
+    >>> data = cal.Binary(rng.random(5000) < 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-2 * x)))  # twice too confident
+    >>> intercept, slope = Cox().fit(data)
+    >>> round(slope, 1), Cox().test(data).p_value < 0.001
+    (0.5, True)
     """
 
     def test(self, data: Predictions | BinTable) -> Significance:

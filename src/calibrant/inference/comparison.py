@@ -39,6 +39,14 @@ class Comparison:
         For the difference.
     p_value, adjusted : float
         Two-sided, against no difference; `adjusted` allows for all comparisons made together (Holm).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = [0, 1, 0, 1, 1] * 100
+    >>> found = compare(cal.brier, cal.Binary(y, [0.1, 0.8, 0.2, 0.9, 0.7] * 100), cal.Binary(y, [0.5] * 500))
+    >>> f"{found.a} - {found.b} = {found.value_a - found.value_b:.3f}", found.to_dict()["estimator"]
+    ('a - b = -0.212', 'brier')
     """
 
     estimator: str

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.comparison import holm
@@ -31,6 +31,15 @@ class ByGroup:
         Each group's own test of calibration, with p-values that allow for the number of groups (Holm).
     worst : Significance
         The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> found = by_group(cal.ece, rng.random(600) < p, p, by=np.repeat(["DK", "SE"], 300))
+    >>> len(found), sorted(found.estimates), found["SE"].n
+    (2, ['DK', 'SE'], 300)
     """
 
     estimates: Mapping[Hashable, Estimate]
@@ -58,8 +67,10 @@ class ByGroup:
 
 
 def by_group(
-    estimator: Callable[[Any], Estimate],
-    data: Predictions,
+    estimator: Callable[[Any], float],
+    data: Predictions | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
     *,
     by: ArrayLike | None = None,
     level: float = 0.95,
@@ -76,7 +87,8 @@ def by_group(
     Parameters
     ----------
     estimator : callable
-    data : Predictions
+    data : Predictions, or y_true
+        With plain arrays, `y_prob` comes next.
     by : array-like, optional
         The group of each row; by default `data.group` (which then no longer marks clusters).
     level, method
@@ -91,13 +103,13 @@ def by_group(
     >>> rng = np.random.default_rng(0)
     >>> p, land = rng.random(4000), np.repeat(["DK", "SE"], 2000)
     >>> y = rng.random(4000) < np.where(land == "DK", p, p**1.5)
-    >>> found = by_group(cal.ece, cal.Binary(y, p), by=land)
+    >>> found = by_group(cal.ece, y, p, by=land)
     >>> found.worst.p_value < 0.01, found.worst.method.split(",")[0]
     (True, 'worst of 2 groups: SE')
     >>> found.tests["DK"].p_value > 0.05
     True
     """
-    level = validation.fraction("level", level)
+    level, data = validation.fraction("level", level), binary(data, y_prob)
     labels = data.group if by is None else validation.groups("by", by, length=len(data))
     if labels is None:
         message = "by_group needs by=... (the group of each row), or predictions with a group."
@@ -124,6 +136,44 @@ def by_group(
     if shrink:
         estimates = _shrunk(estimates, level)
     return ByGroup(estimates, tests, replace(tests[worst], method=words, n=len(data), null="every group calibrated"))
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One row of a forest plot; `low` and `high` are the estimate itself where it has no interval.
+
+    Examples
+    --------
+    >>> ForestRow("DK", n=2000, value=0.01, low=0.0, high=0.02, significant=False).group
+    'DK'
+    """
+
+    group: str
+    n: int
+    value: float
+    low: float
+    high: float
+    significant: bool
+
+
+def forest_rows(result: ByGroup | Mapping[Any, Estimate], *, alpha: float = 0.05) -> list[ForestRow]:
+    """The data of `calibrant.plot.forest`, largest estimate first.
+
+    A group is significant where the p-value of its test is below `alpha`.
+
+    Examples
+    --------
+    >>> made = {name: Estimate(e, name="ECE", method="", n=9) for name, e in (("a", 0.1), ("b", 0.3))}
+    >>> [row.group for row in forest_rows(made)]
+    ['b', 'a']
+    """
+    estimates: Mapping[Any, Estimate] = result if isinstance(result, Mapping) else result.estimates
+    tests: Mapping[Any, Significance] = {} if isinstance(result, Mapping) else result.tests
+    rows = []
+    for name, e in estimates.items():
+        low, high = (e.value, e.value) if e.interval is None else (e.interval.low, e.interval.high)
+        rows.append(ForestRow(str(name), e.n, e.value, low, high, name in tests and tests[name].p_value < alpha))
+    return sorted(rows, key=lambda row: -row.value)
 
 
 def _independent(data: Any) -> Any:

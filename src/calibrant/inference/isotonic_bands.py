@@ -24,7 +24,15 @@ MOST_CELLS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Per cell of scores (lowest and highest): bounds that hold the curve everywhere with probability `level`."""
+    """Per cell of scores (lowest and highest): bounds that hold the curve everywhere with probability `level`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> band = isotonic_band(cal.Binary([0, 1] * 100, [0.2, 0.9] * 100))
+    >>> band.low_score.tolist(), band.upper[0].round(2).tolist(), band.lower[1].round(2).tolist()
+    ([0.2, 0.9], 0.05, 0.95)
+    """
 
     low_score: Floats
     high_score: Floats
@@ -56,6 +64,12 @@ class IsotonicBand:
     References
     ----------
     Dimitriadis, Dümbgen, Henzi, Puke, Ziegel (2022), Honest calibration assessment for binary outcome predictions.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> str(cal.interval(cal.mce, [0, 1] * 100, [0.2, 0.9] * 100, method=IsotonicBand()).interval)
+    '[0.1505, 0.2]'
     """
 
     def interval(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Interval:

@@ -16,7 +16,15 @@ from calibrant.table.binning import Cut, EqualMass
 
 @dataclass(frozen=True)
 class MeanSquaredZ:
-    r"""Is the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` one? Normal, with the spread that the kurtosis of z gives it."""
+    r"""Is the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` one? Normal, with the variance that the kurtosis of z implies.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> cal.calibration_test(cal.Gaussian(y, np.zeros(1000), np.full(1000, 2.0)), method=MeanSquaredZ()).method
+    'mean z^2 = 0.2391'
+    """
 
     def test(self, data: ForecastData) -> Significance:
         """Two-sided."""
@@ -35,6 +43,14 @@ class PitUniformity:
 
     With weights, Kish's effective number of rows takes the place of n. For draws, quantiles and counts, whose
     transforms are known only up to an interval and are spread over it, the test is conservative.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> sharp, wide = (cal.Gaussian(y, np.zeros(1000), np.full(1000, sd)) for sd in (1.0, 2.0))
+    >>> PitUniformity().test(sharp).p_value > 0.05, PitUniformity().test(wide).p_value < 0.001
+    (True, True)
     """
 
     def test(self, data: ForecastData) -> Significance:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.common import binned
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.pu.inference import reliability
+from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
@@ -26,7 +29,7 @@ Kind = Literal["isotonic", "binned", "spread", "positive-unlabeled"]
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """What was observed against what was predicted, with both bands.
+    """Observed against predicted, with a consistency band and a confidence band.
 
     Attributes
     ----------
@@ -39,6 +42,15 @@ class ReliabilityCurve:
         Where the true curve lies; at all points at once with probability `level` if `simultaneous`, else at each.
     share : array
         Share of the rows at each point.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = reliability_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> curve.observed.tolist()
+    [0.0, 0.5, 0.5, 1.0]
+    >>> reliability_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], bins=cal.EqualWidth(2)).predicted.tolist()
+    [0.25, 0.75]
     """
 
     kind: Kind
@@ -74,8 +86,11 @@ class ReliabilityCurve:
 
 
 def reliability_curve(
-    data: Predictions | BinTable,
+    data: Predictions | BinTable | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
     *,
+    kind: Kind | None = None,
     bins: Binning | None = None,
     level: float = 0.95,
     draws: int = 200,
@@ -92,8 +107,12 @@ def reliability_curve(
 
     Parameters
     ----------
-    data : Binary (or `data.top_label()`), Gaussian, Samples, Distribution, PositiveUnlabeled, or fine BinTable
+    data : Binary (or `data.top_label()`), Gaussian, Samples, Distribution, PositiveUnlabeled, fine BinTable, or y_true
+        With plain arrays, `y_prob` comes next.
+    kind : {"isotonic", "binned", "spread", "positive-unlabeled"}, optional
+        For probabilities "isotonic" unless `bins` are given; the other tasks have only one kind.
     bins : Binning, optional
+        10 of equal mass by default.
     level : float in (0, 1)
     draws, seed : int
         Simulated samples for the consistency band of the isotonic curve.
@@ -107,7 +126,7 @@ def reliability_curve(
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
-    >>> curve = reliability_curve(cal.Binary(rng.random(1000) < p**2, p))
+    >>> curve = reliability_curve(rng.random(1000) < p**2, p)
     >>> curve
     <ReliabilityCurve 'isotonic', 512 points, n=1_000>
     >>> curve.outside > 0.5, bool(np.all(np.diff(curve.observed) >= 0))
@@ -115,13 +134,104 @@ def reliability_curve(
     """
     level = validation.fraction("level", level)
     validation.whole("draws", draws, minimum=2)
+    task = data if isinstance(data, BinTable) else binary(data, y_prob)
+    wanted = _kind(task, bins)
+    if wanted == "binned" and kind == "isotonic":
+        message = "The isotonic curve has no bins; leave out bins=, or ask for kind='binned'."
+        raise ValueError(message)
+    wanted = "binned" if wanted == "isotonic" and kind == "binned" else wanted
+    if kind not in (None, wanted):
+        message = f"kind must be {wanted!r} (or None) for {task!r}, got {kind!r}."
+        raise ValueError(message)
+    if wanted == "isotonic":
+        return _isotonic(task, level, draws, seed)
+    made: dict[str, Callable[[Any, Binning, float], ReliabilityCurve]] = {
+        "binned": _binned,
+        "spread": _of_spread,
+        "positive-unlabeled": _of_positives,
+    }
+    return made[wanted](task, EqualMass(10) if bins is None else bins, level)
+
+
+def _kind(data: Predictions | BinTable, bins: Binning | None) -> Kind:
     if isinstance(data, Forecast):
-        return _of_spread(data, EqualMass(10) if bins is None else bins, level)
+        return "spread"
     if isinstance(task_of(data), Unlabeled):
-        return _of_positives(data, EqualMass(10) if bins is None else bins, level)
-    if bins is None:
-        return _isotonic(data, level, draws, seed)
-    return _binned(data, bins, level)
+        return "positive-unlabeled"
+    return "isotonic" if bins is None else "binned"
+
+
+def class_tables(
+    data: Multiclass, *, bins: Binning = EqualMass(10), classes: Sequence[Any] | None = None
+) -> dict[str, BinTable]:
+    """The table of the top label, then one per class against the rest.
+
+    The data of `calibrant.plot.class_panels`.
+
+    Examples
+    --------
+    >>> data = Multiclass([0, 1, 2], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    >>> list(class_tables(data, classes=[0, 2]))
+    ['top label', '0', '2']
+    """
+    tasks = data.one_vs_rest()
+    wanted = tuple(tasks) if classes is None else tuple(classes)
+    found = {"top label": BinTable.of(data.top_label(), bins)}
+    return found | {str(name): BinTable.of(tasks[name], bins) for name in wanted}
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceGaps:
+    """Per bin: its bounds, its share of the rows, and its overconfidence (underconfidence where negative).
+
+    A prediction above 1/2 is overconfident where fewer events are observed, one below 1/2 where more are.
+
+    Examples
+    --------
+    >>> gaps = ConfidenceGaps(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.array([0.5, 0.5]), np.array([-0.2, 0.1]))
+    >>> gaps.over, gaps.under
+    (0.05, 0.1)
+    """
+
+    low: Floats
+    high: Floats
+    share: Floats
+    gap: Floats
+
+    @property
+    def over(self) -> float:
+        """Overconfidence: the share-weighted sum of the gaps above zero."""
+        return float(self.share @ np.maximum(self.gap, 0.0))
+
+    @property
+    def under(self) -> float:
+        """Underconfidence; with `over` it adds up to the binned ECE."""
+        return float(self.share @ np.maximum(-self.gap, 0.0))
+
+
+def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> ConfidenceGaps:
+    """Over- and underconfidence per bin, from a table of bins or an estimate that keeps one.
+
+    With `top_label` the scores are confidences of the predicted class: overconfident wherever fewer are right.
+    The data of `calibrant.plot.confidence_strip`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> confidence_gaps(cal.ece([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.9, 0.9, 0.9, 0.9], bins=cal.EqualWidth(2))).gap
+    array([-0.2 ,  0.15])
+    """
+    table = result.bins if isinstance(result, Estimate) else result
+    if table is None or table.fine:
+        message = f"{result!r} has no bins to draw; take an estimate such as ece(data), or table.coarsen(...)."
+        raise ValueError(message)
+    some = table.filled()
+    gap = some.observed_mean - some.predicted_mean
+    if top_label:
+        return ConfidenceGaps(some.low, some.high, some.share, -gap)
+    gap = np.where(some.predicted_mean > 0.5, -gap, gap)
+    gap = np.where(some.predicted_mean == 0.5, -np.abs(gap), gap)  # 1/2 cannot be overconfident
+    return ConfidenceGaps(some.low, some.high, some.share, gap)
 
 
 def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int) -> ReliabilityCurve:

@@ -1,14 +1,8 @@
 from .canvas import axes as axes
-from .groups import ForestRow as ForestRow
 from .groups import forest as forest
-from .groups import forest_rows as forest_rows
-from .panels import ConfidenceGaps as ConfidenceGaps
 from .panels import class_panels as class_panels
-from .panels import class_tables as class_tables
-from .panels import confidence_gaps as confidence_gaps
 from .panels import confidence_strip as confidence_strip
 from .regression import forecast_diagram as forecast_diagram
 from .reliability import before_after as before_after
-from .reliability import corp_curve as corp_curve
 from .reliability import reliability_diagram as reliability_diagram
 from .reliability import score_histogram as score_histogram

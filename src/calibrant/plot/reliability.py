@@ -48,8 +48,8 @@ def reliability_diagram(
 
     Notes
     -----
-    The figure's data are ``table.predicted_mean`` and ``table.observed_mean`` of bins, `corp_curve` of a fine table,
-    or the curve's own columns.
+    The figure's data are ``table.predicted_mean`` and ``table.observed_mean`` of bins, those of
+    `calibrant.reliability_curve` of a fine table, or the curve's own columns.
 
     Examples
     --------
@@ -90,28 +90,13 @@ def points(result: Drawable) -> tuple[Floats, Floats, str]:
         message = f"{result!r} keeps no bins to draw."
         raise ValueError(message)
     if table.fine:
-        return *corp_curve(table), ""
+        return *_isotonic(table), ""
     some = table.filled()
     return some.predicted_mean, some.observed_mean, "o"
 
 
-def corp_curve(table: BinTable) -> tuple[Floats, Floats]:
-    """The isotonic regression of outcome on score: scores, and the rising curve at each.
-
-    References
-    ----------
-    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> table = cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]), cal.table.Distinct())
-    >>> corp_curve(table)
-    (array([0.1, 0.4, 0.6, 0.9]), array([0. , 0.5, 0.5, 1. ]))
-    """
-    if not table.fine:
-        message = "The CORP curve needs a fine table, e.g. BinTable.of(data, Distinct()); this one has bins."
-        raise ValueError(message)
+def _isotonic(table: BinTable) -> tuple[Floats, Floats]:
+    """The scores of a fine table, and the isotonic regression of the outcomes on them."""
     some = table.filled()
     starts, weight, observed = pool_adjacent_violators(some.weight, some.observed * some.observed_scale)
     size = np.diff(np.append(starts, len(some)))

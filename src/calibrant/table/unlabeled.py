@@ -104,7 +104,7 @@ class Unlabeled:
                 f"rows. The largest prior consistent with the bins is {largest:.4g}; or the labelled positives are not "
                 "a random sample of all positives."
             )
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warnings.warn(message, UserWarning, stacklevel=5)
 
 
 @dataclass(frozen=True, eq=False)
