@@ -6,9 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.inference.gap_fit import CommonDraws, GapFit, hats, influence, thinned
 from calibrant.inference.sample import Sample
-from calibrant.simulate import PowerCurve, UniformScores, World
-
-BENT = World(UniformScores(), PowerCurve(1.5))
+from tests.inference.worlds import BENT
 
 
 def fit_of(n, weight=None):
