@@ -72,7 +72,7 @@ def test_a_calibrated_model_is_told_from_a_miscalibrated_one():
 def test_unfit_norms_and_tables_are_refused():
     with pytest.raises(ValueError, match="finite norm"):
         cal.averaged_error([0, 1], [0.2, 0.7], norm=math.inf)
-    with pytest.raises(ValueError, match="outcomes of all rows"):
+    with pytest.raises(ValueError, match="no outcomes per row"):
         cal.averaged_error(cal.PositiveUnlabeled([0.9], [0.2, 0.7], prior=0.5))
 
 

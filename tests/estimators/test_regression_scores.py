@@ -1,6 +1,7 @@
 """Proper scores: closed forms against foreign code, and the score a forecast expects of itself."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +45,9 @@ def test_tables_with_equal_width_bins_give_what_netcal_gives():
     """Netcal cuts the variance (UCE) or the spread (ENCE) into equal widths, and averages ENCE over bins alike."""
     data, _ = rows()
     std, variance, error = data.std, data.std**2, (data.y_true - data.mean) ** 2
-    by_variance = Pairs(variance, variance, error, spread=True)
+    by_variance = Pairs(variance, variance, error)
     table = cal.BinTable.of(by_variance, cal.EqualWidth(10, variance.min(), variance.max()))
+    table = replace(table, task=cal.table.Spread())
     assert cal.uce(table) == pytest.approx(PEERS["netcal_uce"], rel=1e-12)
     some = cal.BinTable.of(data, cal.EqualWidth(10, std.min(), std.max())).filled()
     gaps = np.abs(1 - np.sqrt(some.observed_mean / some.predicted_mean))

@@ -121,7 +121,7 @@ def test_tables_of_shards_add_up():
     first, second = (cal.BinTable.of(part, cal.EqualWidth(15)) for part in parts)
     assert cal.ece(first + second) == pytest.approx(whole, abs=1e-14)
     other = cal.BinTable.of(cal.PositiveUnlabeled([0.5], [0.5], prior=0.4), cal.EqualWidth(15))
-    with pytest.raises(ValueError, match="equal prior"):
+    with pytest.raises(ValueError, match="equal task and prior"):
         first + other
 
 

@@ -89,7 +89,7 @@ class Gaussian(Forecast):
     def pairs(self) -> Pairs:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
         std = self.std.astype(np.float64, copy=False).ravel()
-        return Pairs(std, std * std, self.error() ** 2, self.flat_weight, spread=True)
+        return Pairs(std, std * std, self.error() ** 2, self.flat_weight)
 
     def error(self) -> Floats:
         """Outcome minus mean."""
@@ -182,7 +182,7 @@ class Distribution(Forecast):
         """As for `Gaussian`, with the mean and standard deviation of the distributions."""
         std = self.std.ravel()
         validation.require("dist.std()", std, (std > 0) & np.isfinite(std), "must be positive and finite")
-        return Pairs(std, std * std, ((self.y_true - self.mean) ** 2).ravel(), self.flat_weight, spread=True)
+        return Pairs(std, std * std, ((self.y_true - self.mean) ** 2).ravel(), self.flat_weight)
 
     def pit(self) -> tuple[Floats, Floats]:
         """The distribution function at the outcome; for counts, the interval from below the outcome up to it."""
@@ -323,7 +323,7 @@ class Samples(Forecast):
         """As for `Gaussian`, with the mean and the inflated standard deviation of the draws."""
         std = self.std
         validation.require("draws", self.draws, std > 0, "must not be all alike in a row: their spread is zero")
-        return Pairs(std, std * std, (self.y_true - self.mean) ** 2, self.weight, spread=True)
+        return Pairs(std, std * std, (self.y_true - self.mean) ** 2, self.weight)
 
     def pit(self) -> tuple[Floats, Floats]:
         """The rank of the outcome among the m draws, as an interval of width 1 / (m + 1), wider where it ties."""

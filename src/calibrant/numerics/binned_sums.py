@@ -30,7 +30,7 @@ class Pairs:
 
     `weight` multiplies both (None: one each). Rows that show only one of the two say so in `only`: an unlabeled row
     is weighed and predicted but never observed; a labelled positive is observed but is no part of the population
-    that is weighed. `spread` says that the key is a predicted spread, and the others are squares of it and of errors.
+    that is weighed.
     """
 
     key: NDArray[Any]
@@ -38,7 +38,6 @@ class Pairs:
     observed: NDArray[Any]
     weight: Floats | None = None
     only: Literal["predicted", "observed"] | None = None
-    spread: bool = False
 
     @property
     def plain(self) -> bool:
@@ -59,7 +58,6 @@ class Pairs:
             self.observed[rows],
             None if self.weight is None else self.weight[rows],
             self.only,
-            self.spread,
         )
 
     def sums(self) -> Floats:
