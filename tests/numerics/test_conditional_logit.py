@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import calibrant as cal
 from calibrant.numerics import conditional_logit as conditional
 from calibrant.numerics import neighbours
 from calibrant.numerics.smoothers import kernel_basis, matern
@@ -154,16 +153,6 @@ def test_few_rows_many_classes_and_exact_zeros_are_no_obstacle():
     g = conditional.cross_fitted(f, np.arange(40) % 5, rng.integers(0, 5, 40), np.ones(40))
     assert np.isfinite(g).all()
     assert g.sum(axis=1) == pytest.approx(1)
-
-
-def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
-    rng = np.random.default_rng(10)
-    f, h, y, _ = world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
-    fitted = cal.recalibrate.ConditionalLogit().fit(f[:4000], y[:4000])
-    g = fitted.predict_proba(f[4000:])
-    assert gain(f[4000:], g, h[4000:]) > 0.85 * gain(f[4000:], h[4000:], h[4000:])
-    fitted.save(tmp_path / "map.json")
-    assert cal.recalibrate.load(tmp_path / "map.json").predict_proba(f[4000:]) == pytest.approx(g, abs=1e-12)
 
 
 def test_weights_of_zero_and_two_are_rows_left_out_and_repeated_for_the_first_stages():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import calibrant as cal
 from calibrant.numerics import smoothers
 
 
@@ -113,21 +112,3 @@ def test_one_class_only_and_two_folds_are_no_obstacle():
     assert np.isfinite(g).all()
     assert (g > 0).all()
     assert g.mean() < f.mean()
-
-
-def test_the_estimator_maps_as_its_functions_do_and_saves():
-    rng = np.random.default_rng(9)
-    f, y = rows(rng, 3000, lambda f: f**2)
-    fitted = cal.recalibrate.Smoothed().fit(f, y)
-    at = np.linspace(0.05, 0.95, 19)
-    assert np.abs(fitted.predict_proba(at)[:, 1] - at**2).mean() < 0.03
-    weighted = cal.recalibrate.Smoothed().fit(f, y, sample_weight=rng.random(3000))
-    assert np.abs(weighted.predict_proba(at)[:, 1] - at**2).mean() < 0.05
-
-
-def test_the_estimator_survives_a_file(tmp_path):
-    rng = np.random.default_rng(10)
-    f, y = rows(rng, 300, lambda f: f**2)
-    fitted = cal.recalibrate.Smoothed().fit(f, y)
-    fitted.save(tmp_path / "map.json")
-    assert np.array_equal(cal.recalibrate.load(tmp_path / "map.json").predict_proba(f), fitted.predict_proba(f))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant import pu
@@ -79,17 +78,6 @@ def test_shapes_repair_the_less_calibrated_model_as_recorded(pu_map, expected):
     assert np.mean(after) == pytest.approx(expected, abs=0.006)
 
 
-def test_isotonic_is_that_of_scikit_learn_on_pooled_positives_and_rises():
-    data = drawn(np.random.default_rng(5), 80, 500, LESS)
-    order = np.sort(data.unlabeled)
-    at = np.minimum(np.searchsorted(order, data.positive), 499)
-    y = 0.5 * 500 / 80 * np.bincount(at, minlength=500)
-    expected = IsotonicRegression(y_min=0, y_max=1).fit(order, y).predict(order)
-    fitted = pu.PUIsotonic().fit(data)
-    np.testing.assert_allclose(fitted.predict_proba(order)[:, 1], expected, atol=1e-12)
-    assert np.all(np.diff(fitted.predict_proba(np.linspace(0, 1, 500))[:, 1]) >= 0)
-
-
 def test_beta_keeps_its_bounds():
     rng = np.random.default_rng(6)
     for _ in range(20):
@@ -120,14 +108,3 @@ def test_maps_refuse_what_they_cannot_use():
         pu.PUPlatt().fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5), [0.1])
     with pytest.raises(ValueError, match="ridge must be positive"):
         pu.PUPlatt(ridge=0.0).fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5))
-
-
-def test_the_prior_shift_is_bayes_rule():
-    p = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
-    expected = p * 0.14 / 0.5 / (p * 0.14 / 0.5 + (1 - p) * 0.86 / 0.5)
-    np.testing.assert_allclose(pu.prior_shift(p, from_prior=0.5, to_prior=0.14), expected)
-    h = np.array([-1.0, 0.0, 3.0])
-    shifted = pu.prior_shift(h, from_prior=0.5, to_prior=0.14, input="logits")
-    np.testing.assert_allclose(logit(shifted) - h, -1.815, atol=1e-3)
-    with pytest.raises(cal.InvalidPredictions, match="one column"):
-        pu.prior_shift([[0.5, 0.5]], from_prior=0.5, to_prior=0.1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.multinomial_loss import MatrixLogLoss, Penalty, VectorLogLoss
 from calibrant.recalibrate import (
     Dirichlet,
     MatrixScaling,
@@ -114,39 +113,6 @@ def structured_objective_with_gradient(theta, z, y, weight):
     cost = np.where(np.eye(k, dtype=bool), k / n, k * (k - 1) / n)
     gradient = np.concatenate([(residual.T @ z / n + 2 * cost * w).ravel(), residual.mean(axis=0) + 2 * k / n * b])
     return structured_objective(theta, z, y, weight, diagonal=False), gradient
-
-
-@pytest.mark.parametrize("loss", [MatrixLogLoss, VectorLogLoss])
-def test_gradient_and_hessian_products_are_derivatives(loss):
-    logits, y = world(80, 4)
-    weight = np.random.default_rng(2).uniform(0.5, 2, 80)
-    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, weight, Penalty(0.02, 0.03, 0.05))
-    rng = np.random.default_rng(3)
-    theta, direction = rng.normal(size=(2, problem.cost.size)) * 0.3
-    assert check_grad(lambda t: problem.evaluate(t)[0], lambda t: problem.evaluate(t)[1], theta) < 1e-6
-    step = 1e-5
-    ahead, behind = (problem.evaluate(theta + sign * step * direction)[1] for sign in (1, -1))
-    problem.evaluate(theta)
-    np.testing.assert_allclose(problem.hessian_times(direction), (ahead - behind) / (2 * step), atol=1e-8)
-
-
-@pytest.mark.parametrize("loss", [MatrixLogLoss, VectorLogLoss])
-def test_dense_preconditioner_is_the_inverse_hessian_when_it_sees_all_rows(loss):
-    logits, y = world(60, 3)
-    weight = np.random.default_rng(2).uniform(0.5, 2, 60)
-    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, weight, Penalty(0.02, 0.03, 0.05))
-    problem.evaluate(np.random.default_rng(3).normal(size=problem.cost.size) * 0.3)
-    solve, direction = problem.preconditioner(), np.random.default_rng(4).normal(size=problem.cost.size)
-    np.testing.assert_allclose(solve(problem.hessian_times(direction)), direction, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize(("loss", "classes"), [(MatrixLogLoss, 30), (MatrixLogLoss, 205), (VectorLogLoss, 360)])
-def test_structured_preconditioners_are_positive(loss, classes):
-    logits, y = world(100, classes)
-    problem = loss(np.ascontiguousarray(log_softmax(logits, axis=1).T), y, None, Penalty(0.02, 0.03, 0.05))
-    _, gradient = problem.evaluate(problem.start)
-    assert gradient @ problem.preconditioner()(gradient) > 0
-    assert gradient @ problem.preconditioner(thorough=True)(gradient) > 0
 
 
 def test_matrix_scaling_equals_unpenalised_logistic_regression_on_log_probabilities():

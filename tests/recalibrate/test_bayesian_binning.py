@@ -1,0 +1,35 @@
+"""Bayesian binning: the average over binnings written out."""
+
+import numpy as np
+import pytest
+from scipy.special import betaln
+
+from calibrant import recalibrate as rc
+
+
+def world(n=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, (rng.random(n) < p**2).astype(int)
+
+
+def test_bayesian_binning_is_the_average_of_histograms_by_evidence():
+    p, y = world(80)
+    order = np.argsort(p)
+    p, y = p[order], y[order]
+    new = np.linspace(0.01, 0.99, 33)
+    predictions, evidence = [], []
+    for number in range(1, 17):
+        ranks = 80 * np.arange(1, number) // number
+        edges = np.concatenate([[0], p[ranks - 1], [1]])
+        index, place = np.searchsorted(edges[1:-1], p), np.searchsorted(edges[1:-1], new)
+        weight, positive = np.bincount(index, minlength=number), np.bincount(index, y, number)
+        alpha = 2 / number * (edges[1:] + edges[:-1]) / 2
+        beta = 2 / number - alpha
+        evidence.append((betaln(positive + alpha, weight - positive + beta) - betaln(alpha, beta)).sum())
+        predictions.append(((positive + alpha) / (weight + 2 / number))[place])
+    share = np.exp(np.array(evidence) - max(evidence))
+    expected = share @ np.array(predictions) / share.sum()
+    fitted = rc.BayesianBinning().fit(p, y)
+    np.testing.assert_allclose(fitted.predict_proba(new)[:, 1], expected, atol=1e-7)
+    assert sum(fitted.evidence_.values()) == pytest.approx(1)

@@ -1,0 +1,90 @@
+"""The default maps of the variational estimator, as scikit-learn estimators."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.numerics.special import softmax
+
+
+def rows(rng, n, chance):
+    f = rng.beta(0.5, 0.5, n)
+    return f, (rng.random(n) < chance(f)).astype(float)
+
+
+def draw(rng, p):
+    return (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, p.shape[1] - 1)
+
+
+def world(rng, n, k, change):
+    f = rng.dirichlet(0.5 * np.ones(k), n).clip(1e-12)
+    f /= f.sum(axis=1, keepdims=True)
+    h = softmax(change(np.log(f)))
+    return f, h, draw(rng, h), rng.permutation(np.arange(n) % 5)
+
+
+def gain(f, g, truth):
+    return ((f - truth) ** 2 - (g - truth) ** 2).sum(axis=1).mean()
+
+
+def test_the_estimator_maps_as_its_functions_do_and_saves():
+    rng = np.random.default_rng(9)
+    f, y = rows(rng, 3000, lambda f: f**2)
+    fitted = cal.recalibrate.Smoothed().fit(f, y)
+    at = np.linspace(0.05, 0.95, 19)
+    assert np.abs(fitted.predict_proba(at)[:, 1] - at**2).mean() < 0.03
+    weighted = cal.recalibrate.Smoothed().fit(f, y, sample_weight=rng.random(3000))
+    assert np.abs(weighted.predict_proba(at)[:, 1] - at**2).mean() < 0.05
+
+
+def test_the_estimator_survives_a_file(tmp_path):
+    rng = np.random.default_rng(10)
+    f, y = rows(rng, 300, lambda f: f**2)
+    fitted = cal.recalibrate.Smoothed().fit(f, y)
+    fitted.save(tmp_path / "map.json")
+    assert np.array_equal(cal.recalibrate.load(tmp_path / "map.json").predict_proba(f), fitted.predict_proba(f))
+
+
+def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
+    rng = np.random.default_rng(10)
+    f, h, y, _ = world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
+    fitted = cal.recalibrate.ConditionalLogit().fit(f[:4000], y[:4000])
+    g = fitted.predict_proba(f[4000:])
+    assert gain(f[4000:], g, h[4000:]) > 0.85 * gain(f[4000:], h[4000:], h[4000:])
+    fitted.save(tmp_path / "map.json")
+    assert cal.recalibrate.load(tmp_path / "map.json").predict_proba(f[4000:]) == pytest.approx(g, abs=1e-12)
+
+
+def test_smoothed_does_not_depend_on_the_order_of_rows_and_a_weight_of_two_is_the_row_twice():
+    rng = np.random.default_rng(11)
+    f, y = rows(rng, 400, lambda f: f**2)
+    weight = rng.integers(1, 3, 400)
+    order = rng.permutation(400)
+    fitted = cal.recalibrate.Smoothed().fit(f, y, weight).predict_proba(f)
+    shuffled = cal.recalibrate.Smoothed().fit(f[order], y[order], weight[order]).predict_proba(f)
+    repeated = cal.recalibrate.Smoothed().fit(np.repeat(f, weight), np.repeat(y, weight)).predict_proba(f)
+    np.testing.assert_allclose(shuffled, fitted, atol=1e-9)
+    np.testing.assert_allclose(repeated, fitted, atol=1e-9)
+
+
+def test_parts_hold_every_row_once():
+    from calibrant.recalibrate.smoothed import PARTS, _parts
+
+    rng = np.random.default_rng(12)
+    index = rng.integers(0, 7, 500)
+    for values in (rng.integers(0, 5, (2, 500)).astype(float), rng.random((2, 500))):
+        for part, column in zip(_parts(values, index, 7), values, strict=True):
+            assert part.shape == (PARTS + 1, 7)
+            assert not part[PARTS].any()
+            np.testing.assert_allclose(part.sum(axis=0), np.bincount(index, column, 7))
+            np.testing.assert_allclose(part.sum(axis=1)[:PARTS] / column.sum(), 1 / PARTS, atol=0.05)
+
+
+def test_a_file_of_a_conditional_logit_without_neighbours_is_small(tmp_path):
+    rng = np.random.default_rng(13)
+    f, _, y, _ = world(rng, 300, 3, lambda z: z)
+    fitted = cal.recalibrate.ConditionalLogit().fit(f, y)
+    fitted.save(tmp_path / "map.json")
+    loaded = cal.recalibrate.load(tmp_path / "map.json")
+    np.testing.assert_allclose(loaded.predict_proba(f), fitted.predict_proba(f), atol=1e-12)
+    assert len(fitted.near_) == (300 if fitted.local_.any() else 0)

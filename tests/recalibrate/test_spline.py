@@ -1,0 +1,59 @@
+"""The penalised logistic spline: its basis, its penalty, and worlds of known answer."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+from scipy.special import expit, logit
+
+from calibrant.recalibrate import Platt, Quadratic, Spline
+from calibrant.recalibrate.spline import _directions, natural_spline_basis
+
+
+def world(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n) * 2
+    y = rng.random(n) < expit(0.3 + 0.6 * x - 0.1 * x**2)
+    return expit(x), y
+
+
+def test_the_spline_basis_is_that_of_scipys_natural_spline():
+    rng = np.random.default_rng(0)
+    knots = np.sort(rng.normal(size=8))
+    values = rng.normal(size=8)
+    peer = CubicSpline(knots, values, bc_type="natural")
+    x = np.linspace(knots[0], knots[-1], 200)
+    np.testing.assert_allclose(natural_spline_basis(x, knots) @ values, peer(x), atol=1e-10)
+    beyond = np.array([knots[0] - 2, knots[-1] + 3])
+    line = [peer(knots[0]) - 2 * peer(knots[0], 1), peer(knots[-1]) + 3 * peer(knots[-1], 1)]
+    np.testing.assert_allclose(natural_spline_basis(beyond, knots) @ values, line, atol=1e-10)
+
+
+def test_the_penalty_is_the_integral_of_the_squared_second_derivative():
+    rng = np.random.default_rng(0)
+    knots = np.sort(rng.random(7))
+    knots = (knots - knots[0]) / (knots[-1] - knots[0])
+    coordinates = rng.normal(size=7)
+    second = CubicSpline(knots, _directions(knots) @ coordinates, bc_type="natural")
+    x = np.linspace(0, 1, 200_001)
+    integral = np.trapezoid(second(x, 2) ** 2, x)
+    assert (coordinates[2:] ** 2).sum() == pytest.approx(integral, rel=1e-6)
+
+
+def test_the_spline_shrinks_to_platt_on_calibrated_scores():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.8, 0.8, 5000)
+    y = rng.random(5000) < p
+    grid = np.linspace(0.02, 0.98, 97)
+    spline, platt = Spline().fit(p, y), Platt().fit(p, y)
+    np.testing.assert_allclose(spline.predict_proba(grid), platt.predict_proba(grid), atol=0.02)
+
+
+def test_the_spline_follows_a_curve_that_no_polynomial_does():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    truth = expit(logit(p) + np.sin(2 * logit(p)))
+    y = rng.random(20_000) < truth
+    q = Spline().fit(p, y).predict_proba(p)[:, 1]
+    quadratic = Quadratic().fit(p, y).predict_proba(p)[:, 1]
+    assert np.mean((q - truth) ** 2) < 0.15 * np.mean((quadratic - truth) ** 2)
+    assert np.sqrt(np.mean((q - truth) ** 2)) < 0.02
