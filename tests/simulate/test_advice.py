@@ -84,7 +84,7 @@ def test_an_error_that_is_never_detected_is_none():
         estimators={"blind": lambda data: float(np.mean(data.y_prob) * 0)},
     )
     assert found.detectable is None
-    assert "No estimator tells" in str(found)
+    assert "No estimator detects" in str(found)
 
 
 def test_a_power_outside_0_and_1_is_refused():

@@ -32,7 +32,7 @@ def test_miss_rates_of_figure_5(n, percent, estimator, miss):
 
 
 def test_false_alarms_come_at_the_level_that_was_asked_for():
-    found = sim.power(cal.ece, sim.World(sim.UniformScores(), sim.PowerCurve(2)), 200, level=0.1, repeats=2000)
+    found = sim.power(cal.ece, sim.World(sim.UniformScores(), sim.PowerCurve(2)), 200, alpha=0.1, repeats=2000)
     assert found.type_one == pytest.approx(0.1, abs=4 * np.sqrt(2) * found.type_one_se)
     assert found.power == 1 - found.type_two
 
@@ -42,6 +42,6 @@ def test_a_calibrated_world_is_called_miscalibrated_at_the_level():
     assert 1 - found.type_two == pytest.approx(0.05, abs=0.03)
 
 
-def test_a_level_outside_0_and_1_is_refused():
-    with pytest.raises(ValueError, match="level must lie in"):
-        sim.power(cal.ece, sim.World(sim.UniformScores()), 100, level=5)
+def test_an_alpha_outside_0_and_1_is_refused():
+    with pytest.raises(ValueError, match="alpha must lie in"):
+        sim.power(cal.ece, sim.World(sim.UniformScores()), 100, alpha=5)

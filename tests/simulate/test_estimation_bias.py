@@ -192,7 +192,7 @@ def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):
 def test_progress_without_rich_is_a_plain_line(capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
     sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5, progress=True)
-    assert "2/2 cells" in capsys.readouterr().err
+    assert "2/2 simulations" in capsys.readouterr().err
 
 
 def test_a_lambda_cannot_go_to_another_process_and_the_message_says_so():

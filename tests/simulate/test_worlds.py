@@ -183,9 +183,9 @@ def test_every_curve_is_a_probability(scores, share):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sim.BetaScores(0, 1), "Beta needs two positive numbers"),
-        (lambda: sim.PowerCurve(-1), "Power needs a positive d"),
-        (lambda: sim.TemperatureCurve(0), "Temperature needs a positive t"),
+        (lambda: sim.BetaScores(0, 1), "BetaScores needs two positive numbers"),
+        (lambda: sim.PowerCurve(-1), "PowerCurve needs a positive d"),
+        (lambda: sim.TemperatureCurve(0), "TemperatureCurve needs a positive t"),
         (lambda: sim.Glm("probit", 0, 1), "must be one of logit_logit"),
         (lambda: sim.WithAtoms(sim.UniformScores(), at_one=1.2), "shares of the mass"),
         (lambda: sim.LogitMixtureScores([0], [1], [0.5]), "weights that sum to 1"),

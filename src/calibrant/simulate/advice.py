@@ -25,7 +25,7 @@ from calibrant.simulate.world_fit import WorldFit, fit_world
 from calibrant.simulate.worlds import World
 from calibrant.table.binning import EqualMass, EqualWidth
 
-#: Errors to look for, as multiples of 1/sqrt(n): the smallest is invisible to all estimators, the largest to none.
+#: True errors to detect, as multiples of 1/sqrt(n): no estimator detects the smallest, all detect the largest.
 _ERRORS = np.geomspace(0.3, 12.0, 9)
 
 #: A fitted curve closer to the diagonal than this has no shape to exaggerate.
@@ -34,9 +34,9 @@ _FLAT = 1e-3
 
 @dataclass(frozen=True)
 class EstimatorAdvice:
-    """One estimator: what it says of the data, and how it behaves in the fitted world and were the model calibrated.
+    """One estimator: its estimate, and its bias in the fitted world and for a calibrated model with the same scores.
 
-    `detectable` is the smallest true error it would tell from none; None where even the largest tried is missed.
+    `detectable` is the smallest true error it detects; None where even the largest one tried is missed.
     """
 
     name: str
@@ -48,7 +48,7 @@ class EstimatorAdvice:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Which estimator to believe at this sample size, and how small an error can be seen. Prints readably.
+    """Which estimator to use at this sample size, and how small an error can be detected. Prints as a table.
 
     Attributes
     ----------
@@ -59,8 +59,19 @@ class Advice:
         Rows of the data and of the simulated samples, which are fewer where the data are large.
     true_error : float
         That of the fitted world.
-    level, power : float
-        Rate of false alarms, and chance of detection, behind `detectable`.
+    alpha, power : float
+        Rate of false alarms, and probability of detection, behind `detectable`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from calibrant.simulate import PAPER_WORLDS
+    >>> data = PAPER_WORLDS["resnet110_c100"].sample(400)
+    >>> advice = advise(data, estimators={"ECE": ece, "sweep": sweep_ece}, repeats=50)
+    >>> [row.name for row in advice.rows], advice.least_bias.name in {"ECE", "sweep"}
+    (['ECE', 'sweep'], True)
+    >>> 0 < advice.detectable < 0.1
+    True
     """
 
     fit: WorldFit
@@ -69,7 +80,7 @@ class Advice:
     simulated_n: int
     norm: float
     true_error: float
-    level: float
+    alpha: float
     power: float
 
     @property
@@ -99,7 +110,7 @@ class Advice:
             "simulated_n": self.simulated_n,
             "norm": self.norm,
             "true_error": self.true_error,
-            "level": self.level,
+            "alpha": self.alpha,
             "power": self.power,
             "detectable": self.detectable,
             "least_bias": self.least_bias.name,
@@ -113,7 +124,6 @@ class Advice:
         return f"<Advice: least bias {self.least_bias.name}, least rmse {self.least_rmse.name}, n={self.n:_}>"
 
     def __str__(self) -> str:
-
         return text(self)
 
 
@@ -124,13 +134,13 @@ def advise(
     *,
     estimators: Mapping[str, Estimator] | None = None,
     norm: float = 1,
-    level: float = 0.05,
+    alpha: float = 0.05,
     power: float = 0.8,
     repeats: int = 200,
     seed: int = 0,
     largest: int = 20_000,
 ) -> Advice:
-    """Which estimator has the least bias and error on predictions like these, and how small an error can be seen.
+    """Which estimator has the least bias and error on predictions like these, and how small an error can be detected.
 
     A world is fitted to the predictions; samples of the same size are drawn from it, from a calibrated model with the
     same scores, and from models between and beyond the two.
@@ -142,13 +152,12 @@ def advise(
     estimators : mapping of name to callable, optional
         By default equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density ECE, all of `norm`.
         Give estimators of one norm.
-    level, power : float in (0, 1)
-        An error counts as detectable if an estimator tells it from none with this chance of detection, and false
-        alarms at this rate.
+    alpha, power : float in (0, 1)
+        An error counts as detectable if a test by the estimator, of significance `alpha`, has this power against it.
     repeats, seed : int
         Simulated samples of each kind.
     largest : int
-        More rows than this are not simulated: the biases are then those of samples of this size.
+        Data of more rows are simulated by samples of this size, whose biases are reported.
 
     Examples
     --------
@@ -157,17 +166,17 @@ def advise(
     >>> advice.least_bias.name, round(advice.true_error, 2)
     ('debiased', 0.17)
     """
-    validation.fraction("level", level)
+    validation.fraction("alpha", alpha)
     validation.fraction("power", power)
-    chosen = dict(_usual(norm) if estimators is None else estimators)
+    chosen = dict(_default_estimators(norm) if estimators is None else estimators)
     fit = fit_world(data, y_prob)
     n = min(len(fit.data), largest)
     q = norm if estimators is None else norm_of(next(iter(chosen.values())))
     simulated = partial(estimates, chosen, n=n, repeats=repeats, seed=seed)
     calibrated = fit.world.calibrated()
     here, null = simulated(fit.world), simulated(calibrated)
-    thresholds = {name: float(np.quantile(values, 1 - level)) for name, values in null.items()}
-    errors, chances = _detection(fit.world, simulated, thresholds, n, q)
+    thresholds = {name: float(np.quantile(values, 1 - alpha)) for name, values in null.items()}
+    errors, powers = _detection(fit.world, simulated, thresholds, n, q)
     truth = fit.world.true_error(q)
     rows = tuple(
         EstimatorAdvice(
@@ -175,14 +184,14 @@ def advise(
             estimate=float(estimator(fit.data)),
             fitted=Bias.of(here[name], truth, estimator=name, world="fitted", n=n),
             calibrated=Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n),
-            detectable=_crossing(errors, chances[name], power),
+            detectable=_crossing(errors, powers[name], power),
         )
         for name, estimator in chosen.items()
     )
-    return Advice(fit, rows, len(fit.data), n, q, truth, level, power)
+    return Advice(fit, rows, len(fit.data), n, q, truth, alpha, power)
 
 
-def _usual(norm: float) -> dict[str, Estimator]:
+def _default_estimators(norm: float) -> dict[str, Estimator]:
     return {
         "ECE, equal width": partial(ece, bins=EqualWidth(15), norm=norm),
         "ECE, equal mass": partial(ece, bins=EqualMass(15), norm=norm),
@@ -212,15 +221,15 @@ def _detection(
     return errors, powers
 
 
-def _crossing(errors: Floats, chances: Floats, wanted: float) -> float | None:
-    """The first error at which the chance of detection is what is wanted, by interpolation."""
-    enough = np.flatnonzero(chances >= wanted)
+def _crossing(errors: Floats, powers: Floats, wanted: float) -> float | None:
+    """The smallest error at which the power is what is wanted, by interpolation."""
+    enough = np.flatnonzero(powers >= wanted)
     if not len(enough):
         return None
     at = int(enough[0])
     if at == 0:
         return float(errors[0])
-    part = (wanted - chances[at - 1]) / (chances[at] - chances[at - 1])
+    part = (wanted - powers[at - 1]) / (powers[at] - powers[at - 1])
     return float(errors[at - 1] + part * (errors[at] - errors[at - 1]))
 
 
@@ -256,13 +265,13 @@ def _conclusions(advice: Advice) -> list[str]:
         f"Least error: {rmse.name} (rmse {100 * rmse.fitted.rmse:.2f} ± {100 * rmse.fitted.rmse_se:.2f}{exact}).",
     ]
     if sharp.detectable is None:
-        return [*lines, "No estimator tells a miscalibration of any size tried from none at this sample size."]
-    odds = f"{advice.power:.0%} of the time, with {advice.level:.0%} false alarms"
+        return [*lines, "No estimator detects a miscalibration of any size tried at this sample size."]
+    odds = f"{advice.power:.0%} of the time, with {advice.alpha:.0%} false alarms"
     return [*lines, f"Detectable: a true error above {100 * sharp.detectable:.2f} %, by {sharp.name} ({odds})."]
 
 
 def _others(advice: Advice, best: EstimatorAdvice, sizes: list[float], noise: float) -> str:
-    """Those that the simulation cannot tell from the best."""
+    """Those that the simulation cannot distinguish from the best."""
     names = [
         row.name for row, size in zip(advice.rows, sizes, strict=True) if row is not best and size < min(sizes) + noise
     ]

@@ -15,12 +15,25 @@ from calibrant._atomic_write import replacing
 from calibrant._version import __version__
 from calibrant.results.target import Estimator, name_of, norm_of
 from calibrant.simulate.estimation_bias import AnyWorld, Bias, estimates
-from calibrant.simulate.parallel import finished_cells
+from calibrant.simulate.parallel import run_all
 
 
 @dataclass(frozen=True)
 class BiasTable:
-    """One `Bias` for each estimator, world and size. Iterates over them; `select` filters; `str` prints the biases."""
+    """One `Bias` for each estimator, world and size. Iterates over them; `select` filters; `str` prints the biases.
+
+    Examples
+    --------
+    >>> first = Bias.of(np.array([0.1, 0.14]), 0.1, estimator="ece", world="mine", n=50)
+    >>> second = Bias.of(np.array([0.1, 0.11]), 0.1, estimator="sweep", world="mine", n=50)
+    >>> table = BiasTable((first, second))
+    >>> {name: round(value, 6) for name, value in table.mean_absolute_bias().items()}
+    {'ece': 0.02, 'sweep': 0.005}
+    >>> print(table.select(estimator="sweep"))
+    mine
+      bias in percent, n =       50
+      sweep                   +0.50
+    """
 
     rows: tuple[Bias, ...]
 
@@ -74,8 +87,8 @@ class BiasTable:
             wide = max(map(len, [*names, "bias in percent, n ="]))
             lines += [world, f"  {'bias in percent, n =':<{wide}}" + "".join(f"{n:>9,}" for n in sizes)]
             for name in names:
-                cells = {row.n: row.bias for row in part.select(estimator=name)}
-                lines.append(f"  {name:<{wide}}" + "".join(_cell(cells.get(n)) for n in sizes))
+                biases = {row.n: row.bias for row in part.select(estimator=name)}
+                lines.append(f"  {name:<{wide}}" + "".join(_percent(biases.get(n)) for n in sizes))
         return "\n".join(lines)
 
 
@@ -93,8 +106,8 @@ def bias_table(
 ) -> BiasTable:
     """Bias of every estimator in every world at every size.
 
-    A cell is one world at one size: all estimators see the same samples, whose seed comes from `seed`, the name of
-    the world and the size alone. So the numbers are those of `bias`, whatever the number of processes.
+    In one world at one size all estimators see the same samples, whose seed comes from `seed`, the name of the world
+    and the size alone. So the numbers are those of `bias`, whatever the number of processes.
 
     Parameters
     ----------
@@ -105,9 +118,9 @@ def bias_table(
     repeats, seed, norm
         As for `bias`.
     processes : int
-        Cells run in this many new processes; your script then needs ``if __name__ == "__main__":``.
+        Worlds and sizes run in this many new processes; your script then needs ``if __name__ == "__main__":``.
     cache : path, optional
-        A folder that keeps every finished cell as JSON, so that an interrupted run continues where it stopped.
+        A folder that keeps what is finished as JSON, so that an interrupted run continues where it stopped.
     progress : bool, optional
         Show a bar on stderr; by default only on a terminal.
 
@@ -119,21 +132,21 @@ def bias_table(
     >>> print(table)
     UniformScores(), IdentityCurve()
       bias in percent, n =      100      200
-      ECE                    +11.92    +9.07
-      sweep                   +6.56    +5.03
+      ECE                    +12.61    +8.30
+      sweep                   +7.04    +4.70
     """
     known = list(worlds.values() if isinstance(worlds, Mapping) else worlds)
     if len({world.name for world in known}) < len(known):
         message = f"Worlds of a table need different names, got {[world.name for world in known]}."
         raise ValueError(message)
-    tasks = [_Cell(dict(estimators), world, n, repeats, seed, norm) for world in known for n in sizes]
+    tasks = [_Simulation(dict(estimators), world, n, repeats, seed, norm) for world in known for n in sizes]
     keys = [{} if cache is None else task.key() for task in tasks]
-    found = finished_cells(_run, tasks, keys, processes=processes, cache=cache, progress=progress)
+    found = run_all(_run, tasks, keys, processes=processes, cache=cache, progress=progress)
     return BiasTable(tuple(Bias(**row) for rows in found for row in rows))
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _Simulation:
     estimators: dict[str, Estimator]
     world: AnyWorld
     n: int
@@ -142,7 +155,7 @@ class _Cell:
     norm: Any
 
     def key(self) -> dict[str, Any]:
-        """All that the numbers depend on; names can lie, so each estimator's value on a sample is a part of it."""
+        """All that the numbers depend on. Names need not be unique, so it holds each estimator's value on a sample."""
         named = {name: name_of(estimator) for name, estimator in self.estimators.items()}
         sample = self.world.sample(self.n, seed=self.seed)
         values = {name: repr(float(estimator(sample))) for name, estimator in self.estimators.items()}
@@ -150,14 +163,14 @@ class _Cell:
         return {"calibrant": __version__, "world": repr(self.world), "names": named, "values": values, **settings}
 
 
-def _run(cell: _Cell) -> list[dict[str, Any]]:
-    values = estimates(cell.estimators, cell.world, cell.n, repeats=cell.repeats, seed=cell.seed)
+def _run(task: _Simulation) -> list[dict[str, Any]]:
+    values = estimates(task.estimators, task.world, task.n, repeats=task.repeats, seed=task.seed)
     rows = []
-    for name, estimator in cell.estimators.items():
-        truth = cell.world.true_error(norm_of(estimator) if cell.norm is None else cell.norm)
-        rows.append(Bias.of(values[name], truth, estimator=name, world=cell.world.name, n=cell.n).to_dict())
+    for name, estimator in task.estimators.items():
+        truth = task.world.true_error(norm_of(estimator) if task.norm is None else task.norm)
+        rows.append(Bias.of(values[name], truth, estimator=name, world=task.world.name, n=task.n).to_dict())
     return rows
 
 
-def _cell(value: float | None) -> str:
+def _percent(value: float | None) -> str:
     return f"{'':>9}" if value is None else f"{100 * value:>+9.2f}"

@@ -1,4 +1,4 @@
-"""Calibration curves: the true chance of the event at each score."""
+"""Calibration curves: the true probability of the event at each score."""
 
 from __future__ import annotations
 
@@ -17,20 +17,31 @@ Family = Literal["logit_logit", "logit_logflip", "log_log", "logflip_logflip"]
 
 
 class Curve(ABC):
-    """E[Y | score]. Call it with scores; `at` takes log-odds, exact next to 0 and 1."""
+    """The true probability of the event at each score, E[Y | score].
+
+    Call it with scores; `at`, which subclasses define, takes log-odds and is exact next to 0 and 1.
+
+    Examples
+    --------
+    >>> class Halved(Curve):
+    ...     def at(self, z):
+    ...         return expit(z) / 2
+    >>> Halved()([0.5, 1.0])
+    array([0.25, 0.5 ])
+    """
 
     @abstractmethod
     def at(self, z: Floats) -> Floats:
-        """The chance of the event at log-odds z."""
+        """The probability of the event at log-odds z."""
 
     def __call__(self, scores: ArrayLike) -> Floats:
-        """The chance of the event at these scores."""
+        """The probability of the event at these scores."""
         return self.at(log_odds(scores))
 
 
 @dataclass(frozen=True)
 class IdentityCurve(Curve):
-    """A calibrated model: the chance is the score.
+    """A calibrated model: the probability is the score.
 
     >>> IdentityCurve()([0.25, 1.0])
     array([0.25, 1.  ])
@@ -43,7 +54,7 @@ class IdentityCurve(Curve):
 
 @dataclass(frozen=True)
 class PowerCurve(Curve):
-    """The chance is the score to the power d: overconfident for d > 1.
+    """The probability is the score to the power d: overconfident for d > 1.
 
     >>> PowerCurve(2)([0.5, 1.0])
     array([0.25, 1.  ])
@@ -52,7 +63,7 @@ class PowerCurve(Curve):
     d: float
 
     def __post_init__(self) -> None:
-        _positive("Power", "d", self.d)
+        _positive("PowerCurve", "d", self.d)
 
     def at(self, z: Floats) -> Floats:
         """exp(d log s)."""
@@ -120,7 +131,7 @@ class TemperatureCurve(Curve):
     t: float
 
     def __post_init__(self) -> None:
-        _positive("Temperature", "t", self.t)
+        _positive("TemperatureCurve", "t", self.t)
 
     def at(self, z: Floats) -> Floats:
         """Logistic of z / t."""
@@ -144,7 +155,7 @@ class ShiftCurve(Curve):
 
 @dataclass(frozen=True)
 class WavyCurve(Curve):
-    r"""A curve that crosses the diagonal many times, so that wide bins see nothing.
+    r"""A curve that crosses the diagonal many times, so that wide bins average it away.
 
     .. math:: s + A\Bigl(\frac{2}{10\pi}\sin 10\pi s + \frac{1}{10\pi}\sin\frac{40\pi s}{3}\Bigr)
 

@@ -1,4 +1,4 @@
-"""Exact maximum likelihood: the BetaScores distribution of scores and the generalised linear calibration curves."""
+"""Exact maximum likelihood: the Beta distribution of scores and the generalised linear calibration curves."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Terms = Literal["b0", "b1", "b0_b1"]
 #: Value, gradient and Hessian of a convex function.
 _Second = Callable[[Floats], tuple[float, Floats, Floats]]
 
-#: More than any curve needs: the outcomes are separable, and the likelihood rises for ever.
+#: More than any curve needs: the outcomes are separable, and the likelihood has no maximum.
 _STEEPEST = 1e4
 
 
 def fit_beta(z: Floats) -> BetaScores:
-    r"""The BetaScores distribution most likely to have given scores with these (finite) log-odds.
+    r"""The Beta distribution of scores with these (finite) log-odds, by maximum likelihood.
 
     .. math:: \max_{a,b} \; a \, \overline{\log s} + b \, \overline{\log(1-s)} - \log B(a, b)
 
-    Log-odds keep log(1 - s) of scores that are 1 in double or single precision; published fits lost it.
+    Log-odds keep log(1 - s) of scores that are 1 in single or double precision, which published fits lost.
 
     >>> fit_beta(BetaScores(2.0, 0.1).draw(np.random.default_rng(0), 100_000))
     BetaScores(a=1.992..., b=0.1002...)
     """
     if not len(z) or not np.all(np.isfinite(z)) or np.ptp(z) == 0:
-        message = "A BetaScores distribution needs at least two different scores inside (0, 1)."
+        message = "A Beta distribution needs at least two different scores inside (0, 1)."
         raise ValueError(message)
     means = np.array([log_probability(z).mean(), log_complement(z).mean()])
 
@@ -54,14 +54,14 @@ def fit_beta(z: Floats) -> BetaScores:
 
 
 def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[BetaScores, float]:
-    r"""BetaScores scores of which those above `last` (log-odds) were rounded to 1, and a share that is 1 beside them.
+    r"""Beta scores of which those above `last` (log-odds) were rounded to 1, and a further share that is exactly 1.
 
-    Of n inner scores and `ones` scores of 1, with T the BetaScores's mass above `last` and P the share of ones,
+    Of n inner scores and `ones` scores of 1, with T the Beta mass above `last` and P the share of ones,
 
     .. math:: \max_{a,b,P \ge T} \; n \bigl[\ell(a, b) - \log(1 - T) + \log(1 - P)\bigr] + \mathrm{ones} \log P
 
-    whose best P is the observed share, or T where that is more. An atom beside the rounding is kept if it lowers
-    the AIC. Without this, the inner scores look like a BetaScores with a lighter tail than the one they came from.
+    whose best P is the observed share, or T where that is more. An atom on top of the rounding is kept if it
+    lowers the AIC. Without this, the inner scores look like a Beta with a lighter tail than the one they came from.
     """
     from scipy.optimize import minimize
     from scipy.special import betaln
@@ -92,7 +92,15 @@ def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[BetaScores, flo
 
 @dataclass(frozen=True)
 class CurveFit:
-    """One fitted curve: which terms were free, minus the log likelihood, and Akaike's criterion (low is good)."""
+    """One fitted curve: which terms were free, its negative log likelihood, and Akaike's criterion (lower is better).
+
+    Examples
+    --------
+    >>> from calibrant.simulate import PAPER_WORLDS, fit_world
+    >>> best = fit_world(PAPER_WORLDS["resnet110_c100"].sample(20_000)).best
+    >>> best.name, round(best.curve.b1, 2)
+    ('logflip_logflip_b0_b1', 0.28)
+    """
 
     curve: Glm
     terms: Terms
@@ -156,7 +164,7 @@ def _log_binomial(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[floa
     def negative_likelihood(beta: Floats) -> tuple[float, Floats, Floats]:
         depth = design @ beta
         missed = depth[~hit]
-        if missed.min() <= 0:  # certain of a hit that did not come
+        if missed.min() <= 0:  # an event of probability 1 that did not happen
             return np.inf, np.zeros_like(beta), np.eye(len(beta))
         with np.errstate(over="ignore"):
             odds = 1 / np.expm1(missed)  # p / (1 - p) of rows without a hit

@@ -1,4 +1,4 @@
-"""Can a miscalibration be seen at all? Errors of the two kinds when an estimate is used as a test."""
+"""Can a miscalibration be detected? Type I and type II errors when an estimate is used as a test."""
 
 from __future__ import annotations
 
@@ -15,27 +15,36 @@ from calibrant.simulate.worlds import World
 
 @dataclass(frozen=True)
 class Detection:
-    """How often "is it miscalibrated?" is answered wrongly, with Monte-Carlo standard errors (`_se`).
+    """Error rates of an estimate used as a test of calibration, with Monte-Carlo standard errors (`_se`).
 
     Attributes
     ----------
     estimator, world : str
     n, repeats : int
-    level : float
-        The rate of false alarms that was asked for.
+    alpha : float
+        The nominal significance: the rate of false alarms that was asked for.
     true_error, threshold : float
         The world's error, and the estimate above which a model is called miscalibrated.
     type_one : float
         Rate of false alarms on fresh samples of the calibrated world.
     type_two : float
         Rate of misses in the world itself.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import PowerCurve, UniformScores, World
+    >>> world = World(UniformScores(), PowerCurve(1.5), name="power 1.5")
+    >>> found = power(cal.ece, world, 200, alpha=0.1, repeats=200)
+    >>> found.alpha, round(found.true_error, 3), found.power == 1 - found.type_two
+    (0.1, 0.1, True)
     """
 
     estimator: str
     world: str
     n: int
     repeats: int
-    level: float
+    alpha: float
     true_error: float
     threshold: float
     type_one: float
@@ -45,7 +54,7 @@ class Detection:
 
     @property
     def power(self) -> float:
-        """The chance of seeing the miscalibration: 1 - type_two."""
+        """The probability of detecting the miscalibration: 1 - type_two."""
         return 1 - self.type_two
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,22 +75,22 @@ def power(
     world: World,
     n: int,
     *,
-    level: float = 0.05,
+    alpha: float = 0.05,
     repeats: int = 1000,
     seed: int = 0,
     norm: Any = None,
 ) -> Detection:
     """Type I and type II error of calling a model miscalibrated when its estimate is large.
 
-    The threshold is the 1 - `level` quantile of the estimator on samples of the same scores from a calibrated model;
-    the type I error is measured on samples that did not choose the threshold.
+    The threshold is the 1 - `alpha` quantile of the estimator on samples of the same scores from a calibrated model;
+    the type I error is measured on independent samples, not those that gave the threshold.
 
     Parameters
     ----------
     estimator, world, n, repeats, seed, norm
         As for `bias`.
-    level : float in (0, 1)
-        Accepted rate of false alarms.
+    alpha : float in (0, 1)
+        The significance: the accepted rate of false alarms.
 
     References
     ----------
@@ -95,13 +104,13 @@ def power(
     >>> result.type_two < 0.2
     True
     """
-    level = validation.fraction("level", level)
+    alpha = validation.fraction("alpha", alpha)
     null, name = world.calibrated(), name_of(estimator)
 
     def simulated(source: World, offset: int) -> Any:
         return estimates({name: estimator}, source, n, repeats=repeats, seed=seed + offset)[name]
 
-    threshold = float(np.quantile(simulated(null, 0), 1 - level))
+    threshold = float(np.quantile(simulated(null, 0), 1 - alpha))
     false_alarms = float(np.mean(simulated(null, 1) > threshold))
     misses = float(np.mean(simulated(world, 0) <= threshold))
     return Detection(
@@ -109,7 +118,7 @@ def power(
         world=world.name,
         n=n,
         repeats=repeats,
-        level=level,
+        alpha=alpha,
         true_error=world.true_error(norm_of(estimator) if norm is None else norm),
         threshold=threshold,
         type_one=false_alarms,

@@ -25,7 +25,13 @@ from calibrant.numerics.special import expit
 
 @dataclass(frozen=True)
 class NormalComponents:
-    """A mixture of normal distributions of the logit."""
+    """A mixture of normal distributions of the logit.
+
+    Examples
+    --------
+    >>> NormalComponents(weights=(0.5, 0.5), means=(-1.0, 1.0), stds=(1.0, 1.0)).below(np.array([0.0]))
+    array([0.5])
+    """
 
     weights: tuple[float, ...]
     means: tuple[float, ...]
@@ -54,8 +60,8 @@ class LogitMixtureWorld:
     """A population whose logits are normal mixtures within each class; its calibration error is known.
 
     >>> positive, negative = NormalComponents((1.0,), (1.0,), (1.5,)), NormalComponents((1.0,), (-2.0,), (1.5,))
-    >>> less = LogitMixtureWorld(0.5, positive, negative)
-    >>> round(less.true_error(), 6)
+    >>> world = LogitMixtureWorld(0.5, positive, negative)
+    >>> round(world.true_error(), 6)
     0.074443
     """
 
@@ -95,7 +101,7 @@ class LogitMixtureWorld:
         return Binary(y, expit(h))
 
     def sample(self, n_positive: int, n_unlabeled: int, seed: int | np.random.Generator = 0) -> PositiveUnlabeled:
-        """Positives and unlabeled rows, drawn apart, with the true prior."""
+        """Independent samples of positives and of unlabeled rows, with the true prior."""
         rng = np.random.default_rng(seed)
         return PositiveUnlabeled(
             self.positives(rng, n_positive), self.labelled(rng, n_unlabeled).y_prob, prior=self.prior
@@ -112,18 +118,18 @@ class LogitMixtureWorld:
 
 
 def fit_logit_mixture(
-    data: Binary | ArrayLike, logits: ArrayLike | None = None, *, components: int = 10, seed: int = 0
+    data: Binary | ArrayLike, logits: ArrayLike | None = None, /, *, components: int = 10, seed: int = 0
 ) -> LogitMixtureWorld:
-    """Fit a normal mixture to the logits of each class, with as many components as BIC asks for.
+    """Fit a normal mixture to the logits of each class, with the number of components of least BIC.
 
     Parameters
     ----------
     data : Binary, or labels with `logits` second
-        Logits are better: sigmoids that saturate have none.
+        Logits are better: saturated sigmoids have none.
     components : int
         Most components per class.
     seed : int
-        Decides where the fits begin.
+        Random state of the fits.
 
     References
     ----------

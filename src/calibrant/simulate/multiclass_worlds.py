@@ -1,4 +1,4 @@
-"""Worlds of several classes: Dirichlet probabilities and the true chances behind them."""
+"""Worlds of several classes: Dirichlet scores and the true probabilities behind them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DirichletScores:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", tuple(float(a) for a in self.alpha))
         if len(self.alpha) < 2 or min(self.alpha) <= 0:
-            message = f"Dirichlet needs at least two positive numbers, got {list(self.alpha)}."
+            message = f"DirichletScores needs at least two positive numbers, got {list(self.alpha)}."
             raise ValueError(message)
 
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
@@ -45,13 +45,13 @@ class DirichletScores:
 
 @dataclass(frozen=True)
 class MulticlassWorld:
-    """Class probabilities and the true chances behind them.
+    """Predicted class probabilities and the true ones behind them.
 
     Parameters
     ----------
-    scores : Dirichlet
+    scores : DirichletScores
     curve : IdentityCurve, TemperatureCurve or callable
-        ``TemperatureCurve(t)`` is softmax(log p / t); a callable maps probabilities (n, K) to chances (n, K).
+        ``TemperatureCurve(t)`` is softmax(log p / t); a callable maps predicted to true probabilities, both (n, K).
     name : str
         As for `World`.
 
@@ -72,8 +72,8 @@ class MulticlassWorld:
         if not self.name:
             object.__setattr__(self, "name", f"{self.scores!r}, {self.curve!r}")
 
-    def chances(self, log_probabilities: Floats) -> Floats:
-        """The true chance of each class."""
+    def true_probabilities(self, log_probabilities: Floats) -> Floats:
+        """The true probability of each class."""
         if isinstance(self.curve, IdentityCurve):
             return np.exp(log_probabilities)
         if isinstance(self.curve, TemperatureCurve):
@@ -97,7 +97,7 @@ class MulticlassWorld:
         """`n` independent rows."""
         rng = np.random.default_rng(seed)
         logs = self.scores.draw(rng, n)
-        running = np.cumsum(self.chances(logs), axis=1)
+        running = np.cumsum(self.true_probabilities(logs), axis=1)
         label = (rng.random((n, 1)) * running[:, -1:] >= running[:, :-1]).sum(axis=1)
         return Multiclass(label, np.exp(logs))
 
@@ -112,24 +112,24 @@ def _true_error(world: MulticlassWorld, norm: Any, of: str) -> float:
 
 
 def _vector_errors(world: MulticlassWorld, logs: Floats, norm: Any) -> Floats:
-    chance = world.chances(logs)
+    truth = world.true_probabilities(logs)
     if norm == "kl":
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(chance > 0, chance * (np.log(chance) - logs), 0.0).sum(axis=1))
-    gap = np.abs(np.exp(logs) - chance)
+            return np.asarray(np.where(truth > 0, truth * (np.log(truth) - logs), 0.0).sum(axis=1))
+    gap = np.abs(np.exp(logs) - truth)
     if norm == "squared":
         return np.asarray((gap**2).sum(axis=1))
     return np.asarray(np.linalg.norm(gap, ord=check_norm(norm), axis=1))
 
 
 def _top_label_error(world: MulticlassWorld, parts: list[Floats], norm: float) -> float:
-    """Gaps averaged over draws of like confidence: what is left is what the confidence alone gets wrong."""
+    """Gaps averaged over draws of like confidence: what is left is the error of the confidence alone."""
     confidence, gap = [], []
     for logs in parts:
         best = logs.argmax(axis=1)[:, None]
         top = np.exp(np.take_along_axis(logs, best, axis=1)[:, 0])
         confidence.append(top)
-        gap.append(top - np.take_along_axis(world.chances(logs), best, axis=1)[:, 0])
+        gap.append(top - np.take_along_axis(world.true_probabilities(logs), best, axis=1)[:, 0])
     order = np.argsort(np.concatenate(confidence))
     means = np.abs(np.concatenate(gap)[order].reshape(_BINS, -1).mean(axis=1))
     return float(means.max() if np.isinf(norm) else np.mean(means**norm) ** (1 / norm))

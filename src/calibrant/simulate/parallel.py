@@ -1,4 +1,4 @@
-"""Running the cells of a table: in one process or several, kept on disk, with a line that says how far it is."""
+"""Tasks run in one process or several, with a cache on disk and a progress bar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Task = TypeVar("Task")
 Rows = list[dict[str, Any]]
 
 
-def finished_cells(
+def run_all(
     run: Callable[[Task], Rows],
     tasks: Sequence[Task],
     keys: Sequence[dict[str, Any]],
@@ -28,7 +28,7 @@ def finished_cells(
     cache: str | Path | None = None,
     progress: bool | None = None,
 ) -> list[Rows]:
-    """`run` of every task, in their order. Cells that the cache holds under the same key are read, not run."""
+    """`run` of every task, in their order. A task that the cache holds under the same key is read, not run."""
     folder = None if cache is None else Path(cache)
     paths = [None if folder is None else folder / f"{_digest(key)}.json" for key in keys]
     results: dict[int, Rows] = {}
@@ -92,7 +92,7 @@ def _read(path: Path, key: dict[str, Any]) -> Rows | None:
 
 @contextmanager
 def _progress(total: int, done: int, *, wanted: bool | None) -> Iterator[Callable[[], None]]:
-    """A function to call after each cell. By default there is a bar on a terminal and silence elsewhere."""
+    """A function to call after each task. By default there is a bar on a terminal and nothing elsewhere."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda: None
         return
@@ -104,7 +104,7 @@ def _progress(total: int, done: int, *, wanted: bool | None) -> Iterator[Callabl
         sys.stderr.write("\n")
         return
     with Progress(console=Console(stderr=True)) as bar:
-        job = bar.add_task("cells", total=total, completed=done)
+        job = bar.add_task("simulations", total=total, completed=done)
         yield lambda: bar.advance(job)
 
 
@@ -114,7 +114,7 @@ def _plain_line(total: int, done: int) -> Callable[[], None]:
     def advance() -> None:
         nonlocal count
         count += 1
-        sys.stderr.write(f"\r{count}/{total} cells")
+        sys.stderr.write(f"\r{count}/{total} simulations")
         sys.stderr.flush()
 
     return advance

@@ -1,4 +1,4 @@
-"""Worlds of predicted spreads: what the model says sigma is, and what it is."""
+"""Worlds of predicted spreads: predicted and true standard deviations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,19 @@ from calibrant.simulate.worlds import Seed
 
 
 class Spreads(ABC):
-    """A distribution of predicted standard deviations."""
+    """A distribution of predicted standard deviations.
+
+    Examples
+    --------
+    >>> class Fixed(Spreads):
+    ...     def draw(self, rng, n):
+    ...         return np.full(n, 2.0)
+    ...
+    ...     def expect(self, function):
+    ...         return float(function(np.array([2.0]))[0])
+    >>> RegressionWorld(Fixed(), Scaled(1.5), name="two").true_error()
+    0.5
+    """
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
@@ -29,7 +41,7 @@ class Spreads(ABC):
 
 @dataclass(frozen=True)
 class UniformSpreads(Spreads):
-    """Every spread between `low` and `high` alike.
+    """Uniformly distributed spreads between `low` and `high`.
 
     Examples
     --------
@@ -87,7 +99,7 @@ class LogNormalSpreads(Spreads):
 
 @dataclass(frozen=True)
 class Scaled:
-    """The true spread is the stated one times a factor: above 1 the model is overconfident.
+    """The true spread is the predicted one times a factor: above 1 the model is overconfident.
 
     >>> Scaled(1.5)(np.array([2.0]))
     array([3.])
@@ -108,7 +120,7 @@ class RegressionWorld:
     ----------
     spreads : UniformSpreads or LogNormalSpreads
     curve : callable
-        The true standard deviation where the model says sigma, e.g. `Scaled(1.2)`, or any vectorised function.
+        The true standard deviation where the predicted one is sigma, e.g. `Scaled(1.2)`, or any vectorised function.
     tails : float, optional
         Degrees of freedom of Student errors (above 2), scaled to the true spread; None is Gaussian.
     name : str

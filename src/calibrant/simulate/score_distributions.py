@@ -1,4 +1,4 @@
-"""Where a model's scores fall: distributions on [0, 1], drawn and integrated on log-odds."""
+"""Distributions of scores on [0, 1], drawn and integrated on log-odds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,20 @@ _REACH = 42.0
 
 
 class Scores(ABC):
-    """A distribution of scores in [0, 1]. All of it happens on log-odds, where scores next to 1 stay apart."""
+    """A distribution of scores in [0, 1], drawn and integrated on log-odds, where scores next to 1 remain distinct.
+
+    Examples
+    --------
+    >>> class Fixed(Scores):
+    ...     def draw(self, rng, size):
+    ...         return np.zeros(size)
+    ...
+    ...     def expect(self, function):
+    ...         return float(function(np.zeros(1))[0])
+    >>> from calibrant.simulate import World
+    >>> World(Fixed(), lambda score: 0.8 * score, name="one half").true_error()
+    0.09999999999999998
+    """
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
@@ -50,7 +63,7 @@ class BetaScores(Scores):
 
     def __post_init__(self) -> None:
         if not (self.a > 0 and self.b > 0 and np.isfinite(self.a + self.b)):
-            message = f"Beta needs two positive numbers, got a={self.a!r}, b={self.b!r}."
+            message = f"BetaScores needs two positive numbers, got a={self.a!r}, b={self.b!r}."
             raise ValueError(message)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
@@ -76,7 +89,7 @@ class BetaScores(Scores):
 
 @dataclass(frozen=True)
 class UniformScores(BetaScores):
-    """Every score alike: BetaScores(1, 1).
+    """Uniformly distributed scores: BetaScores(1, 1).
 
     Examples
     --------
@@ -105,7 +118,7 @@ class LogitMixtureScores(Scores):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         sizes = {len(self.means), len(self.sds), len(self.weights)}
         if len(sizes) != 1 or min(self.sds) <= 0 or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
-            message = f"LogitMixture needs as many means, positive sds and weights that sum to 1, got {self!r}."
+            message = f"LogitMixtureScores needs as many means, positive sds and weights that sum to 1, got {self!r}."
             raise ValueError(message)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
@@ -129,7 +142,7 @@ class EmpiricalScores(Scores):
     """The scores of a sample, drawn again with replacement.
 
     >>> EmpiricalScores([0.1, 0.7, 0.7])
-    <Empirical of 3 scores>
+    <EmpiricalScores of 3 scores>
     """
 
     scores: ArrayLike
@@ -154,7 +167,7 @@ class EmpiricalScores(Scores):
         return log_odds(self.scores)
 
     def __repr__(self) -> str:
-        return f"<Empirical of {len(np.asarray(self.scores))} scores>"
+        return f"<EmpiricalScores of {len(np.asarray(self.scores))} scores>"
 
 
 @dataclass(frozen=True)
@@ -175,7 +188,7 @@ class WithAtoms(Scores):
             raise ValueError(message)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
-        """From the base, but for the atoms' share of the rows."""
+        """Draws from the base, some of them moved to the atoms."""
         z = self.base.draw(rng, size)
         place = rng.random(size)
         z[place < self.at_zero] = -np.inf

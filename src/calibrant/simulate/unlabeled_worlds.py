@@ -1,4 +1,4 @@
-"""Worlds seen through positive and unlabeled samples."""
+"""Worlds of which positive and unlabeled rows are drawn."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from calibrant.simulate.worlds import Seed, World
 
 @dataclass(frozen=True)
 class PUWorld:
-    """A binary world of which one sees some positives, some of everybody, and the share of positives.
+    """A binary world observed through labelled positives, unlabeled rows, and the true prior.
 
     Parameters
     ----------
     world : World
-        What the model says and what is true.
+        Scores and the true probabilities behind them.
     labelled : float in (0, 1)
-        The share of known positives among the rows of a sample.
+        The share of labelled positives among the rows of a sample.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class PUWorld:
 
     @property
     def name(self) -> str:
-        """That of the world, and what is seen of it."""
+        """That of the world, and the share of labelled rows."""
         return f"{self.world.name}, positive-unlabeled {self.labelled:g}"
 
     @property
@@ -53,7 +53,7 @@ class PUWorld:
         return self.world.true_error(norm)
 
     def sample(self, n: int, seed: Seed = 0) -> PositiveUnlabeled:
-        """`n` rows in all: positives and unlabeled rows drawn apart, with the true prior."""
+        """`n` rows in all: independent samples of positives and of unlabeled rows, with the true prior."""
         rng = np.random.default_rng(seed)
         positives = min(max(round(n * self.labelled), 1), n - 1)
         unlabeled, _ = self.world.draw(rng, n - positives)

@@ -1,4 +1,4 @@
-"""The world that a set of predictions came from, as far as one can tell."""
+"""A world fitted to predictions: Beta scores and a generalised linear calibration curve."""
 
 from __future__ import annotations
 
@@ -22,16 +22,24 @@ from calibrant.simulate.score_distributions import Scores, WithAtoms
 from calibrant.simulate.worlds import World
 from calibrant.table.binning import EqualWidth
 
-#: Scores of 1 beside scores closer to it than this may have been rounded to it, in single or double precision.
+#: Where other scores are closer to 1 than this, scores of 1 may have been rounded, in single or double precision.
 _ROUNDING = 1e-6
 
-#: What the paper compares simulated and real data by.
+#: The estimator by which the paper compares simulated and real data.
 _ECE_BIN = partial(ece, bins=EqualWidth(15), norm=2)
 
 
 @dataclass(frozen=True)
 class Goodness:
-    """An estimator on the data and on samples of the fitted world of the same size."""
+    """An estimator on the data and on samples of the fitted world of the same size.
+
+    Examples
+    --------
+    >>> from calibrant.simulate import PAPER_WORLDS
+    >>> found = fit_world(PAPER_WORLDS["resnet110_c100"].sample(2000)).goodness(repeats=50)
+    >>> found.n, abs(found.real - found.simulated) < 3 * found.simulated_sd
+    (2000, True)
+    """
 
     estimator: str
     n: int
@@ -57,6 +65,13 @@ class WorldFit:
         All twelve, best first.
     data : Binary
         What it was fitted to.
+
+    Examples
+    --------
+    >>> from calibrant.simulate import BetaScores, PowerCurve
+    >>> fit = fit_world(World(BetaScores(2, 1), PowerCurve(1.5)).sample(20_000))
+    >>> fit.best.name, round(fit.best.curve.b1, 1)
+    ('log_log_b1', 1.5)
     """
 
     world: World
@@ -69,7 +84,7 @@ class WorldFit:
         return self.curves[0]
 
     def goodness(self, *, estimator: Estimator = _ECE_BIN, repeats: int = 200, seed: int = 0) -> Goodness:
-        """Does the world look like the data to an estimator? By default to the L2 error of 15 equal-width bins."""
+        """An estimator on the data and in the fitted world; by default the L2 error of 15 equal-width bins."""
         n = len(self.data)
         values = estimates({"": estimator}, self.world, n, repeats=repeats, seed=seed)[""]
         real = float(estimator(self.data))
@@ -103,10 +118,10 @@ class WorldFit:
 def fit_world(
     data: Predictions | ArrayLike, y_prob: ArrayLike | None = None, /, *, log_odds: ArrayLike | None = None
 ) -> WorldFit:
-    """The world most likely to have given these predictions: Beta scores and the best of twelve curves.
+    """The world of these predictions by maximum likelihood: Beta scores and the best of twelve curves.
 
-    Scores of exactly 1 are taken for what rounding made of scores next to it, as far as the others foretell them; the
-    rest of them, and scores of 0, are atoms with outcomes of their own. The curve is fitted to the others.
+    Scores of exactly 1 are taken for rounded scores next to it, as far as the other scores predict them; the rest of
+    them, and scores of 0, are atoms with event rates of their own. The curve is fitted to the other rows.
 
     Parameters
     ----------

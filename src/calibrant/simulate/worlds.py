@@ -1,4 +1,4 @@
-"""Worlds of known error: draw as many rows as you like, and know what every estimator ought to say."""
+"""Worlds of known error: samples of any size, and the true calibration error that estimators should report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Seed = int | np.random.SeedSequence
 
 @dataclass(frozen=True)
 class World:
-    """A distribution of scores and the true chance of the event at each: its calibration error is known.
+    """A distribution of scores and the true probability of the event at each: its calibration error is known.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ class World:
         return max(0.0, self.scores.expect(lambda z: np.abs(self.gap(z)) ** q)) ** (1 / q)
 
     def gap(self, z: Floats) -> Floats:
-        """Score less true chance, at log-odds z."""
+        """Score less true probability, at log-odds z."""
         return expit(z) - self._curve.at(z)
 
     def expect(self, function: Callable[[Floats, Floats], Floats]) -> float:
-        """Expectation of a vectorised function of the score and of the true chance."""
+        """Expectation of a vectorised function of the score and of the true probability."""
         return self.scores.expect(lambda z: function(expit(z), self._curve.at(z)))
 
     def sample(self, n: int, seed: Seed = 0) -> Binary:
@@ -94,7 +94,7 @@ class World:
         return expit(z), outcome
 
     def calibrated(self) -> World:
-        """The same scores from a model that is right."""
+        """The same scores from a calibrated model."""
         return replace(self, curve=IdentityCurve(), name=f"{self.name}, calibrated")
 
     @property
@@ -102,10 +102,10 @@ class World:
         return as_curve(self.curve)
 
     def _divergence(self, z: Floats) -> Floats:
-        chance = self._curve.at(z)
+        truth = self._curve.at(z)
         with np.errstate(divide="ignore", invalid="ignore"):
-            hit = np.where(chance > 0, chance * (np.log(chance) - log_probability(z)), 0.0)
-            miss = np.where(chance < 1, (1 - chance) * (np.log1p(-chance) - log_complement(z)), 0.0)
+            hit = np.where(truth > 0, truth * (np.log(truth) - log_probability(z)), 0.0)
+            miss = np.where(truth < 1, (1 - truth) * (np.log1p(-truth) - log_complement(z)), 0.0)
         divergence: Floats = hit + miss
         return divergence
 
