@@ -1,4 +1,4 @@
-"""Integrals of functions with kinks and steps: Gauss-Legendre panels, halved where they disagree with themselves."""
+"""Integrals of functions with kinks and steps: Gauss-Lobatto panels, halved where they disagree with their halves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import numpy as np
 
 from calibrant.numerics.arrays import Floats
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+
+def _lobatto(n: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of the Gauss-Lobatto rule on [-1, 1], which is exact for polynomials up to degree 2n - 3."""
+    basis = np.polynomial.legendre.Legendre.basis(n - 1)
+    nodes = np.concatenate([[-1.0], basis.deriv().roots(), [1.0]])
+    return nodes, 2 / (n * (n - 1) * basis(nodes) ** 2)
+
+
+#: Nodes at both ends and in the middle: without them, a kink or step next to one of these goes unnoticed.
+_NODES, _WEIGHTS = _lobatto(11)
 
 #: Halvings of a panel: enough to shrink a step to nothing.
 _ROUNDS = 60
@@ -21,10 +30,10 @@ def integral(function: Callable[[Floats], Floats], panels: Floats, *, tolerance:
     0.29
     """
     left, right = panels[:-1], panels[1:]
-    whole, total = _gauss(function, left, right), 0.0
+    whole, total = _panel_integrals(function, left, right), 0.0
     for _ in range(_ROUNDS):
         middle = (left + right) / 2
-        first, second = _gauss(function, left, middle), _gauss(function, middle, right)
+        first, second = _panel_integrals(function, left, middle), _panel_integrals(function, middle, right)
         bad = np.abs(first + second - whole) > tolerance
         total += float((first + second)[~bad].sum())
         if not bad.any():
@@ -39,7 +48,7 @@ def graded(low: float, high: float, *, panels: int = 64) -> Floats:
     return np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), panels + 1))
 
 
-def _gauss(function: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
+def _panel_integrals(function: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
     half = (right - left) / 2
     at = (left + right)[:, None] / 2 + half[:, None] * _NODES
     values = function(at.ravel()).reshape(at.shape)
