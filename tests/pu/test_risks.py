@@ -1,19 +1,10 @@
-"""Training risks, the logistic model, and the ground truth of logit mixtures."""
+"""Training risks and the logistic model."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-import calibrant as cal
-from calibrant import pu, simulate
-from tests.pu.worlds import BETTER, LESS, TRUE_ERROR
-
-
-def synthetic(world):
-    b0, b1 = world
-    return simulate.LogitMixtureWorld(
-        0.5, simulate.NormalComponents((1.0,), (b0 + b1,), (b1,)), simulate.NormalComponents((1.0,), (b0 - b1,), (b1,))
-    )
+from calibrant import pu
 
 
 @pytest.mark.parametrize("loss", ["logistic", "sigmoid"])
@@ -83,33 +74,3 @@ def test_the_logistic_model_takes_sparse_rows_and_refuses_wrong_marks():
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
     with pytest.raises(ValueError, match="mark labelled positives by 1"):
         pu.PULogistic().fit(features, np.arange(100) % 3 + 1)
-
-
-@pytest.mark.parametrize("world", [LESS, BETTER])
-def test_the_true_errors_are_those_of_the_paper(world):
-    assert synthetic(world).true_error() == pytest.approx(TRUE_ERROR[world], abs=1e-6)
-    assert synthetic(world).true_error(points=10_000) == pytest.approx(TRUE_ERROR[world], abs=1e-6)
-
-
-def test_the_l2_errors_are_those_of_the_record():
-    assert synthetic(LESS).true_error(2) == pytest.approx(0.096152, abs=1e-6)
-    assert synthetic(BETTER).true_error(2) == pytest.approx(0.030194, abs=1e-6)
-
-
-@pytest.mark.parametrize("world", [LESS, BETTER])
-def test_infinitely_many_rows_in_many_bins_give_the_true_error(world):
-    positive, predicted = synthetic(world).masses(np.linspace(0, 1, 1001))
-    assert positive.sum() == pytest.approx(1)
-    assert np.abs(0.5 * positive - predicted).sum() == pytest.approx(TRUE_ERROR[world], abs=2e-5)
-
-
-def test_a_mixture_fitted_to_its_own_sample_has_about_its_error():
-    data = synthetic(LESS).labelled(np.random.default_rng(4), 10_000)
-    fitted = simulate.fit_logit_mixture(data, components=3)
-    assert fitted.true_error() == pytest.approx(TRUE_ERROR[LESS], abs=0.008)
-    assert len(fitted.positive.means) == 1
-    assert cal.ece(fitted.sample(2000, 20_000)) == pytest.approx(fitted.true_error(), abs=0.02)
-    with pytest.raises(cal.InvalidPredictions, match="both classes"):
-        simulate.fit_logit_mixture([1, 1], [0.2, 0.3])
-    with pytest.raises(cal.InvalidPredictions, match="to have a logit"):
-        simulate.fit_logit_mixture(cal.Binary([0, 1], [0.0, 0.5]))

@@ -1,76 +1,11 @@
 """Bias by construction: against the published simulations, by hand, and the same on any number of processes."""
 
-import json
-from functools import partial
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
-
-WIDTH = cal.EqualWidth(15)
-L2 = {
-    "ew_bin": partial(cal.ece, bins=WIDTH, norm=2),
-    "em_bin": partial(cal.ece, norm=2),
-    "ew_debias": cal.results.Clipped(partial(cal.debiased_ece, bins=WIDTH, norm=2)),
-    "em_debias": cal.results.Clipped(partial(cal.debiased_ece, norm=2)),
-    "ew_sweep": partial(cal.sweep_ece, bins=cal.EqualWidth, norm=2),
-    "em_sweep": partial(cal.sweep_ece, norm=2),
-}
-
-#: Figures 4 and 6 at n = 200: bias in percent, mean over the networks of a data set (1000 repeats each).
-FIGURE_4 = {
-    "c10": {
-        "ew_bin": 0.58,
-        "em_bin": 0.96,
-        "ew_debias": -4.23,
-        "em_debias": -1.11,
-        "ew_sweep": -3.77,
-        "em_sweep": -0.15,
-    },
-    "c100": {
-        "ew_bin": -0.32,
-        "em_bin": 1.40,
-        "ew_debias": -3.73,
-        "em_debias": -0.62,
-        "ew_sweep": -5.28,
-        "em_sweep": -0.33,
-    },
-    "imgnet": {
-        "ew_bin": 5.97,
-        "em_bin": 3.95,
-        "ew_debias": -1.27,
-        "em_debias": -1.17,
-        "ew_sweep": 0.56,
-        "em_sweep": 0.81,
-    },
-}
-FIGURE_6 = {
-    "c10": {"ew_bin": 6.92, "em_bin": 2.54, "em_debias": 0.90, "em_sweep": 3.63},
-    "c100": {"ew_bin": 10.14, "em_bin": 4.98, "em_debias": 1.49, "em_sweep": 4.24},
-    "imgnet": {"ew_bin": 10.82, "em_bin": 7.27, "em_debias": 2.02, "em_sweep": 4.70},
-}
-
-
-def of_data_set(suffix):
-    return [world for name, world in sim.PAPER_WORLDS.items() if name.endswith(f"_{suffix}")]
-
-
-@pytest.mark.parametrize("suffix", FIGURE_4)
-def test_figures_4_and_6_of_the_paper_at_the_smallest_size(suffix):
-    for worlds, expected in (
-        (of_data_set(suffix), FIGURE_4),
-        ([w.calibrated() for w in of_data_set(suffix)], FIGURE_6),
-    ):
-        table = sim.bias_table(L2, worlds, [200])
-        for name, percent in expected[suffix].items():
-            rows = list(table.select(estimator=name))
-            error = np.sqrt(sum(row.bias_se**2 for row in rows)) / len(rows)
-            # both simulations have this error, and the printed anchor is rounded
-            allowed = 3 * np.sqrt(2) * error + 0.00005
-            assert np.mean([row.bias for row in rows]) == pytest.approx(percent / 100, abs=allowed), name
+from tests.simulate.published import L2
 
 
 def test_figure_1_of_the_paper():
@@ -104,102 +39,6 @@ def test_any_callable_is_an_estimator_and_sees_the_same_samples():
     assert both["one by one"] == pytest.approx(both["at once"], abs=1e-12)
 
 
-def test_bias_falls_with_the_sample_size():
-    table = sim.bias_table({"ECE": cal.ece}, [sim.World(sim.UniformScores())], [50, 200, 800, 3200], repeats=100)
-    assert all(before.bias > after.bias > 0 for before, after in pairwise(table))
-
-
-def test_a_table_is_made_of_biases():
-    world = sim.World(sim.BetaScores(2, 1), sim.PowerCurve(1.5))
-    table = sim.bias_table({"a": cal.ece, "b": cal.sweep_ece}, {"w": world}, [40, 80], repeats=50, seed=2)
-    alone = sim.bias(cal.sweep_ece, world, 80, repeats=50, seed=2)
-    (row,) = table.select(estimator="b", n=80)
-    assert {**row.to_dict(), "estimator": ""} == {**alone.to_dict(), "estimator": ""}
-    assert len(table) == 4
-    assert table.mean_absolute_bias()["b"] == pytest.approx(np.mean([abs(r.bias) for r in table.select(estimator="b")]))
-    assert "n =" in str(table)
-
-
-def test_the_number_of_processes_changes_nothing():
-    worlds = [sim.PAPER_WORLDS["resnet110_c10"], sim.World(sim.UniformScores(), sim.PowerCurve(2))]
-    settings = {"repeats": 40, "seed": 7}
-    alone = sim.bias_table(L2, worlds, [50, 100], **settings)
-    assert sim.bias_table(L2, worlds, [50, 100], processes=2, **settings) == alone
-
-
-def test_an_interrupted_table_continues(tmp_path):
-    seen = []
-
-    def counting(data):
-        seen.append(len(data))
-        if len(seen) == 31:
-            raise KeyboardInterrupt
-        return cal.ece(data)
-
-    run = partial(
-        sim.bias_table,
-        {"e": counting},
-        [sim.World(sim.UniformScores())],
-        [20, 40],
-        repeats=20,
-        cache=tmp_path / "cells",
-    )
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    (kept,) = (tmp_path / "cells").glob("*.json")
-    assert json.loads(kept.read_text())["key"]["n"] == 20
-    before = len(seen)
-    table = run()
-    assert seen[before:] == [20, 40, *[40] * 20]  # one look at each cell for its key, then only the second is run
-    assert run() == table
-    whole = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 40], repeats=20)
-    assert [row.bias for row in table] == pytest.approx([row.bias for row in whole], abs=1e-12)
-    assert not list((tmp_path / "cells").glob("*.tmp"))
-
-
-def test_the_cache_tells_lambdas_apart(tmp_path):
-    table = lambda estimator: sim.bias_table(  # noqa: E731
-        {"e": estimator}, [sim.World(sim.UniformScores())], [30], repeats=5, cache=tmp_path
-    )
-    assert table(lambda data: 0.25).rows[0].mean == 0.25
-    assert table(lambda data: 0.5).rows[0].mean == 0.5
-
-
-def test_a_damaged_cell_is_run_again(tmp_path):
-    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5, cache=tmp_path)
-    first = run()
-    (path,) = tmp_path.glob("*.json")
-    path.write_text("{", encoding="utf8")
-    assert run() == first
-
-
-def test_tables_are_written_as_csv(tmp_path):
-    table = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5)
-    table.to_csv(tmp_path / "t.csv")
-    header, line = (tmp_path / "t.csv").read_text().splitlines()
-    assert header.startswith("estimator,world,n,repeats,truth,mean,bias,bias_se")
-    assert '"UniformScores(), IdentityCurve()"' in line
-
-
-def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):
-    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5)
-    run()
-    assert capsys.readouterr().err == ""
-    run(progress=True)
-    assert "100%" in capsys.readouterr().err
-
-
-def test_progress_without_rich_is_a_plain_line(capsys, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
-    sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5, progress=True)
-    assert "2/2 simulations" in capsys.readouterr().err
-
-
-def test_a_lambda_cannot_go_to_another_process_and_the_message_says_so():
-    with pytest.raises(ValueError, match="processes=1"):
-        sim.bias_table({"e": lambda d: 0.0}, [sim.World(sim.UniformScores())], [20, 30], repeats=2, processes=2)
-
-
 def test_nonsense_is_refused():
     world = sim.World(sim.UniformScores())
     with pytest.raises(ValueError, match="n must be a whole number"):
@@ -208,13 +47,3 @@ def test_nonsense_is_refused():
         sim.bias(cal.ece, world, 10, repeats=2.5)
     with pytest.raises(ValueError, match="different names"):
         sim.bias_table({"e": cal.ece}, [world, world], [10])
-
-
-def test_the_drawing_of_a_table_has_a_line_for_each_estimator():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    table = sim.bias_table({"a": cal.ece, "b": cal.mce}, [sim.World(sim.UniformScores())], [20, 40], repeats=10)
-    ax = table.plot(linewidth=2)
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["a", "b"]
-    matplotlib.pyplot.close(ax.figure)

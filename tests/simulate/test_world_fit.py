@@ -1,48 +1,11 @@
-"""Fitting worlds: exact maximum likelihood, against the published fits and against SciPy and scikit-learn."""
+"""Fitting worlds: the true error is recovered, rounding and atoms included."""
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.numerics.special import log_odds
-
-#: Log-odds of the largest double below 1, where published fits put scores of 1.
-LAST = log_odds(1 - 2.0**-53)
-
-
-@pytest.fixture(scope="module")
-def densenet(shared_data):
-    path = shared_data / "classification" / "kangsepp_densenet40_cifar10.npz"
-    if not path.exists():
-        pytest.skip(f"the logits of densenet40_c10 are not at {path}")
-    stored = np.load(path)
-    logits, labels = stored["logits_test"], stored["labels_test"]
-    return logits, (logits.argmax(axis=1) == labels).astype(np.int8)
-
-
-def softmax_top(logits):
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return (powers / powers.sum(axis=1, keepdims=True)).max(axis=1)
-
-
-def softmax_top_by_log_sum_exp(logits):
-    top = logits.max(axis=1, keepdims=True)
-    total = np.log(np.exp(logits - top).sum(axis=1, keepdims=True)) + top
-    return np.minimum(np.exp(logits - total).max(axis=1), 1)
-
-
-def test_the_published_beta_comes_from_single_precision(densenet):
-    single = softmax_top_by_log_sum_exp(densenet[0]).astype(np.float64)
-    assert np.mean(single == 1) > 0.6
-    beta = sim.fit_beta(np.minimum(log_odds(single), LAST))
-    assert (beta.a, beta.b) == (pytest.approx(1.9824, abs=5e-5), pytest.approx(0.0397, abs=5e-5))
-
-
-def test_double_precision_gives_another_beta(densenet):
-    beta = sim.fit_beta(np.minimum(log_odds(softmax_top(densenet[0].astype(np.float64))), LAST))
-    assert (beta.a, beta.b) == (pytest.approx(2.67, abs=0.005), pytest.approx(0.057, abs=0.0005))
+from tests.simulate.softmax import softmax_top, softmax_top_by_log_sum_exp
 
 
 def test_the_logits_know_more_than_either(densenet):
@@ -64,74 +27,6 @@ def test_the_exact_criteria_of_the_published_models(densenet):
     assert criteria["logit_logflip_b1"] == pytest.approx(2988.83, abs=0.01)
     constants = [value for name, value in criteria.items() if name.endswith("_b0")]
     assert constants == pytest.approx([3640.32] * 4, abs=0.01)
-
-
-def test_a_beta_fit_is_that_of_scipy():
-    scores = stats.beta(2.0, 3.5).rvs(2000, random_state=1)
-    a, b, _, _ = stats.beta.fit(scores, floc=0, fscale=1)
-    beta = sim.fit_beta(log_odds(scores))
-    assert (beta.a, beta.b) == (pytest.approx(a, rel=1e-4), pytest.approx(b, rel=1e-4))
-
-
-@pytest.mark.parametrize("beta", [sim.BetaScores(2.8, 0.05), sim.BetaScores(0.1, 0.1), sim.BetaScores(30, 2)])
-def test_a_beta_is_recovered(beta):
-    found = sim.fit_beta(beta.draw(np.random.default_rng(0), 100_000))
-    assert (found.a, found.b) == (pytest.approx(beta.a, rel=0.02), pytest.approx(beta.b, rel=0.02))
-
-
-def test_logistic_curves_are_those_of_scikit_learn():
-    from sklearn.linear_model import LogisticRegression
-
-    data = sim.World(sim.BetaScores(2, 1), sim.Glm("logit_logit", 0.3, 0.6)).sample(3000, seed=2)
-    z = log_odds(data.y_prob)
-    fits = {fit.name: fit for fit in sim.fit_curves(z, data.y_true)}
-    both = LogisticRegression(C=1e12, tol=1e-10).fit(z[:, None], data.y_true)
-    assert fits["logit_logit_b0_b1"].curve.b0 == pytest.approx(both.intercept_[0], abs=1e-4)
-    assert fits["logit_logit_b0_b1"].curve.b1 == pytest.approx(both.coef_[0, 0], abs=1e-4)
-    slope = LogisticRegression(C=1e12, tol=1e-10, fit_intercept=False).fit(z[:, None], data.y_true)
-    assert fits["logit_logit_b1"].curve.b1 == pytest.approx(slope.coef_[0, 0], abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    "curve",
-    [
-        sim.Glm("logit_logit", -0.9, 0.5),
-        sim.Glm("logit_logflip", -0.3, -0.4),
-        sim.Glm("log_log", -0.05, 1.4),
-        sim.Glm("logflip_logflip", -0.2, 0.4),
-    ],
-    ids=lambda curve: curve.family,
-)
-def test_each_family_is_found_and_its_likelihood_cannot_be_raised(curve):
-    z = sim.BetaScores(1.5, 0.5).draw(np.random.default_rng(0), 40_000)
-    hit = (np.random.default_rng(1).random(40_000) < curve.at(z)).astype(np.int8)
-    fits = sim.fit_curves(z, hit)
-    assert fits[0].curve.family == curve.family
-    assert (fits[0].curve.b0, fits[0].curve.b1) == (
-        pytest.approx(curve.b0, abs=0.05),
-        pytest.approx(curve.b1, abs=0.05),
-    )
-
-    def negative_likelihood(at):
-        chance = sim.Glm(curve.family, *at).at(z)
-        with np.errstate(divide="ignore"):
-            return -np.log(np.where(hit, chance, 1 - chance)).sum()
-
-    best = [fits[0].curve.b0, fits[0].curve.b1]
-    assert negative_likelihood(best) == pytest.approx(fits[0].nll, rel=1e-9)
-    search = optimize.minimize(negative_likelihood, best, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-7})
-    assert search.fun >= fits[0].nll - 1e-4
-
-
-def test_a_curve_that_touches_1_is_fitted_on_the_border():
-    """log_log with b0 = 0: the best intercept is where the curve reaches 1 at the highest score."""
-    z = sim.BetaScores(3, 1).draw(np.random.default_rng(0), 500)
-    hit = np.ones(500, dtype=np.int8)
-    hit[np.argsort(z)[:60]] = 0
-    fits = {fit.name: fit for fit in sim.fit_curves(z, hit)}
-    values = fits["log_log_b0_b1"].curve.at(z)
-    assert values.max() == pytest.approx(1.0, abs=1e-6)
-    assert fits["log_log_b0_b1"].nll <= fits["log_log_b0"].nll
 
 
 def test_a_fitted_world_has_the_error_of_the_true_one():
@@ -169,14 +64,6 @@ def test_the_printed_table_has_all_twelve_curves_best_first():
     assert len(lines) == 14
     assert lines[2].startswith(fit.best.name)
     assert fit.to_dict()["curves"][0]["name"] == fit.best.name
-
-
-def test_the_goodness_plot_has_a_point_for_the_fit():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    ax = sim.fit_world(sim.World(sim.BetaScores(2, 1), sim.PowerCurve(2)).sample(500)).plot(color="black")
-    assert ax.get_xlabel() == "real data, percent"
-    matplotlib.pyplot.close(ax.figure)
 
 
 @pytest.mark.parametrize(
