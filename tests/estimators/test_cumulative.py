@@ -1,7 +1,5 @@
 """The Kolmogorov-Smirnov error, and binary estimators averaged over classes."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,22 +14,6 @@ def test_the_ks_error_is_the_largest_running_gap(rows):
     expected = max(abs((p - y)[p <= s].sum()) / len(p) for s in p)
     assert cal.ks_error(y, p) == pytest.approx(expected, abs=1e-12)
     assert cal.ks_error(y, p) <= cal.ece(y, p, bins=cal.EqualMass(50)) + 1e-12
-
-
-def test_classwise_averages_one_against_the_rest():
-    rng = np.random.default_rng(1)
-    probs = rng.dirichlet(np.ones(3), 500)
-    y = rng.integers(0, 3, 500)
-    data = cal.Multiclass(y, probs)
-    measured = cal.classwise(partial(cal.ece, bins=cal.EqualWidth(10)), data)
-    parts = [cal.ece((y == k).astype(int), probs[:, k], bins=cal.EqualWidth(10)) for k in range(3)]
-    assert measured == pytest.approx(np.mean(parts))
-    assert list(measured.details["classes"].values()) == pytest.approx(parts)
-
-
-def test_classwise_wants_several_classes():
-    with pytest.raises(TypeError, match="Multiclass"):
-        cal.classwise(cal.ece, cal.Binary([0, 1], [0.2, 0.7]))
 
 
 def test_the_top_label_is_the_first_of_equal_maxima_and_keeps_weight_and_group():

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.estimators.kernel_forms import BLOCK, squared_distances
 
 KERNELS = [cal.estimators.LaplaceKernel(0.3), cal.estimators.GaussianKernel(0.3)]
 
@@ -67,33 +66,6 @@ def test_canonical_error_is_the_double_sum(classes, kernel, unbiased):
     assert weighted == pytest.approx(by_double_sum(residual, p, kernel, weight, unbiased), abs=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_blocks_add_up_to_the_whole(kernel):
-    n = 2 * BLOCK + 77
-    y, p, _ = class_sample(n, 3)
-    residual = np.eye(3)[y] - p
-    distance = np.sqrt(((p[:, None] - p[None]) ** 2).sum(axis=2))
-    weights = (
-        np.exp(-distance / 0.3)
-        if isinstance(kernel, cal.estimators.LaplaceKernel)
-        else np.exp(-(distance**2) / (2 * 0.3**2))
-    )
-    pairs = weights * (residual @ residual.T)
-    direct = (pairs.sum() - np.trace(pairs)) / (n * (n - 1))
-    assert cal.kernel_error(cal.Multiclass(y, p), kernel=kernel) == pytest.approx(direct, abs=1e-14)
-
-
-@pytest.mark.parametrize("bandwidth", [0.5, 0.01, 1e-4, 1e-12])
-def test_the_sorted_pass_equals_all_pairs_at_any_bandwidth(bandwidth):
-    rng = np.random.default_rng(1)
-    p = np.concatenate([rng.random(300), rng.random(300) * 1e-3])
-    y = (rng.random(600) < p).astype(int)
-    residual = y - p
-    pairs = np.exp(-np.abs(np.subtract.outer(p, p)) / bandwidth) * np.outer(residual, residual)
-    direct = (pairs.sum() - np.trace(pairs)) / (600 * 599)
-    assert cal.kernel_error(y, p, kernel=cal.estimators.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
-
-
 @pytest.mark.parametrize("kernel", [*KERNELS, cal.estimators.LaplaceKernel()])
 def test_an_exact_table_gives_what_rows_give(kernel):
     y, p, weight = binary_sample(500)
@@ -125,26 +97,6 @@ def test_two_classes_are_a_binary_task_counted_twice():
     assert cal.kernel_error(two, kernel=cal.estimators.LaplaceKernel(0.2 * np.sqrt(2))) == pytest.approx(
         2 * one, abs=1e-14
     )
-
-
-def test_the_usual_bandwidth_is_the_median_distance_and_ignores_row_order():
-    y, p, _ = binary_sample(200)
-    error = cal.kernel_error(y, p)
-    distances = np.abs(np.subtract.outer(p, p))[np.triu_indices(200, 1)]
-    assert error.details["bandwidth"] == pytest.approx(np.median(distances), abs=1e-12)
-    y, p, _ = class_sample(3000, 4)
-    order = np.random.default_rng(3).permutation(3000)
-    there, back = cal.kernel_error(cal.Multiclass(y, p)), cal.kernel_error(cal.Multiclass(y[order], p[order]))
-    assert there.details == back.details
-    assert there == pytest.approx(back, abs=1e-15)
-    sampled = np.sqrt(squared_distances(p, p)[np.triu_indices(3000, 1)])
-    assert there.details["bandwidth"] == pytest.approx(np.median(sampled), rel=0.02)
-
-
-def test_ties_leave_a_usable_bandwidth():
-    assert cal.kernel_error([0, 1, 1], [0.4, 0.4, 0.4]).details["bandwidth"] == 1.0
-    mostly = cal.kernel_error([0, 1, 1, 0, 1, 0], [0.4, 0.4, 0.4, 0.4, 0.4, 0.9])
-    assert mostly.details["bandwidth"] == pytest.approx(0.5)
 
 
 @settings(max_examples=40, deadline=None)

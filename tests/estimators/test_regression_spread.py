@@ -146,11 +146,6 @@ def test_ten_percent_too_small_a_spread_shows_as_such():
     assert np.mean(values) == pytest.approx(1 / 0.9 - 1, abs=0.015)
 
 
-def test_dispersion_is_equation_nine():
-    std = world(100).std
-    assert cal.std_dispersion(std, std, std) == pytest.approx(np.std(std, ddof=1) / np.mean(std))
-
-
 def test_a_fine_table_gives_what_the_rows_give():
     data = world(3000)
     exact = cal.BinTable.of(data, cal.table.Distinct())

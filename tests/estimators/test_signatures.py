@@ -78,6 +78,9 @@ def test_targets_means_and_deviations_are_as_good_as_gaussian_predictions(name):
     both = function(TARGET, MEAN, STD, **needed)
     assert plain(both) == plain(function(cal.Gaussian(TARGET, MEAN, STD), **needed))
     assert type(both) is typing.get_type_hints(function)["return"]
+    outputs = [column.reshape(-1, 2) for column in (TARGET, MEAN, STD)]
+    needed = {key: value[:150] for key, value in needed.items()}
+    assert plain(function(*outputs, **needed)) == plain(function(cal.Gaussian(*outputs), **needed))
 
 
 def test_classwise_takes_labels_and_a_matrix_as_well():

@@ -11,12 +11,12 @@ from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
     effective_size,
-    forecast,
     mean_of,
     null_reference,
     spread_pairs,
     squared_error_kurtosis,
     table_kurtosis,
+    table_or_forecast,
 )
 from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.numerics.arrays import Floats
@@ -40,14 +40,14 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     >>> mean_squared_z([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
     <Mean z^2 2.5, n=2, mean>
     """
+    data = table_or_forecast(data, mean, std)
     weight: Floats | None
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by="mean_squared_z", spread=True)
         squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
         kurtosis = table_kurtosis(cells)
     else:
-        task = forecast(data, mean, std)
-        pairs = spread_pairs(task, needed_by="mean_squared_z")
+        pairs = spread_pairs(data, needed_by="mean_squared_z")
         squared, weight = pairs.observed / pairs.predicted, pairs.weight
         kurtosis, size = squared_error_kurtosis(squared, weight), effective_size(weight, len(squared))
     value = mean_of(squared, weight)
@@ -94,14 +94,14 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
     >>> std_dispersion([0.0, 0.0, 0.0], [0.0] * 3, [1.0, 2.0, 3.0]).value
     0.5
     """
+    data = table_or_forecast(data, mean, std)
     weight: Floats | None
     if isinstance(data, BinTable):
         cells = fine(data, None, needed_by="std_dispersion", spread=True)
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
         ddof = cells.weight_squares.sum() / cells.total
     else:
-        task = forecast(data, mean, std)
-        pairs = spread_pairs(task, needed_by="std_dispersion")
+        pairs = spread_pairs(data, needed_by="std_dispersion")
         sigma, weight, size = pairs.key, pairs.weight, len(pairs.key)
         ddof = 1.0 if weight is None else float(weight @ weight / weight.sum())
     null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")

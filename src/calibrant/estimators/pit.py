@@ -44,6 +44,13 @@ class PitCurve:
         part = np.divide(levels - self.at[place], width, out=np.zeros(len(levels)), where=width > 0)
         return self.after[place] + part * (self.before[last] - self.after[place])
 
+    def shares(self, edges: Floats) -> Floats:
+        """The share of transforms in each bin (low, high]; the first also holds its low edge."""
+        running = self(edges)
+        shares = np.diff(running)
+        shares[0] += running[0]
+        return shares
+
     def distance(self, norm: float) -> float:
         """The L_norm distance to the diagonal, exactly: gaps are linear between neighbouring places."""
         if np.isinf(norm):

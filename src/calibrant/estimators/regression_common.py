@@ -42,6 +42,11 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
     return Gaussian(data, mean, std)
 
 
+def table_or_forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) -> BinTable | Forecast:
+    """A table as it is, else the forecast of `data`."""
+    return data if isinstance(data, BinTable) and mean is None and std is None else forecast(data, mean, std)
+
+
 def spread_pairs(data: Forecast, *, needed_by: str) -> Pairs:
     """Spread, its square and the squared error of each row."""
     return with_std(data, needed_by=needed_by).pairs()

@@ -19,6 +19,7 @@ from calibrant.estimators.regression_common import (
     ratio_variance,
     spread_table,
     table_kurtosis,
+    table_or_forecast,
     with_std,
 )
 from calibrant.estimators.regression_spread import ence_null, ence_value
@@ -136,13 +137,12 @@ def pit_histogram(
     """
     task, bins = forecast(data, mean, std), equal_width(bins)
     curve = pit_curve(task)
-    running = curve(bins.edges)
-    shares = np.diff(running)
-    shares[0] += running[0]
     share = 1 / bins.n_bins
     low, high = (bound / share for bound in _binomial_band(np.full(bins.n_bins, share), curve.size, level))
     middle = (bins.edges[1:] + bins.edges[:-1]) / 2
-    return ForecastCurve("pit", middle, shares / share, np.ones(bins.n_bins), low, high, level, task.y_true.size)
+    return ForecastCurve(
+        "pit", middle, curve.shares(bins.edges) / share, np.ones(bins.n_bins), low, high, level, task.y_true.size
+    )
 
 
 def interval_curve(
@@ -214,10 +214,10 @@ def ence_curve(
     """
     from scipy.special import ndtri
 
-    if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="ence_curve", spread=True)
-    else:
-        cells = BinTable.of(with_std(forecast(data, mean, std), needed_by="ence_curve"), Distinct())
+    data = table_or_forecast(data, mean, std)
+    if not isinstance(data, BinTable):
+        data = BinTable.of(with_std(data, needed_by="ence_curve"), Distinct())
+    cells = fine(data, None, needed_by="ence_curve", spread=True)
     if bins is None:
         tried = np.array([1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 120, 140, 160])
         bins = tried[(tried == 1) | (cells.n / tried > 30)].tolist()

@@ -13,13 +13,13 @@ from calibrant.estimators.common import fine, result
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
-    forecast,
     null_reference,
     ratio_variance,
     root_mean_gap,
-    spread_pairs,
     spread_table,
     table_kurtosis,
+    table_or_forecast,
+    with_std,
 )
 from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.estimators.sweep import swept
@@ -71,7 +71,8 @@ def ence(
     >>> e
     <ENCE 0.5, n=4, EqualMass(n_bins=2)>
     """
-    table, method = spread_table(data, mean, std, bins, needed_by="ence")
+    data = table_or_forecast(data, mean, std)
+    table, method = spread_table(data, None, None, bins, needed_by="ence")
     details = by_output(data, lambda output: ence(output, bins=bins))
     return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
 
@@ -104,7 +105,8 @@ def uce(
     """
     from scipy.special import gammaln
 
-    table, method = spread_table(data, mean, std, bins, needed_by="uce")
+    data = table_or_forecast(data, mean, std)
+    table, method = spread_table(data, None, None, bins, needed_by="uce")
     some = table.filled()
     kurtosis = table_kurtosis(table)
     variance = ratio_variance(some, kurtosis)
@@ -142,7 +144,8 @@ def debiased_ence(
     >>> debiased_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2)).value
     4.5
     """
-    table, method = spread_table(data, mean, std, bins, needed_by="debiased_ence")
+    data = table_or_forecast(data, mean, std)
+    table, method = spread_table(data, None, None, bins, needed_by="debiased_ence")
     some, value = table.filled(), _u_statistic(table)
     several = some.effective_count > 1 + 1e-9
     kurtosis = table_kurtosis(table)
@@ -174,9 +177,9 @@ def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike
     >>> sweep_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.5, 2.0, 2.5])
     <ENCE_sweep 0.4833, n=4, EqualMass(n_bins=4)>
     """
+    data = table_or_forecast(data, mean, std)
     if not isinstance(data, BinTable):
-        data = forecast(data, mean, std)
-        spread_pairs(data, needed_by="sweep_ence")
+        with_std(data, needed_by="sweep_ence")
     found = swept(fine(data, None, needed_by="sweep_ence", spread=True))
     table = found.bins
     if table is None:  # pragma: no cover - the sweep always keeps its table
