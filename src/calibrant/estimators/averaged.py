@@ -1,4 +1,4 @@
-"""The calibration error of an average of smooth curves, with most of the noise taken out."""
+"""The calibration error of an average of smooth curves, with most of the noise removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from calibrant.table.bintable import BinTable
 if TYPE_CHECKING:
     from calibrant.numerics.penalised_logistic import LogisticFits
 
-#: How suddenly the result goes to zero as noise comes to explain it.
+#: The exponent 5 below: how abruptly the result goes to zero as noise explains more of it.
 SHARPNESS = 5
 
 
@@ -30,15 +30,15 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
 
     Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
     rows and weighted by w_m: by their leave-one-out likelihood, and the more by their marginal likelihood the more that
-    speaks for the identity. With the plug-in square A of the average and the part V of it that noise alone would make,
+    favours the identity. With the plug-in square A of the average and the part V of it that is due to noise alone,
 
     .. math:: A = \sum_m w_m \overline{(g_m - p)^2}, \qquad V = \sum_m w_m \overline{\operatorname{Var}(g_m)},
               \qquad \Bigl(\sum_m w_m \overline{\lvert g_m - p\rvert^q}\Bigr)^{1/q}
               \sqrt{\max\bigl(0, 1 - (V/A)^5\bigr)}
 
-    where bars are means over the rows. Where the curve stands clear of its noise, shrinkage of the curves (downward)
-    and noise (upward) balance, and nothing is subtracted; as noise comes to explain the whole of A, the result goes
-    to zero. On the ten published worlds and on their calibrated twins this has less bias than `debiased_ece` and
+    where bars are means over the rows. Where the curve is well above its noise, shrinkage of the curves (downward)
+    and noise (upward) balance, and nothing is subtracted; as noise explains more and more of A, the result goes to
+    zero. On the ten published worlds and on their calibrated twins this has less bias than `debiased_ece` and
     `sweep_ece`, and no larger root mean squared error, from 200 to 12,800 rows: see reproduce/results/averaged.md.
 
     Parameters
@@ -50,7 +50,7 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
 
     References
     ----------
-    The curves are those of the default map of `calibration_error`; the subtraction is ours.
+    The curves are those of the default map of `calibration_error`; the correction for noise is new here.
 
     Examples
     --------
@@ -90,21 +90,21 @@ def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
     from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
     from calibrant.numerics.smoothers import LogitBins, families, raw_logit
 
-    # Weights count as far as they inform: scaled so that they add up to the effective number of rows.
+    # Weights are scaled to add up to the effective number of rows.
     scale = cells.total / float(cells.weight_squares.sum())
     raw, total = raw_logit(cells.predicted_mean), cells.weight * scale
     bins = LogitBins.of(raw, total)
     index = bins.index(raw)
     positive = np.bincount(index, cells.observed * scale, len(bins)).astype(np.float64)[None]
     negative = np.maximum(bins.mass - positive, 0.0)
-    stated = expit(bins.logit)
+    predicted = expit(bins.logit)
     fits, start = [unfitted(bins.logit, positive, negative)], None
-    gaps, noises = [np.zeros((1, len(bins)))], [np.zeros((1, len(bins)))]  # the identity has neither
+    gaps, noises = [np.zeros((1, len(bins)))], [np.zeros((1, len(bins)))]  # the identity has neither gap nor noise
     for family in families(bins):
         fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
         start = fit.coefficients[:, -1] if start is None else start
         fitted = expit(fit.eta[0])
-        gaps.append(fitted - stated)
+        gaps.append(fitted - predicted)
         slope = fitted * (1 - fitted)
         noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
         fits.append(fit)
@@ -112,11 +112,11 @@ def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _weights(fits: list[LogisticFits]) -> Floats:
-    """Held-out likelihood, which keeps rough curves, unless the evidence is for the identity, which it finds better."""
+    """By leave-one-out likelihood, which keeps rough curves, or by marginal likelihood if that favours the identity."""
     from calibrant.numerics.smoothers import member_weights
 
     by_evidence, by_held_out = (member_weights(fits, by)[0][0] for by in ("evidence", "held_out"))
-    calibrated = np.cbrt(by_evidence[0])  # any weight of it counts, and counts early
+    calibrated = np.cbrt(by_evidence[0])  # even a small weight of the identity counts
     return calibrated * by_evidence + (1 - calibrated) * by_held_out
 
 

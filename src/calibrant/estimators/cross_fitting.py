@@ -124,7 +124,7 @@ def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFit
     """
     cells = outcome_cells(table, needed_by="calibration_error")
     if not np.array_equal(cells.weight, cells.count):
-        message = "A table of weighted rows cannot be dealt into folds; give a list of tables, one per fold."
+        message = "A table of weighted rows cannot be divided into folds; give a list of tables, one per fold."
         raise ValueError(message)
     if cells.n < len(sizes):
         message = f"{len(sizes)} folds need at least as many rows, got {cells.n}."
@@ -154,7 +154,7 @@ def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
 def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int] | None = None) -> CrossFitted:
     """The entries with their recalibrated probabilities, each from a map that never saw its fold.
 
-    Entries of folds that are no target keep the probability they had: they are only trained on.
+    Folds that are not in `targets` only train: their entries keep the predicted probability.
     """
     wanted = range(rows.folds) if targets is None else targets
     if recalibrator is not None:

@@ -20,6 +20,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.results.estimate import Estimate
+from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
 
@@ -159,13 +160,14 @@ def _variational(data: Source, y_prob: ArrayLike | None, score: Score, settings:
     refinement = fitted.refinement(score)
     error = fitted.error("squared" if score == "brier" else "kl")
     base = _constant_score(fitted.runs[0], score, settings.floor)
+    name = "Brier score" if score == "brier" else "Log loss"
 
     def part(value: float, name: str, of: Estimate = refinement) -> Estimate:
         kept = {key: value for key, value in of.details.items() if key in PROVENANCE}
         return Estimate(value, name=name, method=of.method, n=of.n, details=kept)
 
     return Decomposition(
-        score=part(float(refinement + error), "Brier score" if score == "brier" else "Log loss", error),
+        score=part(float(refinement + error), name, error).with_target(Target("mean score")),
         miscalibration=part(float(error), "Miscalibration", error),
         discrimination=part(base - float(refinement), "Discrimination"),
         uncertainty=part(base, "Uncertainty"),

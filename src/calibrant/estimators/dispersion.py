@@ -10,7 +10,6 @@ from calibrant.estimators.common import fine
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
-    effective_size,
     mean_of,
     null_reference,
     spread_pairs,
@@ -20,6 +19,7 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.estimators.score_references import LEAVE_ONE_OUT, leave_one_out_ensembles
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
@@ -49,7 +49,7 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     else:
         pairs = spread_pairs(data, needed_by="mean_squared_z")
         squared, weight = pairs.observed / pairs.predicted, pairs.weight
-        kurtosis, size = squared_error_kurtosis(squared, weight), effective_size(weight, len(squared))
+        kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
     value = mean_of(squared, weight)
     largest = float((squared if weight is None else squared * weight).max())
     total = value * (len(squared) if weight is None else float(weight.sum()))

@@ -1,4 +1,4 @@
-"""The squared kernel calibration error: no bins, no smoothing, unbiased, and for whole vectors of probabilities."""
+"""The squared kernel calibration error: unbiased, without bins or smoothing, and for whole vectors of probabilities."""
 
 from __future__ import annotations
 
@@ -72,38 +72,38 @@ def kernel_error(
     if isinstance(data, PositiveUnlabeled | BinTable) and isinstance(task := task_of(data), Unlabeled):
         return pu_kernel_error(data, task, kernel, unbiased=unbiased)
     rows = _canonical(data) if isinstance(data, Multiclass) and y_prob is None else _scalar(data, y_prob)
-    if unbiased and not rows.total**2 > rows.squares:
+    if unbiased and not rows.total**2 > rows.weight_squares:
         message = "kernel_error needs at least two rows that have weight: its unbiased version is a mean over pairs."
         raise InvalidPredictions(message)
     bandwidth = rows.median_distance() if kernel.bandwidth is None else float(kernel.bandwidth)
     power = rows.quadratic_form(kernel, bandwidth)
-    over, pairs = (rows.own, rows.total**2 - rows.squares) if unbiased else (0.0, rows.total**2)
+    over, pairs = (rows.diagonal, rows.total**2 - rows.weight_squares) if unbiased else (0.0, rows.total**2)
     method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
     return Estimate((power - over) / pairs, name="SKCE", method=method, n=rows.n, details={"bandwidth": bandwidth})
 
 
 def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
     """A binary task or its fine table: one row per cell."""
-    own = None
+    diagonal = None
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
         pairs = task.pairs()
         if pairs.predicted is not pairs.key:
             message = f"kernel_error needs probabilities and their outcomes, got {type(task).__name__} predictions."
             raise ValueError(message)
-        own = _own_pairs(pairs)
+        diagonal = _diagonal(pairs)
         data = BinTable.of(pairs, Distinct())
     cells = fine(data, None, needed_by="kernel_error")
-    if own is None:
+    if diagonal is None:
         squared_residuals = cells.observed_squares - 2 * cells.product + cells.predicted_squares
-        own = float((cells.weight_squares / cells.weight) @ squared_residuals)
+        diagonal = float((cells.weight_squares / cells.weight) @ squared_residuals)
     at = np.clip(cells.predicted / cells.weight, cells.low, cells.high)
     residual = cells.observed - cells.weight * at
     squares = float(cells.weight_squares.sum())
-    return Residuals(at[:, None], residual[:, None], cells.weight, own, squares, cells.n)
+    return Residuals(at[:, None], residual[:, None], cells.weight, diagonal, squares, cells.n)
 
 
-def _own_pairs(pairs: Pairs) -> float:
+def _diagonal(pairs: Pairs) -> float:
     residual = pairs.observed - pairs.key.astype(np.float64, copy=False)
     if pairs.weight is not None:
         residual = residual * pairs.weight
@@ -116,8 +116,8 @@ def _canonical(data: Multiclass) -> Residuals:
     residual[np.arange(n), data.y_true] += 1
     weight = np.ones(n) if data.weight is None else data.weight
     residual *= weight[:, None]
-    own = float(np.einsum("ij,ij->", residual, residual))
-    return Residuals(data.y_prob, residual, weight, own, float(weight @ weight), n)
+    diagonal = float(np.einsum("ij,ij->", residual, residual))
+    return Residuals(data.y_prob, residual, weight, diagonal, float(weight @ weight), n)
 
 
 def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel: Kernel, *, unbiased: bool) -> Estimate:
@@ -149,8 +149,8 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
         heavy = cells.weight_squares[cells.weight > 0] / cells.weight[cells.weight > 0]
         first = (first - few) / (total**2 - many if known else observed**2 - few)
         last = (last - float(heavy @ cells.predicted_squares[cells.weight > 0])) / (total**2 - many)
-        own = float(cells.product.sum()) * few / observed if task.nested else 0.0
-        cross = (cross - own) / (total**2 - many if known else observed * total - (few if task.nested else 0.0))
+        copies = float(cells.product.sum()) * few / observed if task.nested else 0.0
+        cross = (cross - copies) / (total**2 - many if known else observed * total - (few if task.nested else 0.0))
     else:
         first, last = first / (total if known else observed) ** 2, last / total**2
         cross = cross / (total if known else observed) / total

@@ -14,8 +14,6 @@ from calibrant.numerics.arrays import Floats
 
 #: Rows per block: pairs of blocks are all that is ever in memory.
 BLOCK = 1024
-
-
 #: Scores among which the median distance is taken.
 MEDIAN_OF = 1024
 
@@ -68,14 +66,14 @@ Kernel = LaplaceKernel | GaussianKernel
 class Residuals:
     """Predictions of shape (m, K) with their weighted residuals, cells of equal predictions pooled.
 
-    `own` is the sum of w^2 |e_y - p|^2 over single rows, what pairs i = j add; `squares` that of w^2.
+    `diagonal` is the sum of w^2 |e_y - p|^2 over single rows, the pairs i = j; `weight_squares` that of w^2.
     """
 
-    at: NDArray[Any]
+    predicted: NDArray[Any]
     residual: Floats
     weight: Floats
-    own: float
-    squares: float
+    diagonal: float
+    weight_squares: float
     n: int
 
     @property
@@ -85,25 +83,27 @@ class Residuals:
 
     def quadratic_form(self, kernel: Kernel, bandwidth: float) -> float:
         """Sum of k(p_i, p_j) <r_i, r_j> over all pairs, with i = j."""
-        if self.at.shape[1] == 1 and isinstance(kernel, LaplaceKernel):
-            return _laplace_in_order(self.at[:, 0], self.residual[:, 0], bandwidth)
-        starts = range(0, len(self.at), BLOCK)
+        if self.predicted.shape[1] == 1 and isinstance(kernel, LaplaceKernel):
+            return _laplace_in_order(self.predicted[:, 0], self.residual[:, 0], bandwidth)
+        starts = range(0, len(self.predicted), BLOCK)
         parts = []
         for a in starts:
             for b in starts[a // BLOCK :]:
                 first, second = slice(a, a + BLOCK), slice(b, b + BLOCK)
                 inner = self.residual[first] @ self.residual[second].T
-                inner *= _similarity(squared_distances(self.at[first], self.at[second]), kernel, bandwidth)
+                inner *= _similarity(
+                    squared_distances(self.predicted[first], self.predicted[second]), kernel, bandwidth
+                )
                 parts.append(float(inner.sum()) * (1 if a == b else 2))
         return math.fsum(parts)
 
     def median_distance(self) -> float:
-        """Median distance of pairs among predictions at equal steps of weight in sorted order; 1 if all are equal."""
+        """Median distance of predictions taken at equal steps of weight in sorted order; 1 if all are equal."""
         size = min(MEDIAN_OF, self.n)
-        order = np.lexsort(self.at.T[::-1])
+        order = np.lexsort(self.predicted.T[::-1])
         running = np.cumsum(self.weight[order])
         chosen = np.searchsorted(running, (np.arange(size) + 0.5) / size * running[-1])
-        some = self.at[order[np.minimum(chosen, len(order) - 1)]]
+        some = self.predicted[order[np.minimum(chosen, len(order) - 1)]]
         distances = np.sqrt(squared_distances(some, some)[np.triu_indices(size, 1)])
         if not distances.any():
             return 1.0

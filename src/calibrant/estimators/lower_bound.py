@@ -1,6 +1,6 @@
 """One-sided lower confidence bounds of the calibration error, from the variational estimate.
 
-The estimate is a lower bound in expectation, whatever the map; these bounds add the sampling error. There is no upper
+The estimate is a lower bound in expectation for every map; these bounds add the sampling error. There is no upper
 bound of this kind: an error that no map has found leaves no trace in the estimate.
 """
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.distributions import Forecast
-from calibrant.estimators.regression_common import effective_size, null_reference
+from calibrant.estimators.regression_common import null_reference
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import effective_n
 
 #: Mean, standard deviation, 2.5 % and 97.5 % points of norms of the Brownian bridge, the law of sqrt(n) (F_n - F).
 #: L1: mean sqrt(pi / 32), variance 7/60 - pi/32 (Shepp 1982); L2: root of the Cramér-von Mises law; Linf: Kolmogorov.
@@ -84,7 +85,7 @@ def central_curve(data: Forecast) -> PitCurve:
     if low is high:
         folded = np.abs(2 * low - 1)
         return _curve(folded, folded, weight)
-    size = effective_size(weight, len(low))
+    size = effective_n(weight, len(low))
     weight = np.ones(len(low)) if weight is None else weight
     astride = (low < 0.5) & (high > 0.5)
     below = np.where(astride, (0.5 - low) / np.where(astride, high - low, 1.0), 0.0)
@@ -100,7 +101,7 @@ def central_curve(data: Forecast) -> PitCurve:
 
 
 def _curve(low: Floats, high: Floats, weight: Floats | None) -> PitCurve:
-    size = effective_size(weight, len(low))
+    size = effective_n(weight, len(low))
     if low is high:
         if weight is None:
             at, after = np.sort(low), np.arange(1, len(low) + 1) / len(low)

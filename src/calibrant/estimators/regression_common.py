@@ -100,11 +100,6 @@ def mean_of(values: NDArray[Any], weight: Floats | None) -> float:
     return float(values.mean() if weight is None else np.average(values, weights=weight))
 
 
-def effective_size(weight: Floats | None, size: int) -> float:
-    """Kish's effective number of rows."""
-    return float(size) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
-
-
 def null_reference(
     mean: float, sd: float, law: str, *, low: float | None = None, high: float | None = None, **more: Any
 ) -> dict[str, Any]:

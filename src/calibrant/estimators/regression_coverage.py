@@ -16,13 +16,13 @@ from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
     central_interval,
-    effective_size,
     equal_width,
     forecast,
     mean_of,
     null_reference,
 )
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
@@ -176,7 +176,7 @@ def coverage(
         reached = min(nominal, (draws - 1) / (draws + 1))
     y, weight = task.y_true.ravel(), task.flat_weight
     below, above = mean_of(y < low, weight), mean_of(y > high, weight)
-    size = effective_size(weight, len(y))
+    size = effective_n(weight, len(y))
     details = {
         "mean_width": mean_of(high - low, weight),
         "below": below,

@@ -21,7 +21,6 @@ from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
     central_interval,
-    effective_size,
     forecast,
     mean_of,
     null_reference,
@@ -29,6 +28,7 @@ from calibrant.estimators.regression_common import (
     squared_error_kurtosis,
 )
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 
@@ -246,7 +246,7 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     pairs = spread_pairs(task, needed_by="sharpness")
     error = np.sqrt(mean_of(pairs.observed, pairs.weight))
     kurtosis = squared_error_kurtosis(pairs.observed, pairs.weight)
-    sd = error * np.sqrt((kurtosis - 1) / 4 / effective_size(pairs.weight, len(pairs.key)))
+    sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(pairs.weight, len(pairs.key)))
     null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
     value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))
     return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
@@ -282,7 +282,7 @@ def _entropy(task: Gaussian) -> dict[str, Any]:
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
     kurtosis = squared_error_kurtosis(task.z() ** 2, weight)
     mean = mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
-    sd = np.sqrt((kurtosis - 1) / 4 / effective_size(weight, len(sigma)))
+    sd = np.sqrt((kurtosis - 1) / 4 / effective_n(weight, len(sigma)))
     return null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.estimators.regression_common import effective_size, mean_of, null_reference
+from calibrant.estimators.regression_common import mean_of, null_reference
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import effective_n
 
 #: In words how the reference of an ensemble was found.
 LEAVE_ONE_OUT = "leave-one-out ensembles"
@@ -23,7 +24,7 @@ def gaussian(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: f
 
     scores = unit_score(ndtri((np.arange(2048) + 0.5) / 2048))
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
-    size = effective_size(weight, len(sigma))
+    size = effective_n(weight, len(sigma))
     sd = np.sqrt(scores.var() * mean_of(sigma**2, weight) / size)
     return null_reference(expected * mean_of(sigma, weight), sd, "expectation under the predicted distributions")
 
@@ -102,7 +103,7 @@ def _of_scores(scores: Floats, task: Forecast, law: str) -> dict[str, Any]:
     weight = task.flat_weight
     center = mean_of(scores.mean(axis=0), weight)
     sd = np.sqrt(mean_of(scores.var(axis=0, ddof=1), weight))
-    return null_reference(center, sd / np.sqrt(effective_size(weight, scores.shape[1])), law)
+    return null_reference(center, sd / np.sqrt(effective_n(weight, scores.shape[1])), law)
 
 
 def _simulated_outcomes(task: Forecast, rng: np.random.Generator) -> Floats:

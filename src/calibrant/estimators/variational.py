@@ -3,7 +3,7 @@ r"""The variational estimator: how much would recalibration lower the risk, on r
 .. math:: \mathrm{CE}_d(f) = E\,d\bigl(f(X), E[Y|f(X)]\bigr) = \mathrm{risk}(f) - \min_g \mathrm{risk}(g\circ f)
 
 for a risk that belongs to the distance d. A map fitted on other rows is at best the minimum, so the difference of the
-two risks on held-out rows has an expectation of at most the calibration error, in any norm and any number of classes.
+two risks out of fold has an expectation of at most the calibration error, in any norm and any number of classes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def calibration_error(
     Parameters
     ----------
     data : Binary, Multiclass, PositiveUnlabeled, fine BinTable, list of fine BinTables (one per fold), or y_true
-        Rows of one `group` stay in one fold. The rows of a single table are dealt into folds at random.
+        Rows of one `group` stay in one fold. The rows of a single table are divided into folds at random.
     norm : float >= 1, inf, "squared", "kl", or Distance
         "kl" is infinite where an outcome of predicted probability 0 was observed: nothing is clipped unless `floor`
         says so. ``details`` then counts these rows and names the first.

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.estimators.log_scores import log_provenance
 from calibrant.estimators.proper_scores import log_loss
+from calibrant.estimators.variational_norms import label
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.logistic import affine, positive_unlabeled_fit
@@ -41,13 +43,15 @@ def pu_calibration_error(
     found = [_cross_fitted(data, norm, recalibrator, folds, [seed, repeat], floor) for repeat in range(repeats)]
     value, error = np.mean(found, axis=0)
     words = f"{folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(recalibrator)}"
-    label = {"squared": "squared", "kl": "KL"}.get(norm, "L1")
+    details: dict[str, Any] = {}
+    if norm == "kl":
+        words, details = log_provenance(words, floor, infinite=0 if np.isfinite(value) else None)
     return Estimate(
         float(value),
-        name=f"Calibration error ({label})",
-        method=f"{words}, floor={floor:g}" if floor > 0 else words,
+        name=f"Calibration error ({label(norm)})",
+        method=words,
         n=len(data),
-        details={"standard_error": float(error), **({"floor": floor} if floor > 0 else {})},
+        details={"standard_error": float(error), **details},
     )
 
 
