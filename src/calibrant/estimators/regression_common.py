@@ -69,8 +69,11 @@ def spread_table(
     bins = as_binning(bins)
     if isinstance(data, BinTable):
         require_kind(data, needed_by=needed_by, spread=True)
-        return (data.coarsen(bins), repr(bins)) if data.fine else (data, f"{len(data)} given bins")
-    table = BinTable.of(with_std(forecast(data, mean, std), needed_by=needed_by), bins)
+        if not data.fine:
+            return data, f"{len(data)} given bins"
+        table = data.coarsen(bins)
+    else:
+        table = BinTable.of(with_std(forecast(data, mean, std), needed_by=needed_by), bins)
     wanted = getattr(bins, "n_bins", len(table))
     fewer = f", {len(table)} after ties" if len(table) < wanted else ""
     return table, repr(bins) + fewer

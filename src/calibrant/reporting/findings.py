@@ -75,7 +75,7 @@ def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
 
 
 def _binned_bias(measures: Sequence[Measure]) -> Iterator[Finding]:
-    plain = [m for m in measures if m.estimate.name == "ECE" and m.bias is not None and m.bias > 0.25 * m.estimate]
+    plain = [m for m in measures if m.estimate.name == "ECE (L1)" and (m.bias or 0.0) > 0.25 * m.estimate]
     if plain:
         worst = max(plain, key=lambda measure: measure.bias or 0.0)
         text = (

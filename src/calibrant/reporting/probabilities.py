@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,23 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
-from calibrant.estimators.cross_fitting import GRID_ROWS
 from calibrant.estimators.cumulative import ks_error
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.smooth import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.estimators.variational import calibration_error, overconfidence, underconfidence
 from calibrant.reporting.findings import direction, of_probabilities
 from calibrant.reporting.model import Group, Measure, Repair, Report
+from calibrant.reporting.part import Part
 from calibrant.reporting.repairs import repairs
 from calibrant.reporting.text import points
 from calibrant.reporting.views import STOPS, probability_view
 from calibrant.results.estimate import Estimate
-from calibrant.table.binning import Distinct, EqualWidth, HybridGrid
+from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
 
-#: The error the verdict speaks of: mean absolute gap between stated and true probability.
-headline_error = partial(averaged_error, norm=1)
 #: Groups beyond these, the largest first, are left out of the page and said so.
 MOST_GROUPS = 50
 #: Simulated samples for the bias at this size, and the largest size they are drawn at.
@@ -42,38 +39,26 @@ def probability_report(
     data: Binary | BinTable, *, by: ArrayLike | Mapping[Any, BinTable] | None, title: str, seed: int, task: str = ""
 ) -> Report:
     """Measure the event's probabilities as a whole and by group."""
-    from calibrant.inference import calibration_test, interval
-
-    cells = _cells(data)
-    over, under = overconfidence(cells, seed=seed), underconfidence(cells, seed=seed)
-    headline = interval(headline_error, data)
-    measures = _measures(data, cells, headline, over, under, seed)
-    test = calibration_test(data)
+    whole = Part(data, seed)
+    cells, measures = whole.cells, _measures(whole)
     # A confidence that is too high is over-confident by definition; an event's probability may be too high or too low.
     gap = 0.0 if task else float((cells.predicted - cells.observed).sum() / cells.total)
-    side = direction(over, under, headline=float(headline), gap=gap)
-    groups, views = _groups(data, by)
-    tried, after = repairs(data, seed=seed)
-    lines = {measure.estimate.name: float(measure.estimate) for measure in measures[:4]}
-    charts = {
-        "kind": "probabilities",
-        "stops": list(STOPS),
-        "stages": {
-            "as stated": {"all rows": probability_view(cells, lines), **views},
-            f"after {tried[0].name}": {"all rows": probability_view(after, {"Averaged error": tried[0].error})},
-        },
-    }
+    over, under = (whole.variational.part(1, side) for side in ("over", "under"))
+    side = direction(over, under, headline=float(whole.headline), gap=gap)
+    parts = {name: Part(part, seed) for name, part in group_tables(data, by).items()}
+    groups = tuple(sorted(starmap(_group, parts.items()), key=lambda group: -group.estimate))
+    tried, after = repairs(whole)
     return Report(
         title=title,
         task=task or "Stated probabilities of an event",
         n=cells.n,
-        verdict=verdict(headline, test.p_value, side, tried),
+        verdict=verdict(whole.headline, whole.test.p_value, side, tried),
         measures=measures,
-        tests=(test,),
+        tests=(whole.test,),
         repairs=tried,
         groups=groups,
-        findings=of_probabilities(cells, measures, test, tried, groups),
-        charts=charts,
+        findings=of_probabilities(cells, measures, whole.test, tried, groups),
+        charts=_charts(whole, parts, measures, tried[0], after),
     )
 
 
@@ -116,61 +101,55 @@ def _in_words(name: str) -> str:
     return words.get(name, name)
 
 
-def _cells(data: Binary | BinTable) -> BinTable:
-    if isinstance(data, BinTable):
-        return data.filled()
-    return BinTable.of(data, Distinct() if len(data) <= GRID_ROWS else HybridGrid()).filled()
-
-
-def _measures(
-    data: Binary | BinTable, cells: BinTable, headline: Estimate, over: Estimate, under: Estimate, seed: int
-) -> tuple[Measure, ...]:
+def _measures(whole: Part) -> tuple[Measure, ...]:
     """Every estimator on the same table, each with the bias it has in a world like these data."""
-    from calibrant.inference import interval
-
     binned: dict[str, Callable[..., Estimate]] = {
         "ece": partial(ece, bins=EqualWidth(15)),
         "mass": ece,
         "debiased": partial(debiased_ece, norm=1),
         "sweep": sweep_ece,
     }
-    biases = _biases(data, cells.n, binned, seed)
-    found = [Measure(headline, headline=True), Measure(calibration_error(cells, norm=1, seed=seed))]
-    found += [Measure(interval(estimator, cells), bias=biases.get(name)) for name, estimator in binned.items()]
-    found += [Measure(smooth_ece(cells)), Measure(ks_error(cells)), Measure(over), Measure(under)]
-    return (*found, Measure(brier(cells)), Measure(log_loss(cells)))
+    cells, variational, biases = whole.cells, whole.variational, _biases(whole, binned)
+    found = [Measure(whole.headline, headline=True), Measure(variational.error(1))]
+    found += [Measure(whole.with_interval(estimator), bias=biases.get(name)) for name, estimator in binned.items()]
+    others = (smooth_ece(cells), ks_error(cells), variational.part(1, "over"), variational.part(1, "under"))
+    return (*found, *map(Measure, (*others, whole.brier, whole.log_loss)))
 
 
-def _biases(
-    data: Binary | BinTable, n: int, estimators: Mapping[str, Callable[..., Estimate]], seed: int
-) -> dict[str, float]:
+def _biases(whole: Part, estimators: Mapping[str, Callable[..., Estimate]]) -> dict[str, float]:
     """Bias of each estimator at this size, in a world fitted to the data; none where no world can be fitted."""
-    from calibrant.simulate import bias, fit_world
+    from calibrant.simulate import estimates, fit_world
 
+    data, n = whole.data, whole.cells.n
     if isinstance(data, BinTable) or n < 20 or data.y_true.min() == data.y_true.max():
         return {}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole.seed)
     rows = np.arange(n) if n <= LARGEST else rng.choice(n, LARGEST, replace=False)
     world = fit_world(Binary(data.y_true[rows], data.y_prob[rows])).world
     repeats = REPEATS if n <= 2000 else REPEATS // 2
-    drawn = min(n, LARGEST)
-    return {name: bias(f, world, drawn, repeats=repeats, seed=seed, norm=1).bias for name, f in estimators.items()}
+    drawn = estimates(estimators, world, min(n, LARGEST), repeats=repeats, seed=whole.seed)
+    truth = world.true_error(1)
+    return {name: float(values.mean()) - truth for name, values in drawn.items()}
 
 
-def _groups(
-    data: Binary | BinTable, by: ArrayLike | Mapping[Any, BinTable] | None
-) -> tuple[tuple[Group, ...], dict[str, Any]]:
-    """One line and one view per group, worst first."""
-    from calibrant.inference import calibration_test, interval
+def _group(name: str, part: Part) -> Group:
+    return Group(name, part.cells.n, part.headline, part.test.p_value)
 
-    parts = group_tables(data, by)
-    found, views = [], {}
-    for name, part in parts.items():
-        cells = _cells(part)
-        estimate = interval(headline_error, part)
-        found.append(Group(name, cells.n, estimate, calibration_test(part).p_value))
-        views[name] = probability_view(cells, {"Averaged error": float(estimate)})
-    return tuple(sorted(found, key=lambda group: -group.estimate)), views
+
+def _charts(
+    whole: Part, parts: Mapping[str, Part], measures: tuple[Measure, ...], best: Repair, after: BinTable
+) -> dict[str, Any]:
+    """The data of the figures: every part before recalibration, and all rows after the best map."""
+    lines = {measure.estimate.name: float(measure.estimate) for measure in measures[:4]}
+    views = {name: probability_view(p.cells, {"Averaged error": float(p.headline)}) for name, p in parts.items()}
+    return {
+        "kind": "probabilities",
+        "stops": list(STOPS),
+        "stages": {
+            "as stated": {"all rows": probability_view(whole.cells, lines), **views},
+            f"after {best.name}": {"all rows": probability_view(after, {"Averaged error": best.error})},
+        },
+    }
 
 
 def group_tables(

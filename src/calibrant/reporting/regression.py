@@ -25,6 +25,7 @@ from calibrant.numerics.folds import fold_of_rows
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
 from calibrant.reporting.text import number, p_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance
+from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 
 FOLDS = 5
@@ -38,9 +39,10 @@ _TITLES = {
 
 def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: str, seed: int) -> Report:
     """Measure spread, intervals and scores, each beside what a perfect forecaster of this size would show."""
-    measures = tuple(_measures(data))
+    cells = _cells(data)
+    measures = tuple(_measures(data, cells))
     test = _test(measures)
-    tried = _repairs(data, seed)
+    tried = _repairs(data, _named(measures, "CRPS"), seed)
     groups = _groups(data, by)
     headline = next(m.estimate for m in measures if m.headline)
     names = {"Gaussian": "Predicted means and standard deviations", "Quantiles": "Predicted quantiles"}
@@ -55,19 +57,26 @@ def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: s
         repairs=tried,
         groups=groups,
         findings=tuple(_findings(headline, measures, test, groups)),
-        charts={"kind": "forecasts", "curves": list(_curves(data))},
+        charts={"kind": "forecasts", "curves": list(_curves(data, cells))},
         beside="if perfect",
     )
 
 
-def _measures(data: Forecast | BinTable) -> Iterator[Measure]:
+def _cells(data: Forecast | BinTable) -> Forecast | BinTable:
+    """The fine table that the estimators over bins share; the rows where these measure more than the pooled sums."""
+    if isinstance(data, Gaussian) and data.y_true.ndim == 1:
+        return BinTable.of(data, Distinct())
+    return data
+
+
+def _measures(data: Forecast | BinTable, cells: Forecast | BinTable) -> Iterator[Measure]:
     """Those measures that this kind of forecast allows; the first is the headline."""
     first = True
     wanted: tuple[Callable[..., Estimate], ...]
     wanted = (ence, debiased_ence, mean_squared_z, interval_error, quantile_error, coverage, pit_error, uce)
     for estimator in (*wanted, std_dispersion, sharpness, crps, nll):
         try:
-            estimate = estimator(data)
+            estimate = estimator(cells if estimator in (ence, debiased_ence, uce) else data)
         except (ValueError, TypeError):  # the estimator says that this kind of forecast lacks what it needs
             continue
         yield Measure(_beside_null(estimate), headline=first)
@@ -126,23 +135,23 @@ def _range(estimate: Estimate) -> tuple[float, float]:
     return float(null["low"]), float(null["high"])
 
 
-def _repairs(data: Forecast | BinTable, seed: int) -> tuple[Repair, ...]:
+def _repairs(data: Forecast | BinTable, before: Estimate | None, seed: int) -> tuple[Repair, ...]:
     """STD scaling and its relatives, cross-fitted, by CRPS; only for means with standard deviations."""
     from calibrant.recalibrate import SpreadSpline, StdScaling, VarianceIsotonic
 
-    if not isinstance(data, Gaussian) or data.y_true.ndim > 1 or len(data) < 10 * FOLDS:
+    if before is None or not isinstance(data, Gaussian) or data.y_true.ndim > 1 or len(data) < 10 * FOLDS:
         return ()
     fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
     if fold.max() == 0:  # a single group
         return ()
-    before, found = float(crps(data)), []
+    found = []
     for recalibrator in (StdScaling(), VarianceIsotonic(), SpreadSpline()):
         std = np.empty(len(data))
         for k in range(int(fold.max()) + 1):
             fixed = recalibrator.fit(data.take(fold != k)).transform(data.take(fold == k))
             std[fold == k] = fixed.std
         after = Gaussian(data.y_true, data.mean, std, weight=data.weight)
-        found.append(Repair(type(recalibrator).__name__, float(ence(after)), float(crps(after)), before))
+        found.append(Repair(type(recalibrator).__name__, float(ence(after)), float(crps(after)), float(before)))
     return tuple(sorted(found, key=lambda repair: repair.loss))
 
 
@@ -155,7 +164,8 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     found = []
     for name in np.unique(labels):
-        part = tuple(_measures(data.take(labels == name)))
+        some = data.take(labels == name)
+        part = tuple(_measures(some, _cells(some)))
         headline = next(m.estimate for m in part if m.headline)
         found.append(Group(str(name), int((labels == name).sum()), headline, _test(part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
@@ -188,10 +198,10 @@ def _findings(
         yield Finding("CAL604", "caution", text)
 
 
-def _curves(data: Forecast | BinTable) -> Iterator[dict[str, Any]]:
+def _curves(data: Forecast | BinTable, cells: Forecast | BinTable) -> Iterator[dict[str, Any]]:
     for make in (spread_curve, pit_histogram, interval_curve, ence_curve):
         try:
-            curve: ForecastCurve = make(data)
+            curve: ForecastCurve = make(cells if make in (spread_curve, ence_curve) else data)
         except (ValueError, TypeError):  # this kind of forecast has no such diagram
             continue
         title, across, up = _TITLES[curve.diagram]

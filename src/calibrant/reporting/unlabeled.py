@@ -23,7 +23,7 @@ from calibrant.pu import Gaps, largest_prior, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
 from calibrant.results.estimate import Significance
-from calibrant.table.binning import EqualMass, PaperBins
+from calibrant.table.binning import Distinct, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Unlabeled
 
@@ -33,16 +33,16 @@ PRIOR_RANGE = 0.2
 
 def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Report:
     """Measure PU-ECE with its interval, a score test, and how much hangs on the prior."""
-    table = data if isinstance(data, BinTable) else BinTable.of(data, PaperBins())
-    prior = Gaps.of(table).prior
+    cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
+    prior = Gaps.of(cells).prior
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rates above 1 become a finding below
-        measures = _measures(data)
-        test = calibration_test(data)
-        curve = reliability(data, bins=EqualMass(15))
-    headline = measures[0].estimate
-    band = _over_priors(table, prior)
-    most = float(largest_prior(data if isinstance(data, BinTable) else BinTable.of(data, EqualMass(15))))
+        measures = tuple(_measures(cells, scores=not isinstance(data, BinTable)))
+        test = calibration_test(cells)
+        curve = reliability(cells, bins=EqualMass(15))
+        headline = measures[0].estimate
+        band = _over_priors(cells if headline.bins is None else headline.bins, prior)
+    most = float(largest_prior(cells.coarsen(EqualMass(15)) if cells.fine else cells))
     interval = headline.interval
     found = "" if interval is None else f" (95 % interval {points(max(interval.low, 0))} to {points(interval.high)})"
     state = "Miscalibrated by" if test.p_value < 0.05 else "No miscalibration can be shown: the estimate is"
@@ -65,18 +65,14 @@ def _over_priors(table: BinTable, prior: float) -> list[float]:
     """The headline for priors around the given one, in the same bins."""
     nested = isinstance(table.task, Unlabeled) and table.task.nested
     priors = np.clip(prior * np.linspace(1 - PRIOR_RANGE, 1 + PRIOR_RANGE, 9), 1e-6, 1 - 1e-6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rates above 1 are told of the given prior
-        tables = [replace(table, task=Unlabeled(float(other), nested=nested)) for other in priors]
-        return [ece(other, bins=PaperBins()).clipped for other in tables]
+    return [ece(replace(table, task=Unlabeled(float(other), nested=nested))).clipped for other in priors]
 
 
-def _measures(data: PositiveUnlabeled | BinTable) -> tuple[Measure, ...]:
-    found = [Measure(with_interval(partial(ece, bins=PaperBins()), data), headline=True)]
-    found += [Measure(estimator(data)) for estimator in (ece, debiased_ece, sweep_ece, ks_error)]
-    if not isinstance(data, BinTable):
-        found += [Measure(estimator(data)) for estimator in (brier, log_loss, auc)]
-    return tuple(found)
+def _measures(cells: BinTable, *, scores: bool) -> Iterator[Measure]:
+    """The headline, other estimators and, where the table is exact, mean scores."""
+    yield Measure(with_interval(partial(ece, bins=PaperBins()), cells), headline=True)
+    for estimator in (ece, debiased_ece, sweep_ece, ks_error, *((brier, log_loss, auc) if scores else ())):
+        yield Measure(estimator(cells))
 
 
 def _curve(curve: Any) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.estimators.binned import ece
-from calibrant.estimators.common import gap_norm
+from calibrant.estimators.common import weighted_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.table.binning import EqualMass, EqualWidth
@@ -21,31 +20,26 @@ HISTOGRAM_BINS = 40
 
 def probability_view(cells: BinTable, lines: dict[str, float]) -> dict[str, Any]:
     """Bins for every stop of the slider, the isotonic curve, the histogram, and horizontal lines for comparison."""
-    binned = {
-        name: {
-            str(n): {"ece": _digits(float(gap_norm(table, 1))), "points": _points(table)}
-            for n, table in ((n, cells.coarsen(method(n))) for n in STOPS)
-        }
-        for name, method in METHODS.items()
-    }
-    histogram = ece(cells, bins=EqualWidth(HISTOGRAM_BINS)).bins
+    binned = {name: {str(n): _bins(cells.coarsen(method(n))) for n in STOPS} for name, method in METHODS.items()}
+    histogram = cells.coarsen(EqualWidth(HISTOGRAM_BINS)).share
     return {
         "n": cells.n,
         "mean_predicted": _digits(float(cells.predicted.sum() / cells.total)),
         "mean_observed": _digits(float(cells.observed.sum() / cells.total)),
         "bins": binned,
         "corp": _blocks(cells),
-        "histogram": [] if histogram is None else [_digits(float(share)) for share in histogram.share],
+        "histogram": [_digits(float(share)) for share in histogram],
         "lines": {name: _digits(value) for name, value in lines.items()},
     }
 
 
-def _points(table: BinTable) -> list[list[float]]:
-    """Mean prediction, mean outcome, rows, and the range a calibrated model would show in 95 of 100 cases."""
+def _bins(table: BinTable) -> dict[str, Any]:
+    """ECE, and per bin: mean prediction, mean outcome, rows, and 95 % of what a calibrated model would show."""
     some = table.filled()
-    low, high = consistency(some.predicted_mean, some.effective_count)
-    columns = (some.predicted_mean, some.observed_mean, some.count, low, high)
-    return [[_digits(float(value)) for value in row] for row in zip(*columns, strict=True)]
+    p, observed = some.predicted_mean, some.observed_mean
+    columns = (p, observed, some.count, *consistency(p, some.effective_count))
+    points = [[_digits(float(value)) for value in row] for row in zip(*columns, strict=True)]
+    return {"ece": _digits(weighted_norm(p - observed, some.share, 1)), "points": points}
 
 
 def consistency(p: Floats, count: Floats, *, level: float = 0.95) -> tuple[Floats, Floats]:
