@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.estimators import variational_engine
+from calibrant.estimators.variational_engine import Variational
 from calibrant.inference import Inversion, MultiScale
 from calibrant.pu import DebiasedDelta
 from calibrant.recalibrate.base import BinaryRecalibrator
@@ -33,7 +33,7 @@ def calls(monkeypatch):
     count(Inversion, "interval", "intervals")
     count(DebiasedDelta, "interval", "positive-unlabeled intervals")
     count(MultiScale, "test", "tests")
-    count(variational_engine, "mapped", "sets of cross-fitted maps")
+    count(Variational, "of", "sets of cross-fitted maps")
     count(BinaryRecalibrator, "fit_table", "recalibrations")
     return counted
 
