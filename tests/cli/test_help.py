@@ -23,7 +23,7 @@ OPTIONS = {
     "report": "--truth --prob --mean --std --quantiles --positive --prior --by --weight --where --title --output "
     "--force --json",
     "measure": "--truth --prob --by --weight --where --norm --fail-above --json",
-    "test": "--truth --prob --mean --std --quantiles --positive --prior --weight --where --level --fail --json",
+    "test": "--truth --prob --mean --std --quantiles --positive --prior --weight --where --alpha --fail --json",
     "recalibrate": "--truth --prob --weight --where --method --output --force",
     "apply": "--prob --output --force",
     "simulate": "--scores --truth --prob --where --seed --json",

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
-from calibrant.scale import GaussianColumns, TopLabelColumns, UnlabeledColumns, bin_table
+from calibrant.scale import GaussianColumns, TopLabelColumns, UnlabeledColumns, bin_table, bin_tables
 from tests.scale.logs import make_log
 
 P = [0.2, 0.7, float("nan"), None, float("inf"), -0.1, 1.0000001, -1e-300, 0.4, 0.6, 0.5]
@@ -50,14 +50,14 @@ def test_invalid_rows_within_the_tolerated_share_are_counted_by_reason(bad):
 
 
 def test_invalid_rows_are_counted_in_their_own_group(bad):
-    tables = bin_table(bad, y_true="y", y_prob="p", by="g", max_invalid=0.75)
+    tables = bin_tables(bad, y_true="y", y_prob="p", by="g", max_invalid=0.75)
     assert tables["a"].invalid == REASONS
     assert tables["b"].invalid == {}
 
 
 def test_a_group_of_invalid_rows_only_is_not_lost():
     frame = pl.DataFrame({"p": [0.5, 2.0], "y": [0, 1], "g": ["a", "b"]})
-    tables = bin_table(frame, y_true="y", y_prob="p", by="g", max_invalid=0.5)
+    tables = bin_tables(frame, y_true="y", y_prob="p", by="g", max_invalid=0.5)
     assert tables["b"].n == 0
     assert tables["b"].invalid == {"y_prob outside [0, 1]": 1}
 
@@ -89,7 +89,7 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path):
         with pytest.raises(cal.InvalidPredictions, match=r"y_prob names the column 'score'.* It has 'p', 'y'"):
             bin_table(source, y_true="y", y_prob="score")
         with pytest.raises(cal.InvalidPredictions, match="by or fold names the column 'nowhere'"):
-            bin_table(source, y_true="y", y_prob="p", by="nowhere")
+            bin_tables(source, y_true="y", y_prob="p", by="nowhere")
 
 
 def test_a_column_missing_in_one_file_of_many_names_the_file(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from distributed import LocalCluster
 
 import calibrant as cal
-from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table
+from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table, bin_tables
 from tests.scale.logs import assert_same_table, make_log
 
 # What the engines warn of themselves.
@@ -42,7 +42,7 @@ def spark_frame(spark, tmp_path_factory):
 
 @pytest.mark.spark
 def test_a_spark_cluster_gives_the_tables_of_memory(spark_frame):
-    found = bin_table(spark_frame, y_true="y", y_prob="p", weight="w", by="country", progress=True)
+    found = bin_tables(spark_frame, y_true="y", y_prob="p", weight="w", by="country", progress=True)
     for country, rows in LOG.groupby("country"):
         expected = cal.BinTable.of(cal.Binary(rows.y, rows.p, weight=rows.w), cal.table.HybridGrid())
         assert_same_table(found[country], expected)
@@ -77,10 +77,9 @@ def dask_frame():
 
 
 def test_a_dask_cluster_gives_the_tables_of_memory(dask_frame):
-    found = bin_table(dask_frame, y_true="y", y_prob="p", by="country", fold="day")
-    for country, tables in bin_table(LOG, y_true="y", y_prob="p", by="country", fold="day").items():
-        for day, expected in tables.items():
-            assert_same_table(found[country][day], expected)
+    found = bin_tables(dask_frame, y_true="y", y_prob="p", by="country", fold="day")
+    for key, expected in bin_tables(LOG, y_true="y", y_prob="p", by="country", fold="day").items():
+        assert_same_table(found[key], expected)
     normal = bin_table(dask_frame, y_true="z", task=GaussianColumns("mu", "sigma"))
     assert_same_table(normal, bin_table(LOG, y_true="z", task=GaussianColumns("mu", "sigma")), rtol=1e-11)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.scale import GaussianColumns, OneVsRestColumns, TopLabelColumns, UnlabeledColumns, bin_table
+from calibrant.scale import GaussianColumns, OneVsRestColumns, TopLabelColumns, UnlabeledColumns, bin_table, bin_tables
 from tests.scale.logs import assert_same_table, make_log
 
 # Ibis still calls a method that DuckDB 2 calls deprecated.
@@ -116,14 +116,12 @@ def test_the_scenario_of_positive_unlabeled_data_must_make_sense(log):
         bin_table(log[log.animal != "dog"], y_true="animal", y_prob="p", task=task)
 
 
-def test_groups_and_folds_give_nested_tables(source, log):
-    found = bin_table(source, y_true="y", y_prob="p", by="country", fold="day")
-    assert list(found) == ["at", "de"]
-    for country, tables in found.items():
-        assert list(tables) == [0, 1, 2]
-        for day, table in tables.items():
-            rows = log[(log.country == country) & (log.day == day)]
-            assert_same_table(table, cal.BinTable.of(cal.Binary(rows.y, rows.p), GRID))
+def test_groups_and_folds_give_one_table_each(source, log):
+    found = bin_tables(source, y_true="y", y_prob="p", by="country", fold="day")
+    assert list(found) == [(country, day) for country in ("at", "de") for day in range(3)]
+    for (country, day), table in found.items():
+        rows = log[(log.country == country) & (log.day == day)]
+        assert_same_table(table, cal.BinTable.of(cal.Binary(rows.y, rows.p), GRID))
 
 
 def test_exact_bins_equal_those_in_memory(source, log):
@@ -136,12 +134,12 @@ def test_exact_bins_equal_those_in_memory(source, log):
 
 def test_one_versus_rest_gives_a_table_per_class(log):
     data = cal.Multiclass(log.animal, log[list(ANIMALS)].to_numpy(), classes=ANIMALS)
-    found = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS), by=["country", "day"])
-    assert len(found) == 6
-    whole = bin_table(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS))
+    found = bin_tables(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS), by=["country", "day"])
+    assert len(found) == 6 * len(ANIMALS)
+    whole = bin_tables(log, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS))
     for name, binary in data.one_vs_rest().items():
         assert_same_table(whole[name], cal.BinTable.of(binary, GRID))
-        parts = [tables[name] for tables in found.values()]
+        parts = [table for (*_, label), table in found.items() if label == name]
         assert_same_table(sum(parts[1:], parts[0]), whole[name])
 
 
@@ -183,7 +181,7 @@ def test_a_thousand_groups_at_once_are_each_right():
     rng = np.random.default_rng(5)
     p = rng.random(60_000).astype(np.float32)
     frame = pl.DataFrame({"p": p, "y": (rng.random(len(p)) < p**2).astype(np.int8), "g": np.arange(len(p)) % 1000})
-    found = bin_table(frame.lazy(), y_true="y", y_prob="p", by="g", grid=cal.table.HybridGrid(2**12))
+    found = bin_tables(frame.lazy(), y_true="y", y_prob="p", by="g", grid=cal.table.HybridGrid(2**12))
     assert list(found) == list(range(1000))
     for group in (0, 1, 500, 999):
         rows = frame.filter(pl.col("g") == group)

@@ -15,7 +15,7 @@ import pytest
 
 import calibrant as cal
 from calibrant._atomic_write import replacing
-from calibrant.scale import GaussianColumns, StreamingTable, bin_table
+from calibrant.scale import GaussianColumns, StreamingTable, bin_table, bin_tables
 from calibrant.scale.batch_sums import first_of_cells
 from calibrant.table import load_tables, save_tables
 from calibrant.table import parquet as storage
@@ -71,7 +71,7 @@ def test_the_tables_of_all_groups_are_saved_in_one_file_and_come_back(tmp_path):
     log, path = make_log(600), tmp_path / "tables.parquet"
     log["date"] = np.array([datetime.date(2026, 11, day + 1) for day in log.day])
     for by in ("country", "day", ["country", "day"], "date"):
-        tables = bin_table(log.assign(p=log.p.where(log.index > 3)), y_true="y", y_prob="p", by=by, max_invalid=1)
+        tables = bin_tables(log.assign(p=log.p.where(log.index > 3)), y_true="y", y_prob="p", by=by, max_invalid=1)
         save_tables(tables, path)
         loaded = load_tables(path)
         assert list(loaded) == list(tables)
@@ -84,11 +84,12 @@ def test_the_tables_of_all_groups_are_saved_in_one_file_and_come_back(tmp_path):
 
 def test_folds_within_groups_and_tables_of_different_kinds_are_kept(tmp_path):
     log, path = make_log(300), tmp_path / "tables.parquet"
-    nested = bin_table(log, y_true="y", y_prob="p", by="country", fold="day")
-    save_tables(nested, path)
-    loaded = load_tables(path)
-    assert {group: list(folds) for group, folds in loaded.items()} == {group: [0, 1, 2] for group in nested}
-    assert_same_table(loaded["at"][1], nested["at"][1], rtol=0)
+    tables = bin_tables(log, y_true="y", y_prob="p", by="country", fold="day")
+    nested = {group: {day: tables[group, day] for day in range(3)} for group in ("at", "de")}
+    for found in (tables, nested):
+        save_tables(found, path)
+        assert list(load_tables(path)) == list(found)
+    assert_same_table(load_tables(path)["at"][1], tables["at", 1], rtol=0)
     kinds = dict(zip([None, True, 2.5, ("a", None), np.int64(7), ""], tables_of_all_kinds(), strict=True))
     save_tables(kinds, path)
     for place, table in load_tables(path).items():
@@ -200,7 +201,7 @@ def test_memory_does_not_grow_with_the_rows():
     for seed in range(4):
         p = np.random.default_rng(seed).random(100_000)
         stream.update(p < 0.5, p)
-        (tally,) = stream._tallies.values()
+        (tally,) = stream._batches.values()
         sizes.add(sum(value.nbytes for value in vars(tally).values() if isinstance(value, np.ndarray)))
     assert len(sizes) == 1
     assert max(sizes) < 2**10 * 128 * 8 * 1.5

@@ -20,14 +20,13 @@ from calibrant._version import __version__
 from calibrant.cli.files import (
     Columns,
     Loaded,
-    UsageError,
     guessed_column,
     load,
+    load_models,
     read_columns,
     require_columns,
-    write_table,
 )
-from calibrant.data.predictions import Predictions
+from calibrant.cli.formats import UsageError, write_table
 from calibrant.table.bintable import BinTable
 
 app = typer.Typer(
@@ -35,7 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Can a model's stated uncertainty be believed? Measure it, say how sure you are, and repair it.",
+    help="Can a model's predicted uncertainty be trusted? Measure its calibration, with intervals, and recalibrate it.",
 )
 
 Files = Annotated[list[str], typer.Argument(help="CSV, Parquet, JSON lines or Arrow files; - for standard input.")]
@@ -138,7 +137,7 @@ def measure(
 def check(
     files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
     quantiles: Quantile = None, positive: Positive = None, prior: Prior = None, weight: Weight = None,
-    where: Where = None, level: Annotated[float, typer.Option("--level", help="Reject below this p-value.")] = 0.05,
+    where: Where = None, alpha: Annotated[float, typer.Option("--alpha", help="Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -152,7 +151,7 @@ def check(
     data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
     with _busy("Testing"):
         found = cal.calibration_test(data)
-    rejected = found.p_value < level
+    rejected = found.p_value < alpha
     if as_json:
         print(json.dumps({**found.to_dict(), "rejected": rejected}, indent=2))
     else:
@@ -245,12 +244,11 @@ def compare(
     if prob is None or len(prob) != 2:
         message = "Name the two models' columns: --prob a --prob b."
         raise UsageError(message)
-    pair = [_load(files, truth=truth, prob=[name], where=where).data for name in prob]
-    if not all(isinstance(data, Predictions) for data in pair):
-        message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
-        raise UsageError(message)
+    with _busy("Reading"):
+        (first, second), notes = load_models(files, Columns(truth=truth, prob=tuple(prob), where=where))
+    _say(*notes)
     with _busy("Comparing"):
-        found: Any = cal.compare(partial(cal.debiased_ece, norm=1), *pair)  # type: ignore[arg-type]
+        found: Any = cal.compare(partial(cal.debiased_ece, norm=1), first, second)
     print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 

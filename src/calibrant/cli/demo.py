@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cli.files import Columns, load, write_table
+from calibrant.cli.files import Columns, load
+from calibrant.cli.formats import write_table
 from calibrant.reporting import report
 
 

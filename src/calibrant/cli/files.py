@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._atomic_write import replacing
+from calibrant.cli.formats import UsageError, columns_of, header, reading, relations
 from calibrant.data.distributions import Gaussian, Quantiles
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.paths import connection, files, quoted, relation
 from calibrant.table.bintable import BinTable
 
 #: Beyond this many rows a binary file is grouped by DuckDB and only the table comes to Python.
@@ -30,10 +24,6 @@ GUESSES = {
     "truth": ("y_true", "y", "truth", "label", "target", "outcome", "actual"),
     "prob": ("y_prob", "p", "prob", "probability", "score", "confidence"),
 }
-
-
-class UsageError(Exception):
-    """The call's words are off; the message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -63,75 +53,47 @@ class Loaded:
 
 def load(paths: Sequence[str], columns: Columns) -> Loaded:
     """Read the predictions in `paths`; columns not named are guessed, and every guess is noted."""
-    with _named_files(paths) as names, connection() as opened:
+    with reading(paths) as (opened, sources):
         notes: list[str] = []
-        header, rows = _header(opened, names)
-        columns = _guessed(columns, header, notes)
-        require_columns(_wanted(columns), header)
+        names, rows = header(opened, sources)
+        columns = _guessed(columns, names, notes)
+        require_columns(_wanted(columns), names)
         one_event = len(columns.prob) == 1 and columns.positive is None and columns.mean is None
         if one_event and rows > TABLE_ROWS:
             notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
-            return _tables(names, columns, notes)
-        table = _read(opened, names, _wanted(columns), columns.where)
-        if not len(next(iter(table.values()))):
-            message = f"{', '.join(paths)} has no rows{' that fit --where' if columns.where else ''}."
-            raise InvalidPredictions(message)
+            return _tables(opened, sources, columns, notes)
+        table = columns_of(opened, sources, _wanted(columns), columns.where)
+        _require_rows(table, paths, columns)
         return Loaded(_task(table, columns), table.get(columns.by or ""), tuple(notes))
+
+
+def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Binary], tuple[str, ...]]:
+    """The same rows as predicted by several models, one column of `columns.prob` each, read once; and notes."""
+    with reading(paths) as (opened, sources):
+        notes: list[str] = []
+        names, rows = header(opened, sources)
+        columns = _guessed(columns, names, notes)
+        require_columns(_wanted(columns), names)
+        if rows > TABLE_ROWS:
+            message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+            raise UsageError(message)
+        table = columns_of(opened, sources, _wanted(columns), columns.where)
+        _require_rows(table, paths, columns)
+    return [Binary(table[columns.truth or ""], table[name]) for name in columns.prob], tuple(notes)
 
 
 def read_columns(path: str) -> dict[str, NDArray[Any]]:
     """All columns of one file, in the order of its rows."""
-    with _named_files([path]) as found, connection() as opened:
+    with reading([path]) as (opened, sources):
         opened.execute("SET preserve_insertion_order = true")
-        header, _ = _header(opened, found)
-        return _read(opened, found, header, None)
+        names, _ = header(opened, sources)
+        return columns_of(opened, sources, names, None)
 
 
-@contextmanager
-def _named_files(paths: Sequence[str]) -> Iterator[list[str]]:
-    """The paths, with `-` (standard input) and Arrow files copied to a format that DuckDB reads."""
-    with tempfile.TemporaryDirectory() as folder:
-        names = []
-        for k, path in enumerate(paths):
-            if path == "-":
-                names.append(_from_standard_input(Path(folder)))
-            elif Path(path).suffix.lower() in (".arrow", ".feather", ".ipc"):
-                names.append(_from_arrow(path, Path(folder) / f"{k}.parquet"))
-            else:
-                names.append(path)
-        yield names
-
-
-def _from_standard_input(folder: Path) -> str:
-    content = sys.stdin.buffer.read()
-    if not content.strip():
-        message = "Standard input is empty."
+def _require_rows(table: dict[str, NDArray[Any]], paths: Sequence[str], columns: Columns) -> None:
+    if not len(next(iter(table.values()))):
+        message = f"{', '.join(paths)} has no rows{' that fit --where' if columns.where else ''}."
         raise InvalidPredictions(message)
-    suffix = ".parquet" if content[:4] == b"PAR1" else ".jsonl" if content.lstrip()[:1] == b"{" else ".csv"
-    path = folder / f"standard-input{suffix}"
-    path.write_bytes(content)
-    return str(path)
-
-
-def _from_arrow(path: str, target: Path) -> str:
-    from pyarrow import ArrowInvalid, feather, parquet
-
-    try:
-        parquet.write_table(feather.read_table(path), target)
-    except ArrowInvalid as error:
-        message = f"Cannot read {path!r} as Arrow: {error}"
-        raise InvalidPredictions(message) from error
-    return str(target)
-
-
-def _header(opened: Any, names: Sequence[str]) -> tuple[list[str], int]:
-    found: list[str] = []
-    rows = 0
-    for source in files(names):
-        with relation(opened, source) as read:
-            found = found or list(read.columns)
-            rows += int(read.aggregate("count(*)").fetchall()[0][0])
-    return found, rows
 
 
 def _guessed(columns: Columns, header: Sequence[str], notes: list[str]) -> Columns:
@@ -169,27 +131,6 @@ def require_columns(names: Sequence[str], header: Collection[str]) -> None:
 
 def _listed(header: Collection[str]) -> str:
     return ", ".join(map(repr, header))
-
-
-def _read(opened: Any, names: Sequence[str], wanted: Sequence[str], where: str | None) -> dict[str, NDArray[Any]]:
-    parts = []
-    for source in files(names):
-        with relation(opened, source) as read:
-            chosen = read.filter(where) if where else read
-            parts.append(chosen.project(", ".join(quoted(name) for name in wanted)).fetchnumpy())
-    return {name: np.concatenate([_plain(part[name]) for part in parts]) for name in wanted}
-
-
-def _plain(values: Any) -> NDArray[Any]:
-    """DuckDB marks missing values by masked arrays; they become NaN or None, which the door refuses by row."""
-    if isinstance(values, np.ma.MaskedArray):
-        plain: NDArray[Any] = values.data
-        missing = np.ma.getmaskarray(values)
-        if missing.any():
-            plain = plain.astype(np.float64 if plain.dtype.kind in "fiub" else object)
-            plain[missing] = np.nan if plain.dtype.kind == "f" else None
-        return plain
-    return np.asarray(values)
 
 
 def _task(table: dict[str, NDArray[Any]], columns: Columns) -> Predictions:
@@ -237,41 +178,26 @@ def _unlabeled(y: NDArray[Any], p: NDArray[Any], columns: Columns) -> PositiveUn
     return PositiveUnlabeled(p[labelled], p[~labelled], prior=columns.prior)
 
 
-def _tables(names: Sequence[str], columns: Columns, notes: list[str]) -> Loaded:
-    from calibrant.scale import bin_table
+def _tables(opened: Any, sources: Sequence[Any], columns: Columns, notes: list[str]) -> Loaded:
+    """The table of all rows, and one per group; DuckDB filters Arrow tables, which do not understand SQL themselves."""
+    if columns.where and not all(isinstance(source, str) for source in sources):
+        with relations(opened, sources) as parts:
+            chosen = [read.filter(columns.where) for read in parts]
+            return _grouped(chosen, replace(columns, where=None), notes)
+    return _grouped(list(sources), columns, notes)
+
+
+def _grouped(sources: list[Any], columns: Columns, notes: list[str]) -> Loaded:
+    from calibrant.scale import bin_table, bin_tables
     from calibrant.table.bintable import merge
 
-    found: Any = bin_table(
-        list(names),
-        y_true=columns.truth or "",
-        y_prob=columns.prob[0],
-        weight=columns.weight,
-        by=columns.by,
-        where=columns.where,
-    )
+    options: dict[str, Any] = {
+        "y_true": columns.truth or "",
+        "y_prob": columns.prob[0],
+        "weight": columns.weight,
+        "where": columns.where,
+    }
     if columns.by is None:
-        return Loaded(found, None, tuple(notes))
-    return Loaded(merge(list(found.values())), found, tuple(notes))
-
-
-def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns as Parquet, CSV or JSON lines by the ending of the path; the file appears whole or not at all."""
-    import pyarrow as pa
-
-    suffix = path.suffix.lower()
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    with replacing(path) as place:
-        if suffix in (".parquet", ".pq"):
-            from pyarrow import parquet
-
-            parquet.write_table(table, place)
-        elif suffix == ".csv":
-            from pyarrow import csv
-
-            csv.write_csv(table, place)
-        elif suffix in (".jsonl", ".ndjson"):
-            with open(place, "w", encoding="utf8") as file:
-                file.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
-        else:
-            message = f"Tables are written as .parquet, .csv or .jsonl, not as {path.name!r}."
-            raise UsageError(message)
+        return Loaded(bin_table(sources, **options), None, tuple(notes))
+    tables = bin_tables(sources, by=columns.by, **options)
+    return Loaded(merge(list(tables.values())), tables, tuple(notes))

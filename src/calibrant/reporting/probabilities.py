@@ -162,7 +162,7 @@ def group_tables(
         parts: dict[str, Binary | BinTable] = {str(name): table for name, table in by.items()}
         return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:MOST_GROUPS])
     if isinstance(data, BinTable):
-        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_table(..., by=...)."
+        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise ValueError(message)
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     names, index, count = np.unique(labels, return_inverse=True, return_counts=True)

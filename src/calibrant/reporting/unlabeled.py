@@ -23,7 +23,7 @@ from calibrant.pu import Gaps, largest_prior, reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
 from calibrant.results.estimate import Significance
-from calibrant.table.binning import Distinct, EqualMass
+from calibrant.table.binning import Distinct, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.unlabeled import Unlabeled
 

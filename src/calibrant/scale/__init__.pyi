@@ -1,4 +1,5 @@
 from .bin_tables import bin_table as bin_table
+from .bin_tables import bin_tables as bin_tables
 from .columns import EventColumns as EventColumns
 from .columns import GaussianColumns as GaussianColumns
 from .columns import OneVsRestColumns as OneVsRestColumns

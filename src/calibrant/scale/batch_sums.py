@@ -25,14 +25,14 @@ ROWS_PER_CELL = 128
 Whole = NDArray[Any]
 
 
-class Tally:
+class BatchSums:
     """The rows of one precision: those that wait, and the sums of those that do not any more.
 
     Parameters
     ----------
     grid : HybridGrid
     dtype : np.float32 or np.float64
-        Of the scores; the others go to another tally, since their first numbers of cells differ.
+        Of the scores; others go to sums of their own, since their first numbers of cells differ.
     """
 
     def __init__(self, grid: HybridGrid, dtype: np.dtype[Any]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.columns import (
+    ColumnMeaning,
     EventColumns,
     GaussianColumns,
     OneClass,
+    OneTable,
     OneVsRestColumns,
-    Task,
-    TopLabelColumns,
-    UnlabeledColumns,
 )
 from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
 from calibrant.scale.progress import Watch, watching
@@ -33,57 +32,19 @@ from calibrant.table.unlabeled import Unlabeled
 Names = str | Sequence[str]
 
 
-@overload
-def bin_table(
-    source: Any,
-    *,
-    y_true: str,
-    y_prob: Names = ...,
-    weight: str | None = ...,
-    by: None = ...,
-    fold: None = ...,
-    where: nw.Expr | str | None = ...,
-    task: EventColumns | TopLabelColumns | GaussianColumns | UnlabeledColumns = ...,
-    grid: Grid | None = ...,
-    exact: bool | Binning = ...,
-    max_invalid: float = ...,
-    progress: bool | None = ...,
-) -> BinTable: ...
-
-
-@overload
-def bin_table(
-    source: Any,
-    *,
-    y_true: str,
-    y_prob: Names = ...,
-    weight: str | None = ...,
-    by: Names | None = ...,
-    fold: str | None = ...,
-    where: nw.Expr | str | None = ...,
-    task: Task = ...,
-    grid: Grid | None = ...,
-    exact: bool | Binning = ...,
-    max_invalid: float = ...,
-    progress: bool | None = ...,
-) -> Any: ...
-
-
 def bin_table(
     source: Any,
     *,
     y_true: str,
     y_prob: Names = (),
     weight: str | None = None,
-    by: Names | None = None,
-    fold: str | None = None,
     where: nw.Expr | str | None = None,
-    task: Task = EventColumns(),
+    task: OneTable = EventColumns(),
     grid: Grid | None = None,
     exact: bool | Binning = False,
     max_invalid: float = 0.0,
     progress: bool | None = None,
-) -> Any:
+) -> BinTable:
     """The fine table of a source that need not fit into memory, by one GROUP BY on its own engine.
 
     Parameters
@@ -92,17 +53,11 @@ def bin_table(
         A file, folder or pattern (Parquet, CSV, JSON lines; read by an embedded DuckDB, which also knows ``s3://``
         and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask.
     y_true, y_prob, weight : column names
-        The outcome, its predicted probability (one column per class for `TopLabelColumns` and `OneVsRestColumns`), and
-        row weights.
-    by : column name or names, optional
-        One table per group: ``{group: table}``; groups of several columns are tuples.
-    fold : column name, optional
-        One table per fold as well, within each group: needed where rows are weighted or belong together. The folds
-        of independent rows are drawn from the cell counts afterwards.
+        The outcome, its predicted probability (one column per class for `TopLabelColumns`), and row weights.
     where : Narwhals expression, or SQL text for files, optional
         The rows to use. SQL text is passed to DuckDB as it is: never build it from untrusted input.
-    task : EventColumns, TopLabelColumns, OneVsRestColumns, GaussianColumns or UnlabeledColumns
-        What the columns mean. `OneVsRestColumns` gives ``{class: table}``, within groups and around folds.
+    task : EventColumns, TopLabelColumns, GaussianColumns or UnlabeledColumns
+        What the columns mean.
     grid : HybridGrid or LogGrid, optional
         The cells, 2^16 by default; take fewer, e.g. ``HybridGrid(2**12)``, for thousands of groups.
     exact : bool, EqualMass, EqualWidth or Edges
@@ -113,41 +68,91 @@ def bin_table(
     progress : bool, optional
         Show a progress bar; by default where the standard error is a terminal and rich is installed.
 
+    Examples
+    --------
+    >>> import polars as pl
+    >>> log = pl.LazyFrame({"y": [0, 0, 1, 1], "p": [0.1, 0.3, 0.6, 0.8]})
+    >>> bin_table(log, y_true="y", y_prob="p")
+    <BinTable of 4 cells, n=4, HybridGrid>
+    """
+    if isinstance(task, OneVsRestColumns):
+        message = "OneVsRestColumns gives one table per class: use bin_tables, or TopLabelColumns for one table."
+        raise TypeError(message)
+    chosen, second_pass = _grid(grid, task, exact=exact)
+    plan, parts = Plan(y_true, _names(y_prob), weight, (), task, chosen), shards(source, where)
+    with watching(len(parts), enabled=progress) as watch:
+        return _collected(parts, plan, second_pass, max_invalid, watch)[()]
+
+
+def bin_tables(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: Names = (),
+    weight: str | None = None,
+    by: Names | None = None,
+    fold: str | None = None,
+    where: nw.Expr | str | None = None,
+    task: ColumnMeaning = EventColumns(),
+    grid: Grid | None = None,
+    exact: bool | Binning = False,
+    max_invalid: float = 0.0,
+    progress: bool | None = None,
+) -> dict[Any, BinTable]:
+    """One fine table per group, class or fold, by the same GROUP BY as `bin_table`.
+
+    Parameters
+    ----------
+    source, y_true, y_prob, weight, where, grid, exact, max_invalid, progress
+        As for `bin_table`.
+    by : column name or names, optional
+        One table per group.
+    fold : column name, optional
+        One table per fold: needed where rows are weighted or belong together. The folds of independent rows are drawn
+        from the cell counts afterwards.
+    task : as for `bin_table`, or OneVsRestColumns
+        `OneVsRestColumns` gives one table per class.
+
     Returns
     -------
-    BinTable, or dict of them
+    dict of key to BinTable
+        The key is the group, the class or the fold; a tuple of (groups, class, fold), as far as they were asked for,
+        where there are several or `by` is a list.
 
     Examples
     --------
     >>> import polars as pl
     >>> log = pl.LazyFrame({"y": [0, 0, 1, 1], "p": [0.1, 0.3, 0.6, 0.8], "country": ["at", "at", "at", "de"]})
-    >>> bin_table(log, y_true="y", y_prob="p", by="country")["at"]
+    >>> bin_tables(log, y_true="y", y_prob="p", by="country")["at"]
     <BinTable of 3 cells, n=3, HybridGrid>
     """
     names, keys = _names(y_prob), _names(by)
+    if not keys and fold is None and not isinstance(task, OneVsRestColumns):
+        message = "bin_tables needs by=, fold= or task=OneVsRestColumns(); for one table of all rows use bin_table."
+        raise TypeError(message)
     chosen, second_pass = _grid(grid, task, exact=exact)
-    plan = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen)
-    parts = shards(source, where)
+    plan, parts = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen), shards(source, where)
+    plans: dict[tuple[Hashable, ...], Plan] = {(): plan}
     if isinstance(task, OneVsRestColumns):
-        labels = task.labels(names)
-        plans = {
-            label: replace(plan, y_prob=(name,), task=OneClass(label))
-            for label, name in zip(labels, names, strict=True)
-        }
-    else:
-        plans = {None: plan}
+        labels = zip(task.labels(names), names, strict=True)
+        plans = {(label,): replace(plan, y_prob=(name,), task=OneClass(label)) for label, name in labels}
     found: Tables = {}
     with watching(len(parts) * len(plans), enabled=progress) as watch:
         for label, one in plans.items():
-            tables = _tables(parts, one, watch)
-            _require_valid(tables, max_invalid, [part.name for part in parts])
-            _require_possible(tables)
-            if second_pass is not None:
-                tables = exactly(tables, parts, one, second_pass, watch)
-            middle = () if label is None else (label,)
-            cut = len(keys)
-            found |= {(*group[:cut], *middle, *group[cut:]): table for group, table in tables.items()}
-    return _nested(found, len(keys), tuple_keys=not isinstance(by, str))
+            tables = _collected(parts, one, second_pass, max_invalid, watch)
+            found |= {(*key[: len(keys)], *label, *key[len(keys) :]): table for key, table in tables.items()}
+    single = not isinstance(by, list | tuple) and all(len(key) == 1 for key in found)
+    return {key[0] if single else key: table for key, table in sorted(found.items(), key=_order)}
+
+
+def _collected(
+    parts: Sequence[Shard], plan: Plan, second_pass: Binning | None, max_invalid: float, watch: Watch
+) -> Tables:
+    """The valid tables of one plan, with exact bins where these were asked for."""
+    tables = _tables(parts, plan, watch)
+    _require_valid(tables, max_invalid, [part.name for part in parts])
+    _require_possible(tables)
+    return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 
 
 def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
@@ -164,7 +169,7 @@ def _names(given: Names | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _grid(grid: Grid | None, task: Task, *, exact: bool | Binning) -> tuple[Grid, Binning | None]:
+def _grid(grid: Grid | None, task: ColumnMeaning, *, exact: bool | Binning) -> tuple[Grid, Binning | None]:
     """The grid, and the bins that need a second pass."""
     wanted = LogGrid if isinstance(task, GaussianColumns) else HybridGrid
     grid = wanted() if grid is None else grid
@@ -209,20 +214,6 @@ def _require_possible(tables: Tables) -> None:
                 "than all rows would be positive."
             )
             raise InvalidPredictions(message)
-
-
-def _nested(tables: Tables, keys: int, *, tuple_keys: bool) -> Any:
-    """Tables by group, then by class and fold, one dict within the other; the table itself where there is no key."""
-    if () in tables:
-        return tables[()]
-    nested: dict[Any, Any] = {}
-    for group, table in sorted(tables.items(), key=_order):
-        path = ([group[:keys]] if tuple_keys and keys else list(group[:keys])) + list(group[keys:])
-        place = nested
-        for step in path[:-1]:
-            place = place.setdefault(step, {})
-        place[path[-1]] = table
-    return nested
 
 
 def _order(item: tuple[tuple[Any, ...], BinTable]) -> list[tuple[str, Any]]:

@@ -200,7 +200,10 @@ class UnlabeledColumns:
         return Rows(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
 
 
-Task = EventColumns | OneClass | OneVsRestColumns | TopLabelColumns | GaussianColumns | UnlabeledColumns
+OneTable = EventColumns | OneClass | TopLabelColumns | GaussianColumns | UnlabeledColumns
+"""Meanings of columns that give one table."""
+ColumnMeaning = OneTable | OneVsRestColumns
+"""What the columns of a source mean."""
 
 
 def number(frame: Frame, name: str, role: str) -> nw.Expr:

@@ -18,10 +18,10 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import SUMS
 from calibrant.scale import cell_expression as keys
 from calibrant.scale.columns import (
+    ColumnMeaning,
     Frame,
     OneVsRestColumns,
     Rows,
-    Task,
     UnlabeledColumns,
     column_type,
     number,
@@ -52,7 +52,7 @@ class Plan:
     y_prob: tuple[str, ...]
     weight: str | None
     keys: tuple[str, ...]
-    task: Task
+    task: ColumnMeaning
     grid: Grid
 
     @property

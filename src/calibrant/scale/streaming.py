@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.numerics.binned_sums import SUMS
-from calibrant.scale.batch_sums import Tally
+from calibrant.scale.batch_sums import BatchSums
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
@@ -41,7 +41,7 @@ class StreamingTable:
     def __init__(self, *, grid: HybridGrid = HybridGrid()) -> None:
         self.grid = grid
         self._lock = threading.Lock()
-        self._tallies: dict[np.dtype[Any], Tally] = {}
+        self._batches: dict[np.dtype[Any], BatchSums] = {}
         self._others: BinTable | None = None
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None) -> None:
@@ -54,10 +54,10 @@ class StreamingTable:
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._lock:
-            tally = self._tallies.get(y_prob.dtype)
-            if tally is None:
-                tally = self._tallies[y_prob.dtype] = Tally(self.grid, y_prob.dtype)
-            tally.take(y_true, y_prob)
+            sums = self._batches.get(y_prob.dtype)
+            if sums is None:
+                sums = self._batches[y_prob.dtype] = BatchSums(self.grid, y_prob.dtype)
+            sums.take(y_true, y_prob)
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
@@ -72,7 +72,7 @@ class StreamingTable:
     def table(self) -> BinTable:
         """The table of all rows so far."""
         with self._lock:
-            parts = [tally.table() for tally in self._tallies.values()]
+            parts = [sums.table() for sums in self._batches.values()]
             if self._others is not None:
                 parts.append(self._others)
         return parts[0] if len(parts) == 1 else merge([self._empty(), *parts])

@@ -53,7 +53,7 @@ def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
     Parameters
     ----------
     tables : mapping of group to BinTable
-        As `bin_table` gives it with `by=`; mappings within it (folds, classes) are kept. Groups are text, numbers,
+        As `bin_tables` gives it; mappings within it are kept. Groups are text, numbers,
         truth values, dates, None, or tuples of them.
     path : path
         The file has the columns of `BinTable.save` and one more, `group`, the place of the row's table in the mapping.
@@ -61,10 +61,10 @@ def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
     Examples
     --------
     >>> import tempfile, pandas as pd
-    >>> from calibrant.scale import bin_table
+    >>> from calibrant.scale import bin_tables
     >>> log = pd.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.6, 0.9], "country": ["at", "at", "de"]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_tables(bin_table(log, y_true="y", y_prob="p", by="country"), f"{folder}/tables.parquet")
+    ...     save_tables(bin_tables(log, y_true="y", y_prob="p", by="country"), f"{folder}/tables.parquet")
     ...     load_tables(f"{folder}/tables.parquet")
     {'at': <BinTable of 2 cells, n=2, HybridGrid>, 'de': <BinTable of 1 cells, n=1, HybridGrid>}
     """
@@ -101,7 +101,7 @@ def load_tables(path: Path_) -> dict[Any, Any]:
 def _flat(tables: Mapping[Any, Any], steps: Steps = ()) -> Iterator[tuple[Steps, BinTable]]:
     """Every table with the groups that lead to it."""
     if not isinstance(tables, Mapping):
-        message = f"tables must map groups to tables, as bin_table(..., by=...) does, got {type(tables).__name__}."
+        message = f"tables must map groups to tables, as bin_tables(..., by=...) does, got {type(tables).__name__}."
         raise TypeError(message)
     for group, table in tables.items():
         if isinstance(table, BinTable):

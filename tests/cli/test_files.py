@@ -1,0 +1,76 @@
+"""Files become predictions: each is read once, small ones as rows, large ones as tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cal
+from calibrant.cli import files
+from calibrant.cli.files import Columns, load, load_models
+from calibrant.cli.formats import UsageError
+from calibrant.data.validation import InvalidPredictions
+
+rng = np.random.default_rng(0)
+P = rng.random(500)
+FRAME = pd.DataFrame({"y": (rng.random(500) < P).astype(int), "p": P, "q": P**2, "g": np.arange(500) % 2})
+
+
+@pytest.fixture
+def scores(tmp_path):
+    FRAME.to_parquet(tmp_path / "scores.parquet")
+    FRAME.to_feather(tmp_path / "scores.arrow")
+    return tmp_path
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The sources of every read of columns."""
+    seen = []
+    original = files.columns_of
+
+    def counted(opened, sources, wanted, where):
+        seen.append(list(wanted))
+        return original(opened, sources, wanted, where)
+
+    monkeypatch.setattr(files, "columns_of", counted)
+    return seen
+
+
+def test_models_are_compared_on_one_read(scores, reads):
+    (first, second), notes = load_models([str(scores / "scores.parquet")], Columns(prob=("p", "q")))
+    assert reads == [["y", "p", "q"]]
+    np.testing.assert_array_equal(first.y_true, second.y_true)
+    np.testing.assert_allclose(np.sort(second.y_prob), np.sort(P**2))
+    assert notes == ("Taking column 'y' as --truth.",)
+
+
+def test_a_report_reads_its_file_once(scores, reads):
+    found = load([str(scores / "scores.parquet")], Columns(by="g"))
+    assert len(reads) == 1
+    assert cal.ece(found.data) == pytest.approx(cal.ece(FRAME.y, FRAME.p))
+    assert sorted(set(found.by)) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "scores.arrow"])
+@pytest.mark.parametrize("where", [None, "p < 0.5"])
+def test_many_rows_come_as_tables_of_all_and_of_each_group(scores, monkeypatch, name, where):
+    monkeypatch.setattr(files, "TABLE_ROWS", 100)
+    found = load([str(scores / name)], Columns(by="g", where=where))
+    chosen = FRAME if where is None else FRAME[FRAME.p < 0.5]
+    assert found.data.n == len(chosen)
+    assert {group: table.n for group, table in found.by.items()} == chosen.groupby("g").size().to_dict()
+    with pytest.raises(UsageError, match="take a sample"):
+        load_models([str(scores / name)], Columns(prob=("p", "q")))
+
+
+def test_arrow_and_parquet_files_are_read_together(scores):
+    found = load([str(scores / "scores.parquet"), str(scores / "scores.arrow")], Columns())
+    assert len(found.data) == 1000
+
+
+def test_what_no_row_fits_and_what_no_file_has_are_refused(scores):
+    path = str(scores / "scores.arrow")
+    with pytest.raises(InvalidPredictions, match="has no rows that fit --where"):
+        load([path], Columns(where="p > 2"))
+    with pytest.raises(UsageError, match="There is no column 'r'"):
+        load([path], Columns(prob=("r",)))

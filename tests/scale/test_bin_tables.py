@@ -1,0 +1,34 @@
+"""One table, or one per group, class and fold: the shape of the result never depends on an argument."""
+
+import pytest
+
+from calibrant.scale import OneVsRestColumns, bin_table, bin_tables
+from tests.scale.logs import assert_same_table, make_log
+
+LOG = make_log(300)
+ANIMALS = ("cat", "cow", "dog")
+
+
+def test_a_key_is_the_value_of_a_single_column_and_a_tuple_for_several():
+    plain = bin_tables(LOG, y_true="y", y_prob="p", by="country")
+    listed = bin_tables(LOG, y_true="y", y_prob="p", by=["country"])
+    folds = bin_tables(LOG, y_true="y", y_prob="p", fold="day")
+    both = bin_tables(LOG, y_true="y", y_prob="p", by="country", fold="day")
+    assert (list(plain), list(listed), list(folds)) == (["at", "de"], [("at",), ("de",)], [0, 1, 2])
+    assert list(both) == [(country, day) for country in plain for day in folds]
+    assert_same_table(both["at", 0] + both["at", 1] + both["at", 2], plain["at"])
+
+
+def test_classes_stand_between_groups_and_folds():
+    task = OneVsRestColumns(ANIMALS)
+    classes = bin_tables(LOG, y_true="animal", y_prob=ANIMALS, task=task)
+    every = bin_tables(LOG, y_true="animal", y_prob=ANIMALS, task=task, by="country", fold="day")
+    assert set(classes) == set(ANIMALS)
+    assert set(every) == {(c, a, day) for c in ("at", "de") for a in ANIMALS for day in range(3)}
+
+
+def test_one_table_and_several_are_not_confused():
+    with pytest.raises(TypeError, match="use bin_tables"):
+        bin_table(LOG, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS))
+    with pytest.raises(TypeError, match="for one table of all rows use bin_table"):
+        bin_tables(LOG, y_true="y", y_prob="p")
