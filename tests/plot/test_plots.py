@@ -84,6 +84,16 @@ def test_the_histogram_shows_the_share_of_rows(data, ax):
     assert len(heights) == len(expected)
 
 
+def test_bins_of_predicted_spreads_are_drawn_as_spread_against_error(ax):
+    rng = np.random.default_rng(0)
+    sigma = rng.uniform(0.5, 2, 300)
+    estimate = cal.ence(sigma * rng.standard_normal(300), np.zeros(300), sigma)
+    curve = cal.spread_curve(estimate.bins)
+    assert estimate.plot(ax=ax) is ax
+    np.testing.assert_allclose(line(ax, "observed").get_data(), [curve.x, curve.observed])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("root mean variance", "RMSE")
+
+
 def test_before_and_after_differ_in_marker_and_line_too(data, ax):
     after = cal.recalibrate.Platt().fit(data.y_prob, data.y_true).predict_proba(data.y_prob)[:, 1]
     cal.plot.before_after(cal.ece(data), cal.ece(data.y_true, after), ax=ax)

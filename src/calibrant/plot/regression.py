@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibrant.estimators.regression_curves import ForecastCurve
+from calibrant.estimators.regression_curves import ForecastCurve, spread_curve
 from calibrant.plot.canvas import BLUE, GREY, axes
+from calibrant.table.bintable import BinTable
 
 _LABELS = {
     "spread": ("root mean variance", "RMSE"),
     "pit": ("F(y)", "density"),
-    "interval": ("stated level", "observed share"),
+    "interval": ("nominal coverage", "observed coverage"),
     "ence": ("number of bins", "ENCE"),
 }
 
@@ -27,7 +28,7 @@ def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> A
     >>> import calibrant as cal
     >>> curve = cal.interval_curve([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
     >>> forecast_diagram(curve, ax=Figure().subplots()).get_xlabel()
-    'stated level'
+    'nominal coverage'
     """
     ax = axes(ax)
     across, up = _LABELS[curve.diagram]
@@ -43,6 +44,11 @@ def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> A
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.legend()
     return ax
+
+
+def spread_diagram(table: BinTable, *, ax: Any = None, **style: Any) -> Any:
+    """Root mean squared error against predicted spread in the bins of a table; its data are `spread_curve`."""
+    return forecast_diagram(spread_curve(table), ax=ax, **style)
 
 
 def _histogram(curve: ForecastCurve, ax: Any, across: str, up: str, style: dict[str, Any]) -> Any:

@@ -11,11 +11,12 @@ from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
-from calibrant.plot.unlabeled import unlabeled_diagram
+from calibrant.plot.regression import spread_diagram
 from calibrant.pu.inference import Reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import Spread
 
 Drawable = Estimate | BinTable | ReliabilityCurve
 
@@ -30,7 +31,8 @@ def reliability_diagram(
 ) -> Any:
     """Outcome against prediction, beside the diagonal of a calibrated model.
 
-    A table of bins (or an estimate that keeps one) is a point per bin. A fine table is the CORP curve: the best rising
+    A table of bins (or an estimate that keeps one) is a point per bin; bins of predicted spreads are drawn by
+    `forecast_diagram`. A fine table is the CORP curve: the best rising
     fit, without a choice of bins. A curve of `calibrant.inference.reliability_curve` also has its bands: the
     grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve. Predictions
     are turned into that curve first.
@@ -60,8 +62,11 @@ def reliability_diagram(
     'ECE (L1) 0.2500'
     """
     if isinstance(result, Reliability):
-        return unlabeled_diagram(result, ax=ax, priors=priors, **style)
+        return _unlabeled_diagram(result, ax=ax, priors=priors, **style)
     ax = axes(ax)
+    table = result.bins if isinstance(result, Estimate) else result
+    if isinstance(table, BinTable) and isinstance(table.task, Spread) and not table.fine:
+        return spread_diagram(table, ax=ax, **style)
     if isinstance(result, Predictions):
         result = reliability_curve(result)
     if isinstance(result, ReliabilityCurve):
@@ -126,7 +131,7 @@ def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **
 
 
 def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
-    """Two reliability diagrams on one pair of axes: as stated, and recalibrated.
+    """Two reliability diagrams on one pair of axes: before and after recalibration.
 
     They differ in colour, marker and line. The figure's data are those of the two results.
 
@@ -147,6 +152,39 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
         named = f"{label}, {result.name} {result:.4f}" if isinstance(result, Estimate) else label
         ax.plot(x, y, color=color, marker=marker if marked else "", linestyle=line, label=named)
     ax.set(xlabel="predicted", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
+    ax.legend()
+    return ax
+
+
+def _unlabeled_diagram(
+    result: Reliability, *, ax: Any = None, priors: tuple[float, float] | None = None, **style: Any
+) -> Any:
+    """Implied share of positives against mean score, with intervals, and where the two samples lie below.
+
+    With `priors`, a lowest and a highest prior, the band of shares that these imply is shaded: shares are proportional
+    to the prior. The share may exceed 1; only the drawing is cut there. `style` goes to `Axes.errorbar`. The figure's
+    data are the fields of `result`, which `calibrant.pu.reliability` computes.
+    """
+    ax = axes(ax)
+    diagonal(ax)
+    rate = np.minimum(result.rate, 1.0)
+    error = np.abs(np.stack([np.minimum(result.low, 1.0), np.minimum(result.high, 1.0)]) - rate)
+    drawn = {"fmt": "o-", "color": BLUE, "capsize": 2, "label": "implied by the positives", **style}
+    ax.errorbar(result.predicted, rate, yerr=error, **drawn)
+    if priors is not None:
+        low, high = (np.minimum(result.rate * prior / result.prior, 1.0) for prior in priors)
+        shade = {"color": BLUE, "alpha": 0.15, "linewidth": 0, "label": f"priors {priors[0]:g} to {priors[1]:g}"}
+        ax.fill_between(result.predicted, low, high, **shade)
+    over = result.rate > 1
+    if over.any():
+        ax.plot(result.predicted[over], rate[over], "^", color=ORANGE, label="above 1")
+    left, right = result.edges.T
+    tallest = 0.2 / max(result.share.max(), result.positive.max())
+    bars = {"align": "edge", "zorder": 0}
+    ax.bar(left, result.share * tallest, right - left, color="0.85", edgecolor=GREY, label="unlabeled", **bars)
+    hatch = {"facecolor": "none", "edgecolor": BLUE, "hatch": "//", "linewidth": 0.5}
+    ax.bar(left, result.positive * tallest, right - left, label="positives", **hatch, **bars)
+    ax.set(xlabel="predicted", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1.02))
     ax.legend()
     return ax
 

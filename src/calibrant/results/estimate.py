@@ -183,10 +183,6 @@ class Estimate(float):
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the reliability diagram behind this estimate (needs matplotlib)."""
-        if self.name.startswith(("ENCE", "UCE")) and self.bins is not None and not self.bins.fine:
-            from calibrant.estimators.regression_curves import spread_curve
-
-            return spread_curve(self.bins).plot(ax, **style)
         from calibrant.plot import reliability_diagram
 
         return reliability_diagram(self, ax=ax, **style)
