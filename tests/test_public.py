@@ -34,18 +34,8 @@ WITHOUT_EXAMPLE: set[str] = {
     "calibrant.data.Forecast",
     "calibrant.data.InvalidPredictions",
     "calibrant.data.Predictions",
-    "calibrant.plot.axes",
     "calibrant.pu.Gaps",
     "calibrant.pu.largest_prior",
-    "calibrant.reporting.Finding",
-    "calibrant.reporting.Group",
-    "calibrant.reporting.Measure",
-    "calibrant.reporting.Repair",
-    "calibrant.reporting.Report",
-    "calibrant.scale.EventColumns",
-    "calibrant.scale.GaussianColumns",
-    "calibrant.scale.OneVsRestColumns",
-    "calibrant.scale.TopLabelColumns",
     "calibrant.table.load_tables",
     "calibrant.table.merge",
 }
@@ -65,6 +55,15 @@ def test_names_are_listed_once_sorted_and_can_be_had(package):
     assert len(set(listed)) == len(listed)
     assert all(getattr(module, name) is not None for name in listed)
     assert not hasattr(module, "no_such_estimator")
+
+
+@pytest.mark.parametrize("name", ["mlflow", "sklearn", "testing", "torchmetrics"])
+def test_modules_that_are_public_list_their_names_with_an_example_each(name):
+    module = importlib.import_module(f"calibrant.integrations.{name}")
+    assert module.__all__ == sorted(module.__all__)
+    own = {key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    assert {key for key in own if key[0] != "_"} == set(module.__all__)
+    assert all(">>>" in (inspect.getdoc(getattr(module, key)) or "") for key in module.__all__)
 
 
 def test_the_top_level_has_about_sixty_names():

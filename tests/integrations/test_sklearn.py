@@ -150,3 +150,16 @@ def test_scorers_of_several_classes_see_the_top_label_or_all():
     assert scorers["neg_ece"](model, X, names) == -cal.ece(whole.top_label())
     weight = np.arange(len(y))
     assert scorers["neg_brier"](model, X, names, sample_weight=weight) != scorers["neg_brier"](model, X, names)
+
+
+def test_a_recalibrated_classifier_reports_on_rows_it_did_not_see():
+    from sklearn.datasets import make_classification
+    from sklearn.naive_bayes import GaussianNB
+
+    from calibrant.integrations.sklearn import RecalibratedClassifier
+    from calibrant.recalibrate import Beta
+
+    X, y = make_classification(400, random_state=0)
+    model = RecalibratedClassifier(GaussianNB(), Beta(), cv=2)
+    found = model.report(X, np.array(["no", "yes"])[y], folds=2, title="Bayes")
+    assert (found.n, found.title) == (400, "Bayes")

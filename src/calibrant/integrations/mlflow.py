@@ -8,13 +8,15 @@ import re
 from calibrant.reporting import Report
 from calibrant.results.estimate import Estimate
 
+__all__ = ["log_report", "report_metrics"]
+
 
 def log_report(report: Report, *, prefix: str = "calibration", page: bool = True) -> dict[str, float]:
     """Log a `Report` to the active MLflow run (needs mlflow; started if there is none).
 
-    Every measure becomes a metric, e.g. ``calibration.ece``, with ``.low`` and ``.high`` where it has an interval, and
-    the p-value of the first test. The verdict becomes a tag. The report itself becomes the artifacts ``report.json``,
-    ``report.md`` and, with `page`, ``report.html`` in a folder named `prefix`.
+    Every measure becomes a metric, e.g. ``calibration.ece_l1``, with ``.low`` and ``.high`` where it has an interval,
+    and so does the p-value of the first test. The verdict becomes a tag. The report itself becomes the artifacts
+    ``report.json``, ``report.md`` and, with `page`, ``report.html`` in a folder named `prefix`.
 
     Parameters
     ----------
@@ -29,6 +31,14 @@ def log_report(report: Report, *, prefix: str = "calibration", page: bool = True
     -------
     dict of str to float
         The metrics that were logged.
+
+    Examples
+    --------
+    >>> import mlflow  # doctest: +SKIP
+    >>> import calibrant as cal
+    >>> report = cal.report([0, 1, 0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.9, 0.6, 0.1, 0.8, 0.3])
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     log_report(report)
     """
     try:
         import mlflow
@@ -46,7 +56,15 @@ def log_report(report: Report, *, prefix: str = "calibration", page: bool = True
 
 
 def report_metrics(report: Report, *, prefix: str = "calibration") -> dict[str, float]:
-    """The metrics of a report by name; values that are not finite are left out, since stores refuse them."""
+    """The metrics of a report by name; values that are not finite are left out, since stores refuse them.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> report = cal.report([0, 1, 0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.9, 0.6, 0.1, 0.8, 0.3])
+    >>> round(report_metrics(report)["calibration.brier_score"], 4)
+    0.075
+    """
     found: dict[str, float] = {"rows": float(report.n)}
     for measure in report.measures:
         found |= _of_estimate(measure.estimate, found)

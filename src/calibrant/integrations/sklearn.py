@@ -23,6 +23,8 @@ from calibrant.results.estimate import Estimate
 if TYPE_CHECKING:
     from calibrant.reporting import Report
 
+__all__ = ["RecalibratedClassifier", "Scorer", "make_scorers"]
+
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose probabilities pass through a map that was fitted to held-out predictions.
@@ -140,7 +142,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The `calibrant.report` of this classifier on rows it did not see.
 
         Classifier and maps are fitted anew on all folds but one, as often as there are folds; with ``cv="prefit"`` the
-        fitted classifier states its probabilities of all rows, which should then be new to it.
+        fitted classifier predicts all rows, which should then be new to it.
         """
         from calibrant.reporting import report
 
@@ -262,6 +264,23 @@ class Scorer:
 
     Errors of one event are taken of the second of two classes, and of the predicted class (top label) of more;
     proper scores see all classes.
+
+    Parameters
+    ----------
+    name : str
+    measure : callable
+        From predictions to an `Estimate`, e.g. `calibrant.ece`.
+    whole : bool
+        Whether the measure takes all classes.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> scorer = Scorer("neg_brier", cal.brier, whole=True)
+    >>> round(scorer(LogisticRegression().fit(X, y), X, y), 3)
+    -0.092
     """
 
     name: str

@@ -15,6 +15,8 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
+__all__ = ["assert_calibrated"]
+
 
 def assert_calibrated(
     data: Predictions | BinTable | ArrayLike,

@@ -16,6 +16,8 @@ from calibrant.scale.streaming import StreamingTable
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 
+__all__ = ["CalibrationError"]
+
 
 class CalibrationError:
     """Any estimator of one-dimensional calibration error, fed batch by batch: `update`, `compute`, `reset`.

@@ -8,7 +8,15 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.6"
 
 
 def axes(ax: Any = None) -> Any:
-    """The axes given, else new ones (needs matplotlib). No setting of matplotlib is changed."""
+    """The axes given, else new ones (needs matplotlib). No setting of matplotlib is changed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> given = Figure().subplots()
+    >>> axes(given) is given
+    True
+    """
     if ax is not None:
         return ax
     return _pyplot().subplots()[1]

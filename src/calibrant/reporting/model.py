@@ -19,7 +19,14 @@ DOCS = "docs/findings.md"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a reader should know, numbered so that the documentation can explain it."""
+    """Something a reader should know, numbered so that the documentation can explain it.
+
+    Examples
+    --------
+    >>> finding = Finding("CAL402", "caution", "150 rows are few.")
+    >>> finding.link
+    'docs/findings.md#cal402'
+    """
 
     code: str
     severity: Severity
@@ -33,7 +40,14 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One line of the table of estimators: the estimate, and the bias this estimator has at this size."""
+    """One line of the table of estimators: the estimate, and the bias this estimator has at this size.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> Measure(cal.ece([0, 1], [0.2, 0.8]), bias=0.1).estimate
+    <ECE (L1) 0.2, n=2, EqualMass(n_bins=15)>
+    """
 
     estimate: Estimate
     bias: float | None = None
@@ -42,7 +56,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Repair:
-    """What a recalibrator would leave, measured on rows it was not fitted on."""
+    """What a recalibrator would leave, measured on rows it was not fitted on.
+
+    Examples
+    --------
+    >>> Repair("Platt", error=0.01, loss=0.45, loss_before=0.5).gain
+    0.04999999999999999
+    """
 
     name: str
     error: float
@@ -57,7 +77,15 @@ class Repair:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The headline error in one group, and whether it stands out from a calibrated model there."""
+    """The headline error in one group, and the p-value of the test that the model is calibrated there.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 1, 0], [0.3, 0.6, 0.9, 0.2]
+    >>> Group("at", 4, cal.ece(y, p), cal.calibration_test(cal.Binary(y, p)).p_value).name
+    'at'
+    """
 
     name: str
     n: int
@@ -88,6 +116,15 @@ class Report:
         The data of the page's figures, plain types only.
     beside : str
         What the intervals of the measures are: confidence intervals, or the range of a perfect forecaster.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.report([0, 1, 0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.9, 0.6, 0.1, 0.8, 0.3], title="Demo")
+    >>> found.n, found.headline.name
+    (8, 'Averaged error (L1)')
+    >>> found.to_markdown().splitlines()[0]
+    '# Demo'
     """
 
     title: str

@@ -50,7 +50,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """`y_true` is 0 or 1 (or a boolean), `y_prob` one column: the probability of 1."""
+    """`y_true` is 0 or 1 (or a boolean), `y_prob` one column: the probability of 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from calibrant.scale import bin_table
+    >>> log = pd.DataFrame({"clicked": [0, 1, 1], "score": [0.2, 0.6, 0.9]})
+    >>> bin_table(log, y_true="clicked", y_prob="score", task=EventColumns()).observed
+    array([0., 1., 1.])
+    """
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
         """Score and prediction are the probability, the outcome is the label."""
@@ -62,12 +71,12 @@ class EventColumns:
 
 @dataclass(frozen=True)
 class OneClass:
-    """One class of many against the rest: `y_prob` is its column, `y_true` the label of the class that came."""
+    """One class of many against the rest: `y_prob` is its column, `y_true` the observed class."""
 
     label: Any
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
-        """The outcome is whether the class came."""
+        """The outcome is whether the class was observed."""
         score, checks = _probability(frame, _only(y_prob, "OneClass"))
         came = (nw.col(y_true) == self.label).cast(nw.Float64)
         return Rows(frame, score, came, (*checks, *_present(frame, y_true, "y_true", implied=False)))
@@ -75,9 +84,18 @@ class OneClass:
 
 @dataclass(frozen=True)
 class OneVsRestColumns:
-    """One table per class: `y_prob` has one column per class, `y_true` holds the class that came.
+    """One table per class: `y_prob` has one column per class, `y_true` holds the observed class.
 
     `classes` are the labels of the columns; without it `y_true` holds column numbers from 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from calibrant.scale import bin_tables
+    >>> log = pd.DataFrame({"animal": ["cat", "dog"], "cat": [0.7, 0.4], "dog": [0.3, 0.6]})
+    >>> task = OneVsRestColumns(("cat", "dog"))
+    >>> bin_tables(log, y_true="animal", y_prob=["cat", "dog"], task=task)["dog"].observed
+    array([0., 1.])
     """
 
     classes: tuple[Hashable, ...] | None = None
@@ -89,15 +107,24 @@ class OneVsRestColumns:
 
 @dataclass(frozen=True)
 class TopLabelColumns:
-    """The confidence of the predicted class and whether it was right; columns and `classes` as in `OneVsRest`.
+    """The confidence of the predicted class and whether it was right; columns and `classes` as in `OneVsRestColumns`.
 
     The largest probability and its column are found in the engine; of equal ones the first counts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from calibrant.scale import bin_table
+    >>> log = pd.DataFrame({"animal": ["cat", "cat"], "cat": [0.7, 0.4], "dog": [0.3, 0.6]})
+    >>> table = bin_table(log, y_true="animal", y_prob=["cat", "dog"], task=TopLabelColumns(("cat", "dog")))
+    >>> table.predicted, table.observed
+    (array([0.6, 0.7]), array([0., 1.]))
     """
 
     classes: tuple[Hashable, ...] | None = None
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
-        """Score and prediction are the largest probability, the outcome is whether its class came."""
+        """Score and prediction are the largest probability, the outcome is whether its class was observed."""
         labels = _labels(self.classes, y_prob)
         size, columns = len(y_prob), [nw.col(name).cast(nw.Float64) for name in y_prob]
         for name in y_prob:
@@ -128,7 +155,16 @@ class TopLabelColumns:
 
 @dataclass(frozen=True)
 class GaussianColumns:
-    """`y_true` is a number; the columns `mean` and `std` give its predicted normal distribution."""
+    """`y_true` is a number; the columns `mean` and `std` give its predicted normal distribution.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from calibrant.scale import bin_table
+    >>> log = pd.DataFrame({"y": [1.0, -3.0], "mu": [0.0, 0.0], "sigma": [1.0, 2.0]})
+    >>> bin_table(log, y_true="y", task=GaussianColumns("mu", "sigma")).observed
+    array([1., 9.])
+    """
 
     mean: str
     std: str
