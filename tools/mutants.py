@@ -5,8 +5,9 @@
     python -m tools.mutants numerics --minutes 10     # as many mutants as fit, drawn at random
 
 Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
-the project, and the tests and examples of the module run on it. A mutant that passes them all has survived: a test is
-missing, or the fault makes no difference. Survivors are written to `mutants/<room>.md`. Slow tests do not run.
+the project, and the tests and examples of the module run on it. A mutant that passes them meets other tests that use
+the module. One that passes these too has survived: a test is missing, or the fault makes no difference. Survivors are
+written to `mutants/<room>.md`. Slow tests do not run.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
 from tools.affected import LEFT_OUT
+from tools.durations import Durations
 from tools.project import PACKAGE, ROOT, Project
 
 #: One replacement for each operator: the nearest fault is the hardest to see.
@@ -44,7 +46,11 @@ OPERATORS = {
     *(f"core/{name}" for name in ("AddNot", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop")),
 }
 NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site")
-Outcome = Literal["killed", "timeout", "survived", "not run"]
+#: Processor seconds for the other tests that a mutant meets.
+ELSEWHERE = 60.0
+#: Outcomes of a mutant that tests noticed.
+CAUGHT = ("killed", "timeout")
+Outcome = Literal["killed", "killed elsewhere", "timeout", "survived", "not run"]
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,29 @@ def nearest_tests(project: Project, module: str) -> list[Path]:
     return project.tests_of(module) or [path for path in of_importers if path in project.test_files]
 
 
-def mutations(path: Path) -> list[Any]:
+def other_tests(project: Project, module: str, durations: Durations) -> list[Path]:
+    """Further tests that use a module or mirror one that imports it, the quickest first, within a time."""
+    of_importers = (project.mirror(importer) for importer in project.importers(module))
+    near = nearest_tests(project, module)
+    found = {*project.tests_of(module), *(path for path in of_importers if path in project.test_files)} - set(near)
+    chosen, spent = [], 0.0
+    for path in sorted(found, key=lambda path: (durations.seconds(str(path)), path)):
+        spent += durations.seconds(str(path))
+        if spent <= ELSEWHERE:
+            chosen.append(path)
+    return chosen
+
+
+def mutations(root: Path, module: Path) -> list[Any]:
     """What Cosmic Ray can change in a file, without annotations, which nothing executes, and stars of arguments."""
+    import attrs
     from cosmic_ray.commands import init
     from cosmic_ray.work_db import WorkDB, use_db
 
     with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
-        init([path], session, {})
-        found = [item.mutations[0] for item in session.work_items]
-    text = path.read_text(encoding="utf8")
+        init([root / module], session, {})
+        found = [attrs.evolve(item.mutations[0], module_path=module) for item in session.work_items]
+    text = (root / module).read_text(encoding="utf8")
     lines, ignored = text.splitlines(), list(_annotations(ast.parse(text)))
     return [
         mutation
@@ -128,7 +148,7 @@ def _command(tests: Iterable[Path]) -> str:
 
 
 def _baseline(tests: list[Path]) -> float | None:
-    """Seconds that the tests of a module take without a fault; None where they fail."""
+    """Seconds that tests take without a fault; None where they fail."""
     from cosmic_ray.testing import run_tests
 
     start = time.monotonic()
@@ -136,15 +156,25 @@ def _baseline(tests: list[Path]) -> float | None:
     return time.monotonic() - start if outcome.value == "survived" else None
 
 
-def _tried(task: tuple[str, Any, list[Path], float], *, deadline: float) -> Mutant:
+@dataclass(frozen=True)
+class Task:
+    """One mutation, and the tests to run on it, with the seconds they take without it."""
+
+    module: str
+    mutation: Any
+    tests: list[Path]
+    seconds: float
+
+
+def _tried(task: Task, *, deadline: float) -> Mutant:
     """Make one mutant and run its tests, unless the time is up."""
     from cosmic_ray.mutating import mutate_and_test
 
-    module, mutation, tests, timeout = task
-    found = partial(Mutant, module, mutation.start_pos[0], mutation.operator_name.removeprefix("core/"))
+    operator = task.mutation.operator_name.removeprefix("core/")
+    found = partial(Mutant, task.module, task.mutation.start_pos[0], operator)
     if time.time() > deadline:
         return found("not run")
-    result = mutate_and_test([mutation], _command(tests), timeout)
+    result = mutate_and_test([task.mutation], _command(task.tests), 10 + 3 * task.seconds)
     if result.test_outcome is None or result.test_outcome.value == "incompetent":
         return found("not run")
     timed_out = result.output == "timeout"
@@ -158,46 +188,61 @@ def _changed_lines(diff: str) -> str:
 def run(project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int) -> list[Mutant]:
     """Try the mutants of the modules in random order until the time is up."""
     deadline = time.time() + 60 * minutes
-    tests = {module: [*nearest_tests(project, module), project.modules[module]] for module in modules}
     with (
         tempfile.TemporaryDirectory(prefix="calibrant-") as folder,
         _environment(MUTANTS_FOLDER=folder, CI="1"),
         ProcessPoolExecutor(jobs, get_context("spawn"), _enter_copy, (project.root,)) as pool,
     ):
-        seconds = dict(zip(modules, pool.map(_baseline, tests.values()), strict=True))
-        failing = [module for module, time_taken in seconds.items() if time_taken is None]
-        if failing:
+        near = {module: [*nearest_tests(project, module), project.modules[module]] for module in modules}
+        seconds = dict(zip(modules, pool.map(_baseline, near.values()), strict=True))
+        if failing := [module for module in modules if seconds[module] is None]:
             message = f"These modules' tests fail without any fault: {', '.join(failing)}"
             raise SystemExit(message)
         tasks = [
-            (module, mutation, tests[module], 10 + 3 * (seconds[module] or 0))
+            Task(module, mutation, near[module], seconds[module] or 0)
             for module in modules
-            for mutation in mutations(Path(project.modules[module]))
+            for mutation in mutations(project.root, project.modules[module])
         ]
         random.Random(seed).shuffle(tasks)
-        done = []
-        for mutant in pool.map(partial(_tried, deadline=deadline), tasks):
-            done.append(mutant)
-            if mutant.outcome == "survived":
-                print(f"survived: {project.modules[mutant.module]}:{mutant.line} {mutant.operator}", flush=True)
-    return done
+        mutants = list(pool.map(partial(_tried, deadline=deadline), tasks))
+        return _tried_elsewhere(project, pool, tasks, mutants, deadline=deadline)
+
+
+def _tried_elsewhere(
+    project: Project, pool: ProcessPoolExecutor, tasks: list[Task], mutants: list[Mutant], *, deadline: float
+) -> list[Mutant]:
+    """Let other tests try the survivors; modules whose other tests fail without a fault are left as they are."""
+    durations = Durations.load(project.root)
+    modules = sorted({mutant.module for mutant in mutants if mutant.outcome == "survived"})
+    others = {module: tests for module in modules if (tests := other_tests(project, module, durations))}
+    seconds = dict(zip(others, pool.map(_baseline, others.values()), strict=True))
+    if failing := [module for module in others if seconds[module] is None]:
+        print(f"Other tests of these modules fail without any fault and were not used: {', '.join(failing)}")
+    again = [
+        (place, replace(task, tests=others[task.module], seconds=seconds[task.module] or 0))
+        for place, (task, mutant) in enumerate(zip(tasks, mutants, strict=True))
+        if mutant.outcome == "survived" and seconds.get(task.module) is not None
+    ]
+    results = pool.map(partial(_tried, deadline=deadline), [task for _, task in again])
+    found = {place: result.outcome for (place, _), result in zip(again, results, strict=True)}
+    return [
+        replace(mutant, outcome="killed elsewhere") if found.get(place) in CAUGHT else mutant
+        for place, mutant in enumerate(mutants)
+    ]
 
 
 def report(project: Project, room: str, mutants: list[Mutant]) -> str:
     """Kill rates by module and the survivors, as Markdown."""
     tried = [mutant for mutant in mutants if mutant.outcome != "not run"]
     lines = [f"# Mutants of {room}", "", f"{len(tried)} of {len(mutants)} possible mutants were tried.", ""]
-    lines += [
-        "| module | tests | tried | killed | by time limit | survived | kill rate |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    columns: tuple[Outcome, ...] = ("killed", "timeout", "killed elsewhere", "survived")
+    lines += [f"| module | tests | tried | {' | '.join(columns)} | kill rate |", "|---" * 8 + "|"]
     for module in sorted({mutant.module for mutant in tried}):
         outcomes = [mutant.outcome for mutant in tried if mutant.module == module]
-        survived, late = outcomes.count("survived"), outcomes.count("timeout")
         tests = ", ".join(f"`{path}`" for path in nearest_tests(project, module)) or "examples only"
-        rate = f"{1 - survived / len(outcomes):.0%}"
-        killed = outcomes.count("killed")
-        lines.append(f"| {module} | {tests} | {len(outcomes)} | {killed} | {late} | {survived} | {rate} |")
+        counts = " | ".join(str(outcomes.count(column)) for column in columns)
+        rate = f"{1 - outcomes.count('survived') / len(outcomes):.0%}"
+        lines.append(f"| {module} | {tests} | {len(outcomes)} | {counts} | {rate} |")
     lines += ["", "## Survivors", ""]
     survivors = sorted(
         (mutant for mutant in tried if mutant.outcome == "survived"), key=lambda one: (one.module, one.line)

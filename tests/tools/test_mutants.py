@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
-from tools.mutants import Mutant, modules_of, mutations, nearest_tests, report
+from tools.durations import Durations
+from tools.mutants import ELSEWHERE, Mutant, modules_of, mutations, nearest_tests, other_tests, report
 from tools.project import Project
 
 SOURCE = '''"""Some mathematics."""
@@ -31,11 +34,19 @@ def test_the_nearest_tests_run(project):
     assert [path.name for path in nearest_tests(Project(project.root), "calibrant.table.rows")] == ["test_sums.py"]
 
 
+def test_survivors_meet_the_quickest_other_tests_first(project):
+    durations = Durations(files={"tests/table/test_top.py": 1.0, "tests/table/test_every.py": 2 * ELSEWHERE})
+    names = [path.name for path in other_tests(project, "calibrant.table.bins", durations)]
+    assert names == ["test_top.py", "test_rows.py"]
+
+
 def test_annotations_and_stars_of_arguments_are_not_mutated(tmp_path):
     pytest.importorskip("cosmic_ray", reason="make mutants installs it")
-    path = tmp_path / "power.py"
-    path.write_text(SOURCE)
-    found = sorted((one.start_pos[0], one.operator_name.removeprefix("core/")) for one in mutations(path))
+    path = Path("power.py")
+    (tmp_path / path).write_text(SOURCE)
+    mutants = mutations(tmp_path, path)
+    assert {one.module_path for one in mutants} == {path}
+    found = sorted((one.start_pos[0], one.operator_name.removeprefix("core/")) for one in mutants)
     assert [one for one in found if one[1] != "NumberReplacer"] == [
         (4, "AddNot"),
         (4, "ReplaceComparisonOperator_Is_IsNot"),
@@ -50,11 +61,12 @@ def test_the_report_counts_what_was_tried_and_shows_survivors(project):
     mutants = [
         Mutant(module, 7, "AddNot", "killed"),
         Mutant(module, 8, "AddNot", "timeout"),
+        Mutant(module, 8, "NumberReplacer", "killed elsewhere"),
         Mutant(module, 9, "NumberReplacer", "survived", "-x = 1\n+x = 2"),
         Mutant(module, 10, "NumberReplacer", "not run"),
     ]
     text = report(project, "table", mutants)
-    assert "3 of 4 possible mutants were tried." in text
-    assert "| calibrant.table.bins | `tests/table/test_bins.py` | 3 | 1 | 1 | 1 | 67% |" in text
+    assert "4 of 5 possible mutants were tried." in text
+    assert "| calibrant.table.bins | `tests/table/test_bins.py` | 4 | 1 | 1 | 1 | 1 | 75% |" in text
     assert "`src/calibrant/table/bins.py:9` NumberReplacer\n\n```diff\n-x = 1\n+x = 2\n```" in text
     assert report(project, "table", mutants[:2]).endswith("None.\n")
