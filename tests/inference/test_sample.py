@@ -85,3 +85,11 @@ def test_other_tasks_and_weighted_tables_are_refused():
         list(Sample.of(table, needed_by="").resample(2, np.random.default_rng(0)))
     with pytest.raises(cal.InvalidPredictions, match="no rows"):
         _ = Sample.of(table, needed_by="").rows
+
+
+def test_the_table_of_clusters_keeps_its_task():
+    rng = np.random.default_rng(0)
+    std = rng.lognormal(size=50)
+    sample = Sample.of_clusters(cal.Gaussian(std * rng.normal(size=50), np.zeros(50), std))
+    assert sample.table.task == cal.table.Spread()
+    assert next(sample.resample(1, rng)).task == cal.table.Spread()  # so that ENCE takes resampled tables

@@ -100,7 +100,7 @@ class Sample:
         if isinstance(self.source, BinTable):
             return self.source.filled()
         if self.cluster is not None:
-            return BinTable.of(self.rows, Distinct())
+            return BinTable.of(self.source, Distinct())
         return BinTable.of(self.source, Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()).filled()
 
     @cached_property
