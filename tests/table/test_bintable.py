@@ -102,10 +102,23 @@ def test_row_order_does_not_matter(rows, binning, weighted, random):
 def test_a_whole_weight_is_a_repeated_row(rows, n):
     y, p, w = unpack(rows, True)
     repeats = w.astype(int)
-    weighted = cal.BinTable.of(cal.Binary(y, p, weight=w), cal.EqualMass(n)).filled()
-    repeated = cal.BinTable.of(cal.Binary(np.repeat(y, repeats), np.repeat(p, repeats)), cal.EqualMass(n)).filled()
-    for name in ("weight", "predicted", "observed", "predicted_squares", "product", "observed_squares"):
+    weighted = cal.BinTable.of(cal.Binary(y, p, weight=w), cal.EqualWidth(n)).filled()
+    repeated = cal.BinTable.of(cal.Binary(np.repeat(y, repeats), np.repeat(p, repeats)), cal.EqualWidth(n)).filled()
+    for name in ("weight", "predicted", "observed", "product", "observed_squares"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.1, 1 / 3, 2.0, 1e9])
+@pytest.mark.parametrize("n", [1, 2, 7, 15, 40])
+def test_rows_of_one_weight_are_cut_as_rows_without(weight, n):
+    p = np.round(np.random.default_rng(n).random(101), 2)
+    plain, alike = cal.Binary(p > 0.4, p), cal.Binary(p > 0.4, p, weight=np.full(101, weight))
+    expected = cal.BinTable.of(plain, cal.EqualMass(n))
+    for table in (cal.BinTable.of(alike, n), cal.BinTable.of(alike, cal.table.Distinct()).coarsen(n)):
+        np.testing.assert_array_equal(table.edges, expected.edges)
+        np.testing.assert_allclose(table.in_rows().sums[:5], expected.sums[:5], rtol=1e-12)
+    first, second = (cal.BinTable.of(data, cal.table.HybridGrid(16)).coarsen(n) for data in (plain, alike))
+    np.testing.assert_allclose(first.edges, second.edges)
 
 
 @given(

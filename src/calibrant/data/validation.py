@@ -112,7 +112,11 @@ def binary_labels(name: str, values: ArrayLike, *, length: int | None = None) ->
 
 
 def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | None:
-    """Row weights: finite, not negative, not all zero; None stays None and means one each."""
+    """Row weights: finite, not negative, not all zero; None stays None and means one each.
+
+    Weights are importance weights: their unit does not matter. Those so large or so small that their squares would
+    not be numbers are multiplied by a power of 2^512, the same for all weights of the like size.
+    """
     if values is None:
         return None
     array = column(name, values, length=length).astype(np.float64, copy=False)
@@ -120,7 +124,8 @@ def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | Non
     if not array.any():
         message = f"{name} must not be all zero, but all {len(array)} values are."
         raise InvalidPredictions(message)
-    return array
+    power = round(np.frexp(array.max())[1] / 512)
+    return np.ldexp(array, -512 * power) if power else array
 
 
 def groups(name: str, values: ArrayLike | None, *, length: int) -> NDArray[Any] | None:

@@ -94,7 +94,7 @@ def kde_ece(
     """
     norm = check_norm(norm)
     nodes = on_nodes(data, y_prob, needed_by="kde_ece")
-    width = _usual_bandwidth(nodes.population, nodes.worth) if bandwidth is None else _check_bandwidth(bandwidth)
+    width = _usual_bandwidth(nodes.population, nodes.effective_n) if bandwidth is None else _check_bandwidth(bandwidth)
     value = float(_smoothed_error(nodes.population, nodes.positives, width, norm))
     method = f"triweight kernel, bandwidth={width:.4g}"
     details = {"bandwidth": float(width)}

@@ -13,6 +13,7 @@ from calibrant.estimators.common import Data, require_fine
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.linear_binning import linear_binning
+from calibrant.numerics.weights import effective_n
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
@@ -25,14 +26,13 @@ SIZE = 2**16
 class Nodes:
     """Shares of the total weight at the nodes: of all rows, and of the positive ones.
 
-    `n` counts rows; `worth` is how many rows of equal weight the data are worth. Weights that are whole numbers
-    count as repeated rows, others by Kish's (sum w)^2 / sum w^2.
+    `n` counts rows; `effective_n` is Kish's effective number of them, (sum w)² / sum w².
     """
 
     population: Floats
     positives: Floats
     n: int
-    worth: float
+    effective_n: float
 
     @property
     def at(self) -> Floats:
@@ -50,24 +50,19 @@ def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     if isinstance(data, BinTable):
         require_fine(data, needed_by=needed_by)
         task = data.task
-        parts, n, squares = _cell_parts(data), data.n, float(data.weight_squares.sum())
+        parts, n, size = _cell_parts(data), data.n, data.population.effective_n
     else:
         predictions = binary(data, y_prob)
         task = task_of(predictions)
-        parts, n, squares = predictions.parts(), len(predictions), None
+        parts, n = predictions.parts(), len(predictions)
+        size = effective_n(parts[0].weight, len(parts[0].key))
         if parts[0].predicted is not parts[0].key:
             message = f"{needed_by} needs probabilities, got {type(predictions).__name__} predictions."
             raise ValueError(message)
     population, positives = linear_binning(parts, SIZE)
     total = float(population.sum())
     scale = task.observed_scale(float(positives.sum()), total)
-    return Nodes(population / total, positives * (scale / total), n, _worth(parts[0].weight, total, squares))
-
-
-def _worth(mass: Floats | None, total: float, squares: float | None) -> float:
-    if mass is None or bool(np.all(mass == np.floor(mass))):
-        return total
-    return total**2 / (float(mass @ mass) if squares is None else squares)
+    return Nodes(population / total, positives * (scale / total), n, size)
 
 
 def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:

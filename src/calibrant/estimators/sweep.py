@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import binary
 from calibrant.estimators.common import Data, check_norm, fine, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import equal_mass_cuts, places_of
+from calibrant.numerics.equal_mass import RunningWeight, places_of
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
@@ -136,18 +136,14 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     """b* on cells that may carry weights and may be cut: running sums at places between and within cells."""
     weight = np.concatenate([[0.0], np.cumsum(cells.weight)])
     observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
-    atom = cells.low == cells.high
-    whole = bool(atom.all() and np.all(weight == np.floor(weight)))
-    tolerance = 0.0 if whole else 1e-12  # whole counts divide alike; parts of cells and sums of real weights do not
+    equal_mass = RunningWeight.of(cells.weight, cells.weight_squares, atom=cells.low == cells.high)
+    tolerance = 1e-12  # sums of weights and parts of cells carry rounding
     ends = _ends_of_weight(weight)
     most = cells.task.most_bins(cells)
     if not _falls(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
     for n in range(2, most + 1):
-        if bins is EqualMass:
-            at = equal_mass_cuts(weight[1:], n, atom=atom)
-        else:
-            at = places_of(EqualWidth(n).edges, cells.low, cells.high)
+        at = equal_mass.cuts(n) if bins is EqualMass else places_of(EqualWidth(n).edges, cells.low, cells.high)
         if _falls(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
             return n - 1
     return most

@@ -14,6 +14,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import all_alike
 from calibrant.results.estimate import Interval
 from calibrant.table.bintable import BinTable
 
@@ -109,7 +110,7 @@ class Clustered(Bootstrap):
 
 def to_resample(data: Predictions | BinTable) -> Sample:
     """What to resample: cells and outcomes where binary rows are independent and unweighted, else clusters."""
-    plain = isinstance(data, BinTable) or (isinstance(data, Binary) and data.weight is None and data.group is None)
+    plain = isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None)
     return Sample.of(data, needed_by="The bootstrap") if plain else Sample.of_clusters(data)  # type: ignore[arg-type]
 
 

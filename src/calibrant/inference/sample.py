@@ -98,10 +98,12 @@ class Sample:
     def table(self) -> BinTable:
         """The cells of the scores, lowest first; none is empty unless rows are kept that have no weight."""
         if isinstance(self.source, BinTable):
-            return self.source.filled()
+            return self.source.filled().in_rows()
         if self.cluster is not None:
             return BinTable.of(self.source, Distinct())
-        return BinTable.of(self.source, Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()).filled()
+        return (
+            BinTable.of(self.source, Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()).filled().in_rows()
+        )
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:

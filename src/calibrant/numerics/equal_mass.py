@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,58 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorting import SortedRows
 
 
-def equal_mass_cuts(running: Floats, n: int, *, atom: NDArray[np.bool_] | None = None) -> Floats:
-    """Places in the list of cells that divide the running weight into `n` bins of equal mass.
+@dataclass(frozen=True, eq=False)
+class RunningWeight:
+    """The weight of sorted cells from the left, and where it divides into bins of equal mass.
 
-    A place within a cell that is no atom is a fraction of it; an atom is passed whole. Places that coincide are
-    given once, so ties leave fewer bins.
+    Edge b of n goes behind the cell where the running weight first reaches b / n of the total; for rows that all have
+    the same weight, behind the row of rank floor(rows * b / n), past its ties. Neither depends on the unit.
+
+    Attributes
+    ----------
+    running : array
+        Weight up to and with each cell; the number of rows where all have the same weight.
+    counts : bool
+        Whether these are numbers of rows.
+    atom : array of bool
+        Whether a cell is a single score, which no edge divides.
     """
-    total = running[-1]
-    target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
-    if total < 2**53 / n and total == np.floor(total):
-        target = (int(total) * np.arange(1, n) // n).astype(np.float64)
-    target = target[target > 0]
-    cell = np.searchsorted(running, target, side="left")
-    place = cell + 1.0
-    if atom is not None and not atom.all():
-        before = np.where(cell > 0, running[cell - 1], 0.0)
-        place = np.where(atom[cell], place, cell + (target - before) / (running[cell] - before))
-    return np.unique(np.concatenate([[0.0], place, [float(len(running))]]))
+
+    running: Floats
+    counts: bool
+    atom: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, weight: Floats, squares: Floats | None = None, *, atom: NDArray[np.bool_] | None = None
+    ) -> RunningWeight:
+        """From the weights of the cells and their sums of squares; without these, whole weights are counts of rows."""
+        row = 1.0 if squares is None else float(squares.sum()) / float(weight.sum())
+        count = np.rint(weight / row)
+        counts = np.allclose(count * row, weight, rtol=1e-9, atol=0)
+        if squares is not None:
+            counts = counts and np.allclose(row * weight, squares, rtol=1e-9, atol=0)
+        return cls(
+            np.cumsum(count if counts else weight), counts, np.ones(len(weight), np.bool_) if atom is None else atom
+        )
+
+    def cuts(self, n: int) -> Floats:
+        """Places in the list of cells that divide the weight into `n` bins of equal mass.
+
+        A place within a cell that is no atom is a fraction of it. Places that coincide are given once, so ties leave
+        fewer bins.
+        """
+        running, total = self.running, self.running[-1]
+        target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
+        if self.counts and total < 2**53 / n:
+            target = (int(total) * np.arange(1, n) // n).astype(np.float64)
+        target = target[target > 0]
+        cell = np.searchsorted(running, target, side="left")
+        place = cell + 1.0
+        if not self.atom.all():
+            before = np.where(cell > 0, running[cell - 1], 0.0)
+            place = np.where(self.atom[cell], place, cell + (target - before) / (running[cell] - before))
+        return np.unique(np.concatenate([[0.0], place, [float(len(running))]]))
 
 
 def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:

@@ -26,6 +26,11 @@ class Mass(NamedTuple):
         return cls(float(n), float(n)) if weight is None else cls(float(weight.sum()), float(weight @ weight))
 
 
+def all_alike(weight: Floats | None) -> bool:
+    """Whether all rows have the same weight, which is as good as none."""
+    return weight is None or bool((weight == weight[0]).all())
+
+
 def effective_n(weight: Floats | None, n: int) -> float:
     """Kish's effective number of rows, (sum w)² / sum w²; `n` itself without weights."""
     return Mass.of(weight, n).effective_n

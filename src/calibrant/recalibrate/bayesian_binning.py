@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import equal_mass_cuts
+from calibrant.numerics.equal_mass import RunningWeight
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.histogram import bin_of
 from calibrant.recalibrate.inputs import BinomialCells, Scores
@@ -70,14 +70,14 @@ class BayesianBinning(BinaryRecalibrator):
 
     def _models(self, cells: BinomialCells) -> list[tuple[Floats, Floats, float]]:
         """Edges, values and log evidence of each binning."""
-        running = np.cumsum(cells.weight)
+        running, equal_mass = np.cumsum(cells.weight), RunningWeight.of(cells.weight)
         positives = np.concatenate([[0.0], np.cumsum(cells.positive)])
         weights = np.concatenate([[0.0], running])
         root = max(running[-1], 1.0) ** (1 / 3)
         most = max(1, min(int(np.ceil(running[-1] / 5)), int(np.ceil(10 * root))))
         models = []
         for number in range(max(1, min(int(root / 10), most)), most + 1):
-            at = equal_mass_cuts(running, number).astype(np.intp)
+            at = equal_mass.cuts(number).astype(np.intp)
             inner = cells.probability[at[1:-1] - 1].astype(np.float64)
             edges = np.concatenate([[0.0], inner, [1.0]])
             models.append((edges, *self._posterior(edges, np.diff(weights[at]), np.diff(positives[at]))))

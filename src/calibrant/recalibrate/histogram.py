@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import equal_mass_cuts
+from calibrant.numerics.equal_mass import RunningWeight
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Platt
@@ -134,7 +134,7 @@ def edges_of(cells: BinomialCells, bins: Cut | int) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
     bins = as_binning(bins)
     if isinstance(bins, EqualMass):
-        at = equal_mass_cuts(np.cumsum(cells.weight), bins.n_bins)[1:-1].astype(np.intp)
+        at = RunningWeight.of(cells.weight).cuts(bins.n_bins)[1:-1].astype(np.intp)
         inner = cells.probability[at - 1].astype(np.float64)
     else:
         inner = bins.edges[1:-1]

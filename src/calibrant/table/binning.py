@@ -52,8 +52,9 @@ class EqualWidth:
 class EqualMass:
     """`n_bins` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
 
-    Inner edge b is the order statistic of rank floor(rows * b / n_bins), in whole numbers. Weights that are whole
-    numbers count as repeated rows; other weights cut where their running sum first reaches b / n_bins of the total.
+    Inner edge b is the order statistic of rank floor(rows * b / n_bins), in whole numbers. Where rows differ in weight,
+    it is the score at which the running weight first reaches b / n_bins of the total. The unit of the weights does not
+    matter.
 
     >>> import calibrant as cal
     >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import Pairs
-from calibrant.numerics.equal_mass import equal_mass_cuts, places_of, require_inside, scores_at, sums_between
+from calibrant.numerics.equal_mass import RunningWeight, places_of, require_inside, scores_at, sums_between
 from calibrant.numerics.weights import Mass
 from calibrant.table import discretization
 from calibrant.table.binning import (
@@ -177,6 +177,19 @@ class BinTable:
         """Variance of the error mass of a bin that holds everything; 1 / n for labelled rows."""
         return self.task.mass_variance(self.population, self.positives)
 
+    def in_rows(self) -> BinTable:
+        """The same table with a weight of one per row, where all rows have the same weight; else the table itself."""
+        row = self.population.squares / self.total if self.total else 1.0
+        alike = np.allclose(row * self.count, self.weight, rtol=1e-9, atol=0)
+        if row == 1 or not alike or not np.allclose(row * self.weight, self.weight_squares, rtol=1e-9, atol=0):
+            return self
+        sums = self.sums / row
+        sums[:3] = self.count
+        outcomes = np.rint(sums[4])
+        if isinstance(self.task, Labelled) and np.allclose(outcomes, sums[4], rtol=0, atol=1e-6):  # without rounding
+            sums[[4, 7]] = outcomes
+        return replace(self, sums=sums)
+
     def filled(self) -> BinTable:
         """The bins that have weight. The edges are kept whole."""
         return self.take(self.weight > 0)
@@ -214,7 +227,7 @@ class BinTable:
     def places(self, binning: Cut) -> Floats:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
-            return equal_mass_cuts(np.cumsum(self.weight), binning.n_bins, atom=self.low == self.high)
+            return RunningWeight.of(self.weight, self.weight_squares, atom=self.low == self.high).cuts(binning.n_bins)
         require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
         return places_of(binning.edges, self.low, self.high)
 

@@ -41,8 +41,8 @@ def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
     cell, part = cut_cells(table, bins)
     if not distinct:
         moved = _any_rows(table, cell, part)
-    elif isinstance(as_binning(bins), EqualMass) and np.array_equal(table.weight_squares, table.count):
-        moved = _known_number(table, cell, part)
+    elif isinstance(as_binning(bins), EqualMass) and np.allclose(_row_weight(table) * table.count, table.weight):
+        moved = _known_number(table, cell, part) * _row_weight(table)
     else:
         message = (
             "distinct=True is for unweighted labelled rows in EqualMass bins, whose edges part a known number of rows."
@@ -62,8 +62,14 @@ def _any_rows(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
 
 def _known_number(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
     """With a of the n rows to the left, at least max(0, a - n0) and at most min(a, n1) of them are positive."""
-    n, positives, width = table.count[cell], table.observed[cell], (table.high - table.low)[cell]
+    positives = table.observed[cell] / _row_weight(table)
+    n, width = table.count[cell], (table.high - table.low)[cell]
     left = part * n
     expected = part * positives
     outcomes = np.maximum(np.minimum(left, positives) - expected, expected - np.maximum(0.0, left - (n - positives)))
     return outcomes + np.minimum(left, n - left) * width
+
+
+def _row_weight(table: BinTable) -> float:
+    """The weight of one row, where all have the same."""
+    return float(table.weight_squares.sum()) / table.total

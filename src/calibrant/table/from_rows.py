@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import SUMS, Pairs, equal_width_indexer, sums_by_index
-from calibrant.numerics.equal_mass import equal_count_edges, equal_mass_cuts, equal_mass_rows, require_inside
+from calibrant.numerics.equal_mass import RunningWeight, equal_count_edges, equal_mass_rows, require_inside
 from calibrant.numerics.radix_buckets import equal_mass_sums, worth_selecting
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
@@ -90,7 +90,9 @@ def equal_mass_table(rows: SortedRows, n: int) -> CellSums:
         cuts = equal_mass_rows(rows, n)
     else:
         ends = rows.run_ends
-        at = equal_mass_cuts(np.cumsum(pairs.weight)[ends - 1], n)[1:-1].astype(np.intp)
+        starts = np.concatenate([[0], ends[:-1]])
+        weight, squares = (np.add.reduceat(values, starts) for values in (pairs.weight, pairs.weight**2))
+        at = RunningWeight.of(weight, squares).cuts(n)[1:-1].astype(np.intp)
         cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
     edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
     return of_bins(edges, rows.between(cuts))
