@@ -1,4 +1,4 @@
-"""Local corrections: do the nearest training rows hold more of a class than the fitted map expects?"""
+"""Local corrections: whether the nearest training rows hold more of a class than the fitted map expects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_softmax, row_sum, softmax
 
-#: Numbers of neighbours that are looked at, and rows among which they are sought.
+#: Numbers of neighbours used, and the number of rows searched for them.
 SIZES, REFERENCES = (10, 40), 3750
 #: Neighbours kept per row, so that enough are left when those of the held-out fold are taken away.
 KEPT = 64
@@ -29,7 +29,7 @@ class Neighbours:
     index : array (n, kept)
         Row numbers of the neighbours.
     references : array
-        The rows among which they were sought.
+        The rows that were searched.
     """
 
     index: NDArray[np.intp]

@@ -18,7 +18,7 @@ import numpy as np
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.numerics.special import expit
 
-#: The inverse temperature is sought between these.
+#: Bounds of the inverse temperature.
 LOWEST, HIGHEST = 1e-7, 1e7
 
 #: Ridge on b, per unit of weight and squared largest logit: gives separable data a finite optimum and moves

@@ -180,7 +180,7 @@ class BinaryRecalibrator(Recalibrator):
     """
 
     _multiclass = False
-    #: Whether the map wants one cell per distinct score, rising, rather than one per row.
+    #: Whether the map is fitted to one cell per distinct score, rising, rather than one per row.
     _distinct: ClassVar[bool] = False
 
     def fit_table(self, table: BinTable) -> Self:

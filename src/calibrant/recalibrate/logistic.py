@@ -52,7 +52,7 @@ class LogisticMap(BinaryRecalibrator):
 
 
 def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
-    """Lowest and highest log odds the map tells apart."""
+    """Lowest and highest log odds; those beyond are clipped."""
     x, p = cells.log_odds, cells.probability
     low, high = (
         (np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool)) if cells.scores.logits else (p <= 0, p >= 1)

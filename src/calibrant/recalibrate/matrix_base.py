@@ -55,7 +55,7 @@ class AffineMap(Recalibrator):
         return softmax(self._logits(self._inputs(scores)))
 
     def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
-        """Fit what comes before the affine map, if anything, and apply it."""
+        """Fit the step before the affine map, if there is one, and apply it."""
         return self._inputs(scores)
 
     def _inputs(self, scores: Scores) -> Floats:

@@ -39,7 +39,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def register(cls: Class) -> Class:
-    """Let `load` know a map of your own (a decorator); the maps of this package are known already."""
+    """Make `load` find a map of your own (a decorator); it finds those of this package already."""
     _CLASSES[cls.__name__] = cls
     return cls
 
@@ -222,7 +222,7 @@ def _known_class(name: str, room: str | None) -> type:
             module = import_module(f"calibrant.{known}")
             found = getattr(module, name) if name in dir(module) else None
     if not (isinstance(found, type) and issubclass(found, Stored)):
-        message = f"This release ({__version__}) knows no map called {name!r}."
+        message = f"This release ({__version__}) has no map called {name!r}."
         raise ValueError(message)
     return found
 
@@ -243,7 +243,7 @@ def _with_current_names(value: Any) -> Any:
 
 def _known_option(name: str) -> type:
     if name not in _OPTIONS:
-        message = f"This release ({__version__}) knows no option called {name!r}."
+        message = f"This release ({__version__}) has no option called {name!r}."
         raise ValueError(message)
     return _OPTIONS[name]
 

@@ -1,4 +1,4 @@
-"""A smooth correction of the log odds, as smooth as the data ask for."""
+"""A smooth correction of the log odds, whose smoothness is estimated from the data."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Normal:
 
 
 class Stretched:
-    """The law of center + factor (X - center) for X of another distribution.
+    """The distribution of center + factor (X - center) for X of another one.
 
     >>> from scipy import stats
     >>> Stretched(stats.t(5, loc=1.0), 1.0, 2.0).ppf(0.9) == stats.t(5, loc=1.0, scale=2.0).ppf(0.9)
@@ -121,7 +121,7 @@ class Remapped:
         return np.stack([function(columns[..., j], u, p) for j, (u, p) in enumerate(self._maps)], axis=-1)
 
     def _moments(self) -> tuple[Floats, Floats]:
-        """Mean and variance. For normal distributions the standardised law serves all rows at once."""
+        """Mean and variance. Normal distributions share those of the standardised variable."""
         if isinstance(self._dist, Normal):
             unit = np.array([_normal_moments(u, p) for u, p in self._maps])
             center, spread = (unit[0, 0], unit[0, 1]) if len(unit) == 1 else (unit[:, 0], unit[:, 1])
@@ -140,7 +140,7 @@ def _log_slope(values: Floats, u: Floats, p: Floats) -> Floats:
 
 
 def _normal_moments(u: Floats, p: Floats) -> tuple[float, float]:
-    """Mean and variance of the law whose probabilities, for a standard normal variable, are mapped by R."""
+    """Mean and variance of a standard normal variable whose probabilities are mapped by R."""
     from scipy.special import ndtri
 
     levels = np.unique(np.concatenate([p, np.linspace(0, 1, 513)]))
