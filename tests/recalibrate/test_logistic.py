@@ -118,3 +118,11 @@ def test_a_grid_table_of_many_rows_gives_nearly_the_map_of_the_rows(recalibrator
     grid = np.linspace(0.01, 0.99, 50)
     by_rows, by_table = recalibrator.fit(p, y).predict_proba(grid), recalibrator.fit(table).predict_proba(grid)
     np.testing.assert_allclose(by_table, by_rows, atol=2e-4)
+
+
+def test_predictions_of_nothing_but_zero_and_one_get_finite_limits():
+    fitted = Platt().fit([0.0, 1.0, 1.0], [0, 1, 0])
+    np.testing.assert_allclose(fitted.limits_, [-np.log(7), np.log(7)])  # 2 n + 1
+    np.testing.assert_allclose(fitted.predict_proba([0.5])[:, 1], expit(fitted.coefficients_[0]))
+    logits = Platt(input="logits").fit([-3.0, 0.0, 3.0, 4.0], [0, 1, 1, 0])
+    np.testing.assert_array_equal(logits.limits_, [-np.inf, np.inf])

@@ -134,3 +134,10 @@ def test_on_real_predictions_auto_is_never_clearly_worse_than_nothing(shared_dat
     plain = rc.Identity().fit(p[fit], y[fit]).predict_proba(p[test])
     worse = row_losses(q, y[test], "log_loss") - row_losses(plain, y[test], "log_loss")
     assert worse.mean() <= worse.std() / np.sqrt(len(test))
+
+
+def test_the_default_candidates_leave_out_matrices_of_many_classes():
+    names = {classes: [type(m).__name__ for m in default_candidates(classes)] for classes in (2, 30, 31)}
+    assert names[2] == ["Temperature", "Platt", "Beta", "Quadratic", "Spline"]
+    assert names[30] == ["Temperature", "StructuredVectorScaling", "StructuredMatrixScaling", "OneVsRest", "OneVsRest"]
+    assert names[31] == ["Temperature", "StructuredVectorScaling", "OneVsRest", "OneVsRest"]
