@@ -29,7 +29,6 @@ MISSING: set[str] = {
     "calibrant.numerics.binned_sums",
     "calibrant.numerics.equal_mass",
     "calibrant.numerics.sorting",
-    "calibrant.numerics.weights",
     "calibrant.plot.canvas",
     "calibrant.plot.groups",
     "calibrant.plot.panels",

@@ -23,7 +23,7 @@ from calibrant.table.from_samples import bin_samples
 Family = type[EqualMass] | type[EqualWidth]
 
 #: Rows in perfect order, which would be swept to the end, are looked for at this number of bins.
-_PATIENCE = 32
+_ORDER_CHECK = 32
 
 
 def _of_samples(samples: SortedSamples, *, bins: Family = EqualMass, norm: float = 1) -> Floats:
@@ -85,13 +85,16 @@ def _check_family(bins: Family) -> Family:
 def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float = 1) -> Estimate:
     """The sweep of sorted rows or of a fine table, of probabilities or of spreads."""
     if isinstance(source, SortedRows):
-        n = int(largest_rising(SortedSamples.of_rows(source), bins)[0])
-        table = BinTable(*equal_mass_table(source, n)) if bins is EqualMass else BinTable.of(source.pairs, bins(n))
+        n_bins = int(largest_rising(SortedSamples.of_rows(source), bins)[0])
+        if bins is EqualMass:
+            table = BinTable(*equal_mass_table(source, n_bins))
+        else:
+            table = BinTable.of(source.pairs, bins(n_bins))
     else:
-        n = _largest_rising_of_cells(source, bins)
-        table = source.coarsen(bins(n))
+        n_bins = _largest_rising_of_cells(source, bins)
+        table = source.coarsen(bins(n_bins))
     table.task.warn(table)
-    return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n)), table, bins=n)
+    return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n_bins)), table, bins=n_bins)
 
 
 def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
@@ -110,7 +113,7 @@ def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[
     chosen = np.full(len(samples), samples.n, dtype=np.intp)
     active = np.arange(len(samples))
     for n_bins in range(2, samples.n + 1):
-        if n_bins == _PATIENCE:
+        if n_bins == _ORDER_CHECK:
             active = active[[not _rises_everywhere(samples, sample) for sample in active.tolist()]]
         which = None if len(active) == len(samples) else active
         if bins is EqualMass:
@@ -142,10 +145,13 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     most = cells.task.most_bins(cells)
     if not _falls(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
         return most
-    for n in range(2, most + 1):
-        at = equal_mass.cuts(n) if bins is EqualMass else places_of(EqualWidth(n).edges, cells.low, cells.high)
+    for n_bins in range(2, most + 1):
+        if bins is EqualMass:
+            at = equal_mass.cuts(n_bins)
+        else:
+            at = places_of(EqualWidth(n_bins).edges, cells.low, cells.high)
         if _falls(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
-            return n - 1
+            return n_bins - 1
     return most
 
 

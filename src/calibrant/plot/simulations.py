@@ -1,4 +1,4 @@
-"""Pictures of simulations (needs matplotlib): each draws on the axes it is given and computes nothing but means."""
+"""Figures of simulations (needs matplotlib): each draws on the axes it is given and computes nothing but means."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.plot.canvas import axes
+
 if TYPE_CHECKING:
     from calibrant.simulate.bias_grid import BiasTable
     from calibrant.simulate.world_fit import Goodness
 
-#: One per line, before they repeat.
+#: One for each line, before they repeat.
 MARKERS = "os^vDPX*<>"
 
 
 def bias_lines(table: BiasTable, *, ax: Any = None, **style: Any) -> Any:
     """Bias in percent against sample size, one line per estimator, averaged over the worlds of the table."""
-    ax = _axes(ax)
+    ax = axes(ax)
     sizes = sorted({row.n for row in table})
     ax.axhline(0.0, color="0.6", linestyle="--", linewidth=1)
     for drawn, name in enumerate(dict.fromkeys(row.estimator for row in table)):
@@ -32,7 +34,7 @@ def bias_lines(table: BiasTable, *, ax: Any = None, **style: Any) -> Any:
 
 def goodness_points(fits: Sequence[Goodness], *, ax: Any = None, **style: Any) -> Any:
     """Mean simulated against real estimate in percent, a point for each fit; good fits lie on the diagonal."""
-    ax = _axes(ax)
+    ax = axes(ax)
     real, simulated = (100 * np.array([getattr(fit, name) for fit in fits]) for name in ("real", "simulated"))
     spread = 100 * np.array([fit.simulated_sd for fit in fits])
     limit = 1.1 * max(real.max(), (simulated + spread).max())
@@ -40,9 +42,3 @@ def goodness_points(fits: Sequence[Goodness], *, ax: Any = None, **style: Any) -
     ax.errorbar(real, simulated, yerr=spread, **{"fmt": "o", "capsize": 3, **style})
     ax.set(xlabel="real data, percent", ylabel="simulated data, percent", xlim=(0, limit), ylim=(0, limit))
     return ax
-
-
-def _axes(ax: Any) -> Any:
-    from calibrant.plot.canvas import axes  # drawing is a layer above simulation, so it is only reached when drawing
-
-    return axes(ax)
