@@ -122,3 +122,18 @@ def test_estimators_that_declare_nothing_for_many_samples_say_so(estimator):
 
 def test_an_estimator_that_already_has_data_is_none_of_many_samples():
     assert batched(partial(cal.ece, [0, 1])) is None
+
+
+def test_options_for_many_samples_have_the_defaults_of_the_estimator():
+    both = {name: (value, batched(value)) for name, value in public_estimators().items() if batched(value) is not None}
+    assert set(both) == {"ece", "mce", "debiased_ece", "sweep_ece", "kde_ece"}
+    for one, many in both.values():
+        first, second = (
+            {
+                key: part.default
+                for key, part in inspect.signature(function).parameters.items()
+                if part.kind is inspect.Parameter.KEYWORD_ONLY
+            }
+            for function in (one, many)
+        )
+        assert first == second
