@@ -91,15 +91,15 @@ def test_ensembles_and_quantiles_have_references_of_their_own():
     rng = np.random.default_rng(0)
     levels = np.arange(1, 10) / 10
     draws = [cal.Samples(rng.normal(size=400), rng.normal(size=(400, 9))) for _ in range(150)]
-    stated = [
+    quantiles = [
         cal.Quantiles(rng.normal(size=400), levels, np.tile(stats.norm.ppf(levels), (400, 1))) for _ in range(150)
     ]
-    for tasks in (draws, stated):
+    for tasks in (draws, quantiles):
         results = [cal.quantile_error(task) for task in tasks]
         assert np.mean(results) == pytest.approx(results[0].details["null"]["mean"], rel=0.12)
 
 
-def test_the_share_below_each_stated_quantile_is_counted_exactly():
+def test_the_share_below_each_predicted_quantile_is_counted_exactly():
     data = cal.Quantiles([1.0, 2.0, 3.0, 9.0], [0.25, 0.75], [[1, 2], [3, 4], [0, 1], [0, 9]])
     curve = cal.interval_curve(data, central=False)
     assert curve.x.tolist() == [0.25, 0.75]

@@ -83,7 +83,7 @@ METRICS = [cal.nll, cal.crps, cal.pinball, cal.interval_score]
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("kind", ["gaussian", "student", "draws", "quantiles"])
-def test_a_right_forecast_scores_what_it_expects(metric, kind):
+def test_a_right_forecast_meets_its_reference_score(metric, kind):
     rng = np.random.default_rng(3)
     mean, std = rng.normal(size=4000), rng.lognormal(0, 0.3, 4000)
     unit = rng.standard_t(7, 4000) if kind == "student" else rng.normal(size=4000)
@@ -104,7 +104,7 @@ def test_a_right_forecast_scores_what_it_expects(metric, kind):
     assert abs(result - null["mean"]) < 4 * null["sd"]
 
 
-def test_too_small_a_spread_scores_worse_than_it_expects():
+def test_too_small_a_spread_scores_worse_than_its_reference():
     y = 2 * np.random.default_rng(0).normal(size=2000)
     for metric in METRICS:
         result = metric(y, 0 * y, 0 * y + 1)
@@ -118,7 +118,7 @@ def test_sharpness_is_compared_with_the_error():
     assert result.details["null"]["mean"] == pytest.approx(2, rel=0.03)
 
 
-def test_outputs_are_told_one_by_one():
+def test_outputs_are_measured_one_by_one():
     rng = np.random.default_rng(0)
     y = rng.normal(size=(300, 2)) * [1, 3]
     data = cal.Gaussian(y, 0 * y, 0 * y + 1)

@@ -13,7 +13,7 @@ import calibrant as cal
 
 
 def world(n=2000, seed=0, factor=1.0, tail=None):
-    """Spreads are lognormal; errors are `factor` times as wide as stated, Gaussian or Student."""
+    """Spreads are lognormal; errors are `factor` times as wide as predicted, Gaussian or Student."""
     rng = np.random.default_rng(seed)
     std = rng.lognormal(0, 0.5, n)
     unit = rng.normal(size=n) if tail is None else rng.standard_t(tail, n) * np.sqrt((tail - 2) / tail)
@@ -165,7 +165,7 @@ def test_a_fine_table_gives_what_the_rows_give():
     assert cal.ence(halves[0] + halves[1]) == pytest.approx(cal.ence(grid), rel=1e-12)
 
 
-def test_outputs_are_pooled_and_told_one_by_one():
+def test_outputs_are_pooled_and_measured_one_by_one():
     first, second = world(400, 1), world(400, 2, 2.0)
     both = cal.Gaussian(*(np.column_stack([getattr(first, c), getattr(second, c)]) for c in ("y_true", "mean", "std")))
     for metric in (cal.ence, cal.uce, cal.debiased_ence, cal.sweep_ence, cal.mean_squared_z, cal.std_dispersion):
@@ -175,7 +175,7 @@ def test_outputs_are_pooled_and_told_one_by_one():
 
 
 def test_draws_from_the_truth_meet_the_reference_of_ensembles():
-    """Few draws state a noisy spread, so their ENCE is large though the draws are right; the reference knows."""
+    """The spread of few draws is noisy, so their ENCE is large though the draws are right; so is the reference."""
     rng = np.random.default_rng(0)
     std = rng.lognormal(0, 0.5, 3000)
     data = cal.Samples(std * rng.normal(size=3000), std[:, None] * rng.normal(size=(3000, 12)))

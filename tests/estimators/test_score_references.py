@@ -6,8 +6,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.estimators import score_references
-from calibrant.estimators.regression_scores import gaussian_crps
-from calibrant.estimators.score_references import crps_by_quadrature, fair_crps, leave_one_out_ensembles
+from calibrant.estimators.score_references import crps_by_quadrature, fair_crps, gaussian_crps, leave_one_out_ensembles
 
 
 def test_the_gaussian_reference_is_closed_form_and_agrees_with_simulation():

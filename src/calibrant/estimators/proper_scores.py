@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.common import Data, fine, require_fine, require_kind
-from calibrant.estimators.log_scores import check_floor, floored, log_losses, log_provenance
+from calibrant.estimators.log_scores import check_floor, floored, infinite_rows, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -94,7 +94,7 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
     losses = _row_log_losses(task, floor)
     if task.weight is not None:
         losses = np.where(task.weight > 0, losses, 0.0)
-    infinite = np.flatnonzero(np.isinf(losses))
+    infinite = infinite_rows(losses)
     first = int(infinite[0]) if len(infinite) else None
     method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
     return Estimate(_mean(losses, task), name="Log loss", method=method, n=len(task), details=details)

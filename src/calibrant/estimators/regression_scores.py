@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators import score_references
-from calibrant.estimators.log_scores import log_provenance
+from calibrant.estimators.log_scores import infinite_rows, log_provenance
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
@@ -74,7 +74,7 @@ def nll(
     losses, weight = loss(task.y_true), task.flat_weight
     if weight is not None:
         losses = np.where(weight > 0, losses, 0.0)
-    infinite = np.flatnonzero(np.isinf(losses))
+    infinite = infinite_rows(losses)
     first = int(infinite[0]) // (task.y_true.size // len(task)) if len(infinite) else None
     method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
     null = _entropy(task) if isinstance(task, Gaussian) and floor == 0 else score_references.simulated(task, loss)
@@ -105,11 +105,11 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
     details = by_output(task, crps)
     if isinstance(task, Gaussian):
         return _score(
-            gaussian_crps(task.z()) * task.std.ravel(),
+            score_references.gaussian_crps(task.z()) * task.std.ravel(),
             "CRPS",
             "mean",
             task,
-            score_references.gaussian(task, gaussian_crps, 1 / np.sqrt(np.pi)),
+            score_references.gaussian(task, score_references.gaussian_crps, 1 / np.sqrt(np.pi)),
             details,
         )
     if isinstance(task, Samples):
@@ -250,13 +250,6 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
     value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))
     return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
-
-
-def gaussian_crps(z: Floats) -> Floats:
-    r"""CRPS of the standard normal at z: :math:`z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi`."""
-    from scipy.special import erf
-
-    return z * erf(z / np.sqrt(2)) + np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) - 1 / np.sqrt(np.pi)
 
 
 def _negative_log_density(task: Forecast) -> Callable[[Floats], Floats]:

@@ -68,6 +68,13 @@ def of_quantiles(task: Forecast, levels: Floats, score: Callable[[Floats, list[F
     return simulated(task, lambda y: score(y, quantiles))
 
 
+def gaussian_crps(z: Floats) -> Floats:
+    r"""CRPS of the standard normal at z: :math:`z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi`."""
+    from scipy.special import erf
+
+    return z * erf(z / np.sqrt(2)) + np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) - 1 / np.sqrt(np.pi)
+
+
 def fair_crps(task: Samples) -> Floats:
     """Mean distance of draws and outcome less half the mean distance of two different draws, per row."""
     ordered, y = np.sort(task.draws.astype(np.float64, copy=False), axis=1), task.y_true

@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant.data.distributions import Distribution, Forecast, Samples
 from calibrant.estimators.regression_common import mean_of, ratio_variance, table_kurtosis
-from calibrant.estimators.regression_scores import gaussian_crps
-from calibrant.estimators.score_references import fair_crps
+from calibrant.estimators.score_references import fair_crps, gaussian_crps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.recalibrate.regression_base import SpreadRecalibrator
