@@ -28,6 +28,18 @@ def make_log(n: int = 4_000, seed: int = 0) -> pd.DataFrame:
     )
 
 
+def as_file(log, folder, ending):
+    """The path of the log, written in the format of the ending."""
+    path = folder / f"log.{ending}"
+    if ending == "parquet":
+        log.to_parquet(path, index=False)
+    elif ending == "csv":
+        log.to_csv(path, index=False)
+    else:
+        log.to_json(path, orient="records", lines=True, double_precision=15)
+    return str(path)
+
+
 def assert_same_table(found, expected, *, rtol=1e-12):
     np.testing.assert_array_equal(found.key, expected.key)
     np.testing.assert_array_equal(found.low, expected.low)

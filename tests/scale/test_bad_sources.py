@@ -1,6 +1,5 @@
 """Bad rows are counted, never binned; bad files are named; nothing is written."""
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -99,72 +98,12 @@ def test_a_column_missing_in_one_file_of_many_names_the_file(tmp_path):
         bin_table(tmp_path, y_true="y", y_prob="p")
 
 
-@pytest.mark.parametrize("damage", ["head", "tail", "middle"])
-def test_a_corrupted_parquet_file_among_many_is_named_and_nothing_is_written(tmp_path, damage):
-    for name in "abc":
-        make_log(3000).to_parquet(tmp_path / f"{name}.parquet")
-    content = bytearray((tmp_path / "b.parquet").read_bytes())
-    if damage == "middle":
-        content[100:20_000] = bytes(len(content[100:20_000]))
-    (tmp_path / "b.parquet").write_bytes({"head": content[:500], "tail": content[-500:], "middle": content}[damage])
-    with pytest.raises(cal.InvalidPredictions, match=r"Cannot read '.*b\.parquet'"):
-        bin_table(tmp_path, y_true="y", y_prob="p")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet", "c.parquet"]
-
-
-def test_an_empty_file_is_named(tmp_path):
-    make_log(10).to_parquet(tmp_path / "a.parquet")
-    (tmp_path / "b.parquet").touch()
-    with pytest.raises(cal.InvalidPredictions, match=r"b\.parquet' is empty"):
-        bin_table(tmp_path, y_true="y", y_prob="p")
-
-
 def test_text_where_numbers_should_be_is_refused(tmp_path):
     mixed = pd.DataFrame({"p": ["0.5", "high"], "y": [0, 1]})
     mixed.to_csv(tmp_path / "mixed.csv", index=False)
     for source in (mixed, tmp_path / "mixed.csv"):
         with pytest.raises(cal.InvalidPredictions, match="y_prob must hold numbers, but column 'p' holds String"):
             bin_table(source, y_true="y", y_prob="p")
-
-
-def test_mixed_types_among_files_name_the_file(tmp_path):
-    make_log(10).to_parquet(tmp_path / "a.parquet")
-    make_log(10).assign(p="high").to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(cal.InvalidPredictions, match=r"b\.parquet"):
-        bin_table(tmp_path, y_true="y", y_prob="p")
-
-
-def test_no_file_an_unknown_ending_and_an_unknown_source_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="No file matches"):
-        bin_table(tmp_path / "*.parquet", y_true="y", y_prob="p")
-    (tmp_path / "log.txt").write_text("p,y")
-    with pytest.raises(ValueError, match=r"known endings are \.parquet"):
-        bin_table(tmp_path / "log.txt", y_true="y", y_prob="p")
-    for nothing, error in (([], ValueError), (3, TypeError), ([{"p": 1}], TypeError)):
-        with pytest.raises(error, match="source"):
-            bin_table(nothing, y_true="y", y_prob="p")
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_a_text_file_that_differs_from_the_first_is_named(ending, tmp_path):
-    def write(name, frame):
-        path = tmp_path / f"{name}.{ending}"
-        if ending == "csv":
-            frame.to_csv(path, index=False)
-        else:
-            frame.to_json(path, orient="records", lines=True)
-
-    good = pd.DataFrame({"p": [0.1, 0.7], "y": [0, 1]})
-    for name in "ac":
-        write(name, good)
-    renamed, text = good.rename(columns={"p": "q"}), good.assign(p="high")
-    missing = r"b\.csv': its columns are" if ending == "csv" else "y_prob missing: 2"
-    for other, words in ((renamed, missing), (text, rf"b\.{ending}': column 'p' holds text")):
-        write("b", other)
-        with pytest.raises(cal.InvalidPredictions, match=words):
-            bin_table(tmp_path, y_true="y", y_prob="p")
-    write("b", good.assign(p=[0, 1]))
-    assert bin_table(tmp_path, y_true="y", y_prob="p").n == 6
 
 
 def test_a_file_without_rows_or_without_the_column_is_named(tmp_path):
@@ -174,21 +113,6 @@ def test_a_file_without_rows_or_without_the_column_is_named(tmp_path):
     for name in ("head.csv", "none.parquet", "other.parquet"):
         with pytest.raises(cal.InvalidPredictions, match=name):
             bin_table(tmp_path / name, y_true="y", y_prob="p")
-
-
-@pytest.mark.parametrize("path", ["s3://bucket/*.parquet", "https://127.0.0.1:9/log.csv", "gs://bucket/log.parquet"])
-def test_an_object_store_without_its_extension_says_how_to_get_it(path, tmp_path, monkeypatch):
-    plain = duckdb.connect
-
-    def offline(*where):
-        connection = plain(*where)
-        connection.execute(f"SET extension_directory = '{tmp_path}'")
-        connection.execute(f"SET custom_extension_repository = '{tmp_path / 'nowhere'}'")
-        return connection
-
-    monkeypatch.setattr(duckdb, "connect", offline)
-    with pytest.raises(ImportError, match=r"needs DuckDB's extension 'httpfs'.*install_extension.*scan_parquet"):
-        bin_table(path, y_true="y", y_prob="p")
 
 
 def test_options_that_do_not_fit_the_task_are_refused():

@@ -10,23 +10,11 @@ import pytest
 
 import calibrant as cal
 from calibrant.scale import GaussianColumns, OneVsRestColumns, TopLabelColumns, UnlabeledColumns, bin_table, bin_tables
-from tests.scale.logs import assert_same_table, make_log
+from tests.scale.logs import as_file, assert_same_table
 
-# Ibis still calls a method that DuckDB 2 calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
 GRID = cal.table.HybridGrid()
 ANIMALS = ("cat", "cow", "dog")
-
-
-def as_file(log, folder, ending):
-    path = folder / f"log.{ending}"
-    if ending == "parquet":
-        log.to_parquet(path, index=False)
-    elif ending == "csv":
-        log.to_csv(path, index=False)
-    else:
-        log.to_json(path, orient="records", lines=True, double_precision=15)
-    return str(path)
 
 
 @pytest.fixture(
@@ -102,20 +90,6 @@ def test_one_sample_of_which_some_positives_are_labelled(source, log, known, wei
     assert_same_table(found, expected)
 
 
-def test_the_scenario_of_positive_unlabeled_data_must_make_sense(log):
-    for wrong in (
-        {},
-        {"prior": 0.5, "label_frequency": 0.5},
-        {"label_frequency": 0.5},
-        {"prior": 0.5, "scenario": "x"},
-    ):
-        with pytest.raises(cal.InvalidPredictions, match="scenario"):
-            UnlabeledColumns(**wrong)
-    task = UnlabeledColumns(positive="cat", unlabeled="cow", scenario="single-sample", label_frequency=0.1)
-    with pytest.raises(cal.InvalidPredictions, match="more than all rows would be positive"):
-        bin_table(log[log.animal != "dog"], y_true="animal", y_prob="p", task=task)
-
-
 def test_groups_and_folds_give_one_table_each(source, log):
     found = bin_tables(source, y_true="y", y_prob="p", by="country", fold="day")
     assert list(found) == [(country, day) for country in ("at", "de") for day in range(3)]
@@ -141,58 +115,3 @@ def test_one_versus_rest_gives_a_table_per_class(log):
         assert_same_table(whole[name], cal.BinTable.of(binary, GRID))
         parts = [table for (*_, label), table in found.items() if label == name]
         assert_same_table(sum(parts[1:], parts[0]), whole[name])
-
-
-def test_labels_may_be_column_numbers(log):
-    numbered = log.assign(code=log.animal.map({name: k for k, name in enumerate(ANIMALS)}))
-    by_number = bin_table(numbered, y_true="code", y_prob=ANIMALS, task=TopLabelColumns())
-    assert_same_table(by_number, bin_table(log, y_true="animal", y_prob=ANIMALS, task=TopLabelColumns(ANIMALS)))
-
-
-def test_json_lines_and_folders_and_patterns_are_read(log, tmp_path):
-    expected = bin_table(log.round(6), y_true="y", y_prob="p")
-    for day, rows in log.round(6).groupby("day"):
-        as_file(rows, tmp_path, "jsonl")
-        (tmp_path / "log.jsonl").rename(tmp_path / f"{day}.jsonl")
-    for source in (tmp_path, str(tmp_path / "*.jsonl"), sorted(tmp_path.iterdir())):
-        assert_same_table(bin_table(source, y_true="y", y_prob="p"), expected)
-
-
-def test_files_can_be_filtered_by_sql_and_by_expression(log, tmp_path):
-    path = as_file(log, tmp_path, "parquet")
-    expected = bin_table(log[log.country == "at"], y_true="y", y_prob="p")
-    assert_same_table(bin_table(path, y_true="y", y_prob="p", where="country = 'at'"), expected)
-    assert_same_table(bin_table(path, y_true="y", y_prob="p", where=nw.col("country") == "at"), expected)
-    with pytest.raises(TypeError, match="Narwhals expression"):
-        bin_table(log, y_true="y", y_prob="p", where="country = 'at'")
-
-
-def test_float32_and_boolean_and_integer_columns_are_taken_as_they_are(tmp_path):
-    p, y = np.array([0, 1, 0.25, 0.75], np.float32), np.array([False, True, False, True])
-    expected = cal.BinTable.of(cal.Binary(y, p), GRID)
-    path = as_file(make_log(4)[[]].assign(p=p, y=y), tmp_path, "parquet")
-    for source in (path, pl.DataFrame({"p": p, "y": y}), pa.table({"p": p, "y": y})):
-        assert_same_table(bin_table(source, y_true="y", y_prob="p"), expected)
-    whole = pl.DataFrame({"p": [0, 1], "y": [0.0, 1.0]})
-    assert bin_table(whole, y_true="y", y_prob="p").n == 2
-
-
-def test_a_thousand_groups_at_once_are_each_right():
-    rng = np.random.default_rng(5)
-    p = rng.random(60_000).astype(np.float32)
-    frame = pl.DataFrame({"p": p, "y": (rng.random(len(p)) < p**2).astype(np.int8), "g": np.arange(len(p)) % 1000})
-    found = bin_tables(frame.lazy(), y_true="y", y_prob="p", by="g", grid=cal.table.HybridGrid(2**12))
-    assert list(found) == list(range(1000))
-    for group in (0, 1, 500, 999):
-        rows = frame.filter(pl.col("g") == group)
-        data = cal.Binary(rows["y"], rows["p"])
-        assert_same_table(found[group], cal.BinTable.of(data, cal.table.HybridGrid(2**12)))
-
-
-def test_a_column_may_be_called_anything(log, tmp_path):
-    name = 'p"; drop table x --'
-    odd = log.rename(columns={"p": name, "y": "y'`"})
-    expected = bin_table(log, y_true="y", y_prob="p")
-    with duckdb.connect() as connection:
-        for source in (odd, pl.from_pandas(odd), as_file(odd, tmp_path, "parquet"), connection.from_df(odd)):
-            assert_same_table(bin_table(source, y_true="y'`", y_prob=name), expected)

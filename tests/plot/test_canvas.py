@@ -1,0 +1,21 @@
+"""What all figures share."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_setting_of_matplotlib_changes():
+    before = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("module", ["regression", "reliability"])
+def test_every_module_can_be_the_first_to_be_imported(module):
+    code = f"import calibrant.plot.{module} as first; print(first.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == (f"calibrant.plot.{module}", "")

@@ -1,0 +1,36 @@
+"""The forest plot: one interval per group."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import calibrant as cal
+from calibrant.inference import ByGroup
+from calibrant.results.estimate import Interval, Significance
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+@pytest.fixture(autouse=True)
+def no_setting_of_matplotlib_changes():
+    before = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == before
+
+
+def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(ax):
+    made = {
+        name: cal.Estimate(e, name="ECE", method="", n=9, interval=Interval(e - 0.1, e + 0.1, 0.95, ""))
+        for name, e in (("a", 0.2), ("b", 0.4), (3, 0.3))
+    }
+    tests = {name: Significance(1.0, 0.001 if name == "b" else 0.5, "", 9) for name in made}
+    cal.plot.forest(ByGroup(made, tests, tests["b"]), ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["b (n = 9)", "3 (n = 9)", "a (n = 9)"]
+    squares = [drawn for drawn in ax.lines if drawn.get_marker() == "s"]
+    assert [square.get_markerfacecolor() for square in squares] == ["#0072B2", "white", "white"]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.3, 0.5])
+    assert [row.group for row in cal.inference.forest_rows(made)] == ["b", "3", "a"]

@@ -1,0 +1,61 @@
+"""Panels per class, and the strip of over- and underconfidence."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import calibrant as cal
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+@pytest.fixture(autouse=True)
+def no_setting_of_matplotlib_changes():
+    before = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    p = rng.random(500).round(2)
+    return cal.Binary(rng.random(500) < 0.5 + 0.7 * (p - 0.5), p)
+
+
+def line(ax, label):
+    return next(drawn for drawn in ax.lines if drawn.get_label().startswith(label))
+
+
+def test_panels_show_the_top_label_and_every_class():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], 300)
+    several = cal.Multiclass(rng.integers(0, 3, 300), p)
+    tables = cal.inference.class_tables(several)
+    panels = cal.plot.class_panels(tables, ax=Figure().subplots(1, 5))
+    assert [panel.get_title() for panel in panels] == ["top label", "0", "1", "2"]
+    for panel, table in zip(panels, tables.values(), strict=True):
+        np.testing.assert_array_equal(line(panel, "observed").get_ydata(), table.filled().observed_mean)
+    with pytest.raises(ValueError, match="4 panels need"):
+        cal.plot.class_panels(tables, ax=Figure().subplots(1, 2))
+
+
+def test_over_and_underconfidence_of_the_strip_add_up_to_the_ece(data, ax):
+    estimate = cal.ece(data, bins=cal.EqualWidth(10))
+    gaps = cal.inference.confidence_gaps(estimate)
+    assert gaps.over + gaps.under == pytest.approx(estimate)
+    assert gaps.over > 2 * gaps.under
+    cal.plot.confidence_strip(gaps, ax=ax)
+    heights = sorted(bar.get_height() for bar in ax.patches)
+    np.testing.assert_allclose(heights, np.sort(gaps.gap))
+    assert {bar.get_hatch() for bar in ax.patches if bar.get_height() > 0} == {"//"}
+
+
+def test_a_low_confidence_claims_too_much_where_less_is_right():
+    estimate = cal.ece([0, 0, 0, 1], [0.4, 0.4, 0.4, 0.4], bins=cal.EqualWidth(2))
+    assert cal.inference.confidence_gaps(estimate).gap == pytest.approx([-0.15])
+    assert cal.inference.confidence_gaps(estimate, top_label=True).gap == pytest.approx([0.15])
