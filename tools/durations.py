@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from tools.project import ALWAYS, ROOT
 
-#: A test function is slow when its cases together take more seconds than this.
+#: A test function is slow when one of its cases takes more seconds than this.
 SLOW = 3.0
 #: Seconds assumed for a file without a record.
 UNKNOWN = 2.0
@@ -25,7 +25,7 @@ PROPERTY = "cpu_seconds"
 
 @dataclass(frozen=True)
 class Durations:
-    """Seconds of the slow test functions, by name, and of all other tests of each file."""
+    """Seconds of the longest case of slow test functions, by name, and of all other tests of each file."""
 
     slow: dict[str, float] = field(default_factory=dict)
     files: dict[str, float] = field(default_factory=dict)
@@ -46,24 +46,24 @@ class Durations:
         return test.partition("[")[0] in self.slow
 
     def seconds(self, test: str) -> float:
-        """The expected time of a file, or of the file of a test, without its slow tests."""
-        return self.files.get(test.partition("::")[0], UNKNOWN)
+        """The expected time of a file without its slow tests; single tests are not recorded."""
+        return self.files.get(test, UNKNOWN)
 
     @classmethod
     def of_junit(cls, *paths: Path) -> Durations:
         """The durations in files written by `pytest --junit-xml -o junit_family=xunit1`."""
-        functions: defaultdict[tuple[str, str], float] = defaultdict(float)
+        cases: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
         for case in (case for path in paths for case in ElementTree.parse(path).iter("testcase")):
-            file, function = case.get("file", ""), case.get("name", "").partition("[")[0]
             spent = case.findall(f"properties/property[@name='{PROPERTY}']")
-            functions[file, function] += sum(float(entry.get("value", 0)) for entry in spent)
+            name = case.get("file", ""), case.get("name", "").partition("[")[0]
+            cases[name].append(sum(float(entry.get("value", 0)) for entry in spent))
         slow: dict[str, float] = {}
         files: defaultdict[str, float] = defaultdict(float)
-        for (file, function), seconds in functions.items():
-            if seconds > SLOW and file not in ALWAYS:
-                slow[f"{file}::{function}"] = round(seconds, 1)
+        for (file, function), seconds in cases.items():
+            if max(seconds) > SLOW and file not in ALWAYS:
+                slow[f"{file}::{function}"] = round(max(seconds), 1)
             else:
-                files[file] += seconds
+                files[file] += sum(seconds)
         return cls(slow, {file: round(seconds, 1) for file, seconds in files.items()})
 
 

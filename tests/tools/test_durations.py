@@ -1,6 +1,6 @@
 import pytest
 from tools.durations import SLOW, UNKNOWN, Durations
-from tools.project import ALWAYS, ROOT
+from tools.project import ALWAYS
 
 CASE = '<testcase file="{}" name="{}"><properties><property name="cpu_seconds" value="{}"/></properties></testcase>'
 
@@ -10,7 +10,9 @@ def junit(tmp_path):
     cases = [
         ("tests/a.py", "test_quick", 0.5),
         ("tests/a.py", "test_cases[1]", SLOW * 0.6),
-        ("tests/a.py", "test_cases[2]", SLOW * 0.6),
+        ("tests/a.py", "test_cases[2]", SLOW * 1.2),
+        ("tests/a.py", "test_many[1]", SLOW * 0.6),
+        ("tests/a.py", "test_many[2]", SLOW * 0.6),
         ("tests/b.py", "test_slow", SLOW * 2),
         (ALWAYS[0], "test_all", SLOW * 2),
     ]
@@ -19,10 +21,10 @@ def junit(tmp_path):
     return path
 
 
-def test_the_cases_of_a_function_add_up_and_slow_ones_do_not_count_for_the_file(junit):
+def test_a_slow_case_makes_its_function_slow_and_it_does_not_count_for_the_file(junit):
     found = Durations.of_junit(junit)
     assert found.slow == pytest.approx({"tests/a.py::test_cases": SLOW * 1.2, "tests/b.py::test_slow": SLOW * 2})
-    assert found.files == {"tests/a.py": 0.5, ALWAYS[0]: SLOW * 2}
+    assert found.files == pytest.approx({"tests/a.py": 0.5 + 1.2 * SLOW, ALWAYS[0]: SLOW * 2})
 
 
 def test_every_case_of_a_slow_function_is_slow(junit):
@@ -31,10 +33,10 @@ def test_every_case_of_a_slow_function_is_slow(junit):
     assert not found.is_slow("tests/a.py::test_quick")
 
 
-def test_a_test_costs_what_its_file_costs(junit):
+def test_files_without_a_record_and_single_tests_have_a_usual_time(junit):
     found = Durations.of_junit(junit)
-    assert found.seconds("tests/a.py::test_quick") == 0.5
-    assert found.seconds("tests/new.py") == UNKNOWN
+    assert found.seconds("tests/a.py") > UNKNOWN
+    assert found.seconds("tests/a.py::test_quick") == found.seconds("tests/new.py") == UNKNOWN
 
 
 def test_what_is_recorded_can_be_read_again(junit, tmp_path):
@@ -47,4 +49,3 @@ def test_what_is_recorded_can_be_read_again(junit, tmp_path):
 def test_slow_tests_are_marked(request):
     slow = [item for item in request.session.items if Durations.load().is_slow(item.nodeid)]
     assert all(item.get_closest_marker("slow") for item in slow)
-    assert all((ROOT / name.partition("::")[0]).exists() for name in Durations.load().slow)
