@@ -43,3 +43,10 @@ def test_each_group_gets_a_map_and_small_or_new_groups_the_common_one(tmp_path):
     assert std[-1] == pytest.approx(np.sqrt(np.mean(y**2)))
     fitted.save(tmp_path / "map.json")
     assert np.array_equal(recalibrate.load(tmp_path / "map.json").transform(data).std, std)
+
+
+def test_a_group_of_just_enough_rows_gets_a_map_of_its_own():
+    data = cal.Gaussian([1.0, -1.0, 3.0, -3.0, 3.0], [0.0] * 5, [1.0] * 5, group=list("aabbb"))
+    for min_rows, expected in ((2, ["a", "b"]), (3, ["b"]), (4, [])):
+        fitted = recalibrate.PerGroup(recalibrate.StdScaling(), min_rows=min_rows).fit(data)
+        assert fitted.groups_.tolist() == expected

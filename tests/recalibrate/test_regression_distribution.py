@@ -53,3 +53,14 @@ def test_quantiles_are_shifted_level_by_level():
     assert fixed.values[0] == pytest.approx(stats.norm.ppf([0.1, 0.9]), abs=0.1)
     with pytest.raises(cal.InvalidPredictions, match="levels must be those of the fit"):
         recalibrate.Conformal().fit(data).transform(cal.Quantiles([0.0], [0.2, 0.9], [[-1.0, 1.0]]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_map_of_probabilities_goes_through_the_middle_of_every_step(weighted):
+    u = np.array([0.1, 0.4, 0.4, 0.9])
+    weight = np.array([1.0, 2.0, 1.0, 4.0]) if weighted else None
+    data = cal.Gaussian(stats.norm.ppf(u), np.zeros(4), np.ones(4), weight=weight)
+    learnt = recalibrate.CdfIsotonic().fit(data).outputs_[0]
+    np.testing.assert_allclose(learnt["u"], [0, 0.1, 0.4, 0.9, 1])
+    middle = [0.5 / 8, (2 / 8 + 3.5 / 8) / 2, 6 / 8] if weighted else [0.125, 0.5, 0.875]
+    np.testing.assert_allclose(learnt["p"], [0, *middle, 1])
