@@ -52,3 +52,9 @@ def test_centres_rise_and_there_are_no_more_than_distinct_scores():
     by_default = rc.Partition().fit(*world())
     assert len(by_default.centres_) == 15
     assert (np.diff(by_default.centres_[:, 1]) > 0).all()
+
+
+def test_several_classes_have_thirty_clusters_by_default():
+    rng = np.random.default_rng(2)
+    fitted = rc.Partition().fit(rng.dirichlet(np.ones(3), 100), rng.integers(0, 3, 100))
+    assert fitted.centres_.shape == (30, 3)

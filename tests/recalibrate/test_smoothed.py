@@ -88,3 +88,14 @@ def test_a_file_of_a_conditional_logit_without_neighbours_is_small(tmp_path):
     loaded = cal.recalibrate.load(tmp_path / "map.json")
     np.testing.assert_allclose(loaded.predict_proba(f), fitted.predict_proba(f), atol=1e-12)
     assert len(fitted.near_) == (300 if fitted.local_.any() else 0)
+
+
+def test_weights_of_a_conditional_logit_count_by_their_effective_size():
+    rng = np.random.default_rng(14)
+    f, _, y, _ = world(rng, 400, 3, lambda z: 0.5 * z)
+    weight = rng.uniform(0.5, 2, 400)
+    fitted = cal.recalibrate.ConditionalLogit().fit(f, y, weight).predict_proba(f)
+    scaled = cal.recalibrate.ConditionalLogit().fit(f, y, 100 * weight).predict_proba(f)
+    np.testing.assert_allclose(scaled, fitted, atol=1e-9)
+    equal = cal.recalibrate.ConditionalLogit().fit(f, y, np.full(400, 7.0)).predict_proba(f)
+    np.testing.assert_allclose(equal, cal.recalibrate.ConditionalLogit().fit(f, y).predict_proba(f), atol=1e-9)
