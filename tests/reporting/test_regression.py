@@ -16,7 +16,7 @@ def test_regression_says_by_which_factor_errors_exceed_the_spread():
     assert "errors are 1.4" in found.verdict or "errors are 1.3" in found.verdict
     assert "CAL601" in {finding.code for finding in found.findings}
     assert found.repairs[0].error < 0.1
-    assert {curve["across"] for curve in found.charts["curves"]} >= {"stated spread", "F(y)", "stated level"}
+    assert {curve["across"] for curve in found.charts["curves"]} >= {"predicted spread", "F(y)", "nominal coverage"}
     assert len(found.groups) == 2
 
 

@@ -1,4 +1,4 @@
-"""The commands. Each reads a file, calls the library, prints, and says by its exit code how it went.
+"""The commands. Each reads a file, calls the library, prints, and sets its exit code.
 
 0: done. 1: the error is above --fail-above, or the test rejects with --fail. 2: usage or bad data.
 """
@@ -280,10 +280,10 @@ def demo(
 
 
 def _load(
-    files: list[str], *, prob: list[str] | None = None, quantiles: list[str] | None = None, **said: Any
+    files: list[str], *, prob: list[str] | None = None, quantiles: list[str] | None = None, **others: Any
 ) -> Loaded:
-    """The predictions of the files; `said` is what else the user said about their columns (see `Columns`)."""
-    columns = Columns(prob=tuple(prob or ()), quantiles=tuple(quantiles or ()), **said)
+    """The predictions of the files; `others` are further fields of `Columns`."""
+    columns = Columns(prob=tuple(prob or ()), quantiles=tuple(quantiles or ()), **others)
     with _busy("Reading"):
         loaded = load(files, columns)
     _say(*loaded.notes)

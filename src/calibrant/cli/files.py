@@ -28,7 +28,7 @@ GUESSES = {
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user said about the columns of a file."""
+    """Which columns of a file mean what, as far as the options say."""
 
     truth: str | None = None
     prob: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def reliability_diagram(
     priors: tuple[float, float] | None = None,
     **style: Any,
 ) -> Any:
-    """Outcome against prediction, beside the diagonal of a calibrated model.
+    """Observed against predicted, with the diagonal of a calibrated model.
 
     A table of bins (or an estimate that keeps one) is a point per bin; bins of predicted spreads are drawn by
     `forecast_diagram`. A fine table is the CORP curve: the best rising

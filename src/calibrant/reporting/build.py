@@ -24,7 +24,7 @@ def report(
     title: str | None = None,
     seed: int = 0,
 ) -> Report:
-    """Measure everything worth knowing about `data` and say it in one sentence, tables and figures.
+    """Calibration report of `data`: a verdict, estimates with intervals, tests, recalibration, groups and findings.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The rules behind the numbered findings. Each looks at results and says something or nothing."""
+"""The rules behind the numbered findings. Each rule reads results and yields a finding or none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calibrant.table.bintable import BinTable
 
 #: Fewer rows than this tell little about any calibration error.
 FEW_ROWS = 200
-#: Share of rows at exactly 0 or 1 that is worth a word.
+#: Share of rows at exactly 0 or 1 above which there is a finding.
 MANY_CERTAIN = 0.05
 
 
@@ -22,7 +22,7 @@ def of_probabilities(
     repairs: Sequence[Repair],
     groups: Sequence[Group],
 ) -> tuple[Finding, ...]:
-    """All findings for stated probabilities, most serious first."""
+    """All findings for predicted probabilities, most serious first."""
     found = [
         *_certainty(cells),
         *_miscalibration(measures, test),
@@ -39,11 +39,11 @@ def of_probabilities(
 def _certainty(cells: BinTable) -> Iterator[Finding]:
     wrong = float(cells.observed[cells.high == 0].sum() + (cells.weight - cells.observed)[cells.low == 1].sum())
     if wrong > 0:
-        text = f"{wrong:,.0f} rows stated as certain (exactly 0 or 1) came out the other way: log loss is infinite."
+        text = f"{wrong:,.0f} rows predicted with certainty (exactly 0 or 1) turned out wrong: log loss is infinite."
         yield Finding("CAL101", "problem", text)
     certain = float(cells.weight[(cells.high == 0) | (cells.low == 1)].sum()) / cells.total
     if certain > MANY_CERTAIN:
-        yield Finding("CAL102", "caution", f"{certain:.0%} of all rows are stated as exactly 0 or 1.")
+        yield Finding("CAL102", "caution", f"{certain:.0%} of all rows have a predicted probability of exactly 0 or 1.")
 
 
 def _miscalibration(measures: Sequence[Measure], test: Significance) -> Iterator[Finding]:
@@ -109,7 +109,7 @@ def _repair(repairs: Sequence[Repair], test: Significance) -> Iterator[Finding]:
 def direction(over: Estimate, under: Estimate, *, headline: float, gap: float) -> str:
     """The kind of error in words that go before "by 3.1 points".
 
-    `gap` is the mean of all stated probabilities less the share of events; where it makes up most of the error, the
+    `gap` is the mean of all predicted probabilities less the share of events; where it makes up most of the error, the
     probabilities are simply too high or too low.
     """
     if abs(gap) > 0.8 * headline:

@@ -114,7 +114,7 @@ class Report:
     findings : tuple of Finding
     charts : mapping
         The data of the page's figures, plain types only.
-    beside : str
+    interval_label : str
         What the intervals of the measures are: confidence intervals, or the range of a perfect forecaster.
 
     Examples
@@ -137,7 +137,7 @@ class Report:
     groups: tuple[Group, ...] = ()
     findings: tuple[Finding, ...] = ()
     charts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    beside: str = "95 % interval"
+    interval_label: str = "95 % interval"
 
     @property
     def headline(self) -> Estimate:
@@ -175,7 +175,7 @@ class Report:
         return page(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the report; the ending says how: .html, .json or .md. The file appears whole or not at all."""
+        """Write the report; the suffix decides the format: .html, .json or .md. It is replaced whole or not at all."""
         path = Path(path)
         makers = {".html": self.to_html, ".json": self.to_json, ".md": self.to_markdown}
         if path.suffix not in makers:

@@ -1,4 +1,4 @@
-"""The report on stated probabilities: of an event, or of the predicted class being right."""
+"""The report on predicted probabilities: of an event, or of the predicted class being right."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
 
-#: Groups beyond these, the largest first, are left out of the page and said so.
+#: Groups beyond these, the largest first, are left out.
 MOST_GROUPS = 50
 #: Simulated samples for the bias at this size, and the largest size they are drawn at.
 REPEATS, LARGEST = 100, 20_000
@@ -63,7 +63,7 @@ def probability_report(
 
 
 def top_label_report(data: Multiclass, *, by: ArrayLike | None, title: str, seed: int) -> Report:
-    """Confidence of the predicted class, with the average over classes beside it."""
+    """Confidence of the predicted class, with the average over classes."""
     from dataclasses import replace
 
     top = data.top_label()

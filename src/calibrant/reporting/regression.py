@@ -1,4 +1,4 @@
-"""The report on predicted distributions: does the stated spread match the errors?"""
+"""The report on predicted distributions: does the predicted spread match the errors?"""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ from calibrant.table.bintable import BinTable
 
 FOLDS = 5
 _TITLES = {
-    "spread": ("Spread against error: root mean squared error per bin of the stated spread", "stated spread", "error"),
+    "spread": (
+        "Spread against error: root mean squared error per bin of the predicted spread",
+        "predicted spread",
+        "error",
+    ),
     "pit": ("Where outcomes fall in the predicted distribution: flat if calibrated", "F(y)", "density"),
-    "interval": ("Central intervals: observed share against stated level", "stated level", "observed share"),
+    "interval": ("Central intervals: observed against nominal coverage", "nominal coverage", "observed coverage"),
     "ence": ("ENCE against the number of bins, and what a perfect forecaster would show", "number of bins", "ENCE"),
 }
 
 
 def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: str, seed: int) -> Report:
-    """Measure spread, intervals and scores, each beside what a perfect forecaster of this size would show."""
+    """Measure spread, intervals and scores, each with the range of a perfect forecaster at this size."""
     cells = _cells(data)
     measures = tuple(_measures(data, cells))
     test = _test(measures)
@@ -58,7 +62,7 @@ def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: s
         groups=groups,
         findings=tuple(_findings(headline, measures, test, groups)),
         charts={"kind": "forecasts", "curves": list(_curves(data, cells))},
-        beside="if perfect",
+        interval_label="if perfect",
     )
 
 
@@ -77,14 +81,14 @@ def _measures(data: Forecast | BinTable, cells: Forecast | BinTable) -> Iterator
     for estimator in (*wanted, std_dispersion, sharpness, crps, nll):
         try:
             estimate = estimator(cells if estimator in (ence, debiased_ence, uce) else data)
-        except (ValueError, TypeError):  # the estimator says that this kind of forecast lacks what it needs
+        except (ValueError, TypeError):  # this kind of forecast lacks what the estimator needs
             continue
-        yield Measure(_beside_null(estimate), headline=first)
+        yield Measure(_with_reference_range(estimate), headline=first)
         first = False
 
 
-def _beside_null(estimate: Estimate) -> Estimate:
-    """The range of a perfect forecaster takes the place of the interval, and says so."""
+def _with_reference_range(estimate: Estimate) -> Estimate:
+    """The range of a perfect forecaster in place of a confidence interval; its method says so."""
     null = estimate.details.get("null", {})
     if not null or null["low"] == null["high"]:
         return estimate
@@ -119,13 +123,13 @@ def _verdict(measures: tuple[Measure, ...], test: Significance, tried: tuple[Rep
         perfect = f"{number(low)} to {number(high)}"
         return f"{state}: {error.name} {number(error)}, where a perfect forecaster would show {perfect}."
     factor = float(np.sqrt(z))
-    beside = f"ENCE {100 * error:.1f} % where a perfect forecaster would show {100 * low:.1f} to {100 * high:.1f} %"
+    reference = f"ENCE {100 * error:.1f} % where a perfect forecaster would show {100 * low:.1f} to {100 * high:.1f} %"
     if test.p_value >= 0.05 and error <= high:
-        return f"No miscalibration can be shown: errors are {factor:.2f} times the stated spread; {beside}."
+        return f"No miscalibration can be shown: errors are {factor:.2f} times the stated spread; {reference}."
     side = "Over-confident" if factor > 1 else "Under-confident"
     if test.p_value >= 0.05:
-        return f"Right on average but not at every spread: {beside}."
-    sentence = f"{side}: errors are {factor:.2f} times the stated spread ({beside})"
+        return f"Right on average but not at every spread: {reference}."
+    sentence = f"{side}: errors are {factor:.2f} times the stated spread ({reference})"
     best = tried[0] if tried else None
     return f"{sentence}; {best.name} would bring ENCE to {100 * best.error:.1f} %." if best else f"{sentence}."
 
@@ -176,7 +180,9 @@ def _findings(
 ) -> Iterator[Finding]:
     if test.p_value < 0.05:
         yield Finding(
-            "CAL601", "problem", f"The stated spread is not the size of the errors ({p_in_words(test.p_value)})."
+            "CAL601",
+            "problem",
+            f"The predicted spread does not match the size of the errors ({p_in_words(test.p_value)}).",
         )
     bad = [group for group in groups if group.p_value * len(groups) < 0.05]
     if bad:
@@ -186,11 +192,11 @@ def _findings(
     dispersion = _named(measures, "C_v")
     if dispersion is not None and dispersion < 0.05:
         yield Finding(
-            "CAL602", "caution", "The stated spread is nearly constant: it cannot tell easy rows from hard ones."
+            "CAL602", "caution", "The predicted spread is nearly constant: it cannot tell easy rows from hard ones."
         )
     z = _named(measures, "Mean z^2")
     if z is not None and z.details.get("largest_share", 0) > 0.2:
-        text = "One row makes up more than a fifth of mean z^2: a tiny stated spread dominates; use robust scaling."
+        text = "One row makes up more than a fifth of mean z^2: a tiny predicted spread dominates; use robust scaling."
         yield Finding("CAL603", "caution", text)
     share = _named(measures, "Interval error")
     if share is not None and share <= _range(share)[1] and headline.name == "ENCE" and headline > _range(headline)[1]:

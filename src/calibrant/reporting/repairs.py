@@ -1,4 +1,4 @@
-"""What recalibration would leave, measured on folds the map was not fitted on. Works on tables, whatever their size."""
+"""The error that remains after recalibration, cross-fitted: maps are measured on folds they were not fitted on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.table.bintable import BinTable, merge
 
 
 def repairs(part: Part) -> tuple[tuple[Repair, ...], BinTable]:
-    """Every map worth trying, best loss first, and the table of predictions after the best one."""
+    """Six recalibration maps, lowest loss first, and the table of predictions after the best one."""
     from calibrant.recalibrate import Beta, Isotonic, Platt, Quadratic, Spline, Temperature
 
     finite = np.isfinite(part.log_loss)

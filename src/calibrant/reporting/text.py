@@ -20,7 +20,7 @@ def tables(report: Report) -> list[Table]:
     found: list[Table] = [
         (
             "Estimates",
-            ("what", "value", report.beside, "bias at this n", "how"),
+            ("what", "value", report.interval_label, "bias at this n", "how"),
             [
                 (m.estimate.name, number(m.estimate), interval(m.estimate), number(m.bias), m.estimate.method)
                 for m in report.measures
@@ -38,7 +38,7 @@ def tables(report: Report) -> list[Table]:
         rows = [
             (g.name, f"{g.n:,}", number(g.estimate), interval(g.estimate), p_value(g.p_value)) for g in report.groups
         ]
-        found.append(("Groups, worst first", ("group", "rows", "error", report.beside, "p-value"), rows))
+        found.append(("Groups, worst first", ("group", "rows", "error", report.interval_label, "p-value"), rows))
     return [_without_empty_columns(table) for table in found]
 
 

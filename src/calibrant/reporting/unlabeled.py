@@ -1,4 +1,4 @@
-"""The report on positive-unlabeled data: what the positives and the prior say about the stated probabilities."""
+"""The report on positive-unlabeled data: what the positives and the prior say about the predicted probabilities."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def _measures(cells: BinTable, *, scores: bool) -> Iterator[Measure]:
 
 def _curve(curve: Any) -> dict[str, Any]:
     return {
-        "title": "Share of positives implied by the labelled ones, with 95 % intervals; dashed: what was stated",
-        "across": "stated probability",
+        "title": "Share of positives implied by the labelled ones, with 95 % intervals; dashed: predicted",
+        "across": "predicted probability",
         "up": "share of positives",
         "bars": True,
         "x": curve.predicted,

@@ -19,7 +19,7 @@ from calibrant.numerics.special import expit
 from calibrant.table.binning import EqualWidth, HybridGrid
 from calibrant.table.bintable import BinTable
 
-#: Rows that wait, per cell of the grid: enough that the work per cell is small beside the work per row.
+#: Rows that wait, per cell of the grid: enough that the work per cell is small compared with the work per row.
 ROWS_PER_CELL = 128
 
 Whole = NDArray[Any]
