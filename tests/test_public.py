@@ -28,17 +28,7 @@ NAMES = [(package, name) for package in PACKAGES for name in public(package) if 
 
 
 #: Names that still lack an example. The set may only shrink.
-WITHOUT_EXAMPLE: set[str] = {
-    "calibrant.InvalidPredictions",
-    "calibrant.Predictions",
-    "calibrant.data.Forecast",
-    "calibrant.data.InvalidPredictions",
-    "calibrant.data.Predictions",
-    "calibrant.pu.Gaps",
-    "calibrant.pu.largest_prior",
-    "calibrant.table.load_tables",
-    "calibrant.table.merge",
-}
+WITHOUT_EXAMPLE: set[str] = {}
 
 
 def test_every_room_but_numerics_and_the_command_line_is_public():

@@ -1,7 +1,7 @@
-"""Predicted distributions of a number, and the numbers that came: one class per way of saying a distribution.
+"""Predicted distributions of a number and observed values: one class per representation of a distribution.
 
-A `Forecast` answers two questions, and every regression metric is made of the answers: how large is the spread
-beside the error (`pairs`), and where in its own distribution did the outcome fall (`pit`, `quantile`).
+Every regression metric asks a `Forecast` two questions: how large is the predicted spread relative to the error
+(`pairs`), and where in its own distribution did the outcome fall (`pit`, `quantile`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from calibrant.numerics.binned_sums import Pairs
 
 
 class Forecast(Predictions):
-    """A predicted distribution per row and output. Methods give one flat column: rows times outputs."""
+    """A predicted distribution per row and output. Methods give one flat column: rows times outputs.
+
+    Examples
+    --------
+    >>> forecast = Gaussian([1.0, 2.5], mean=[1.0, 2.0], std=[0.5, 1.0])
+    >>> isinstance(forecast, Forecast), forecast.quantile(0.5)
+    (True, array([1., 2.]))
+    """
 
     y_true: NDArray[Any]
 
@@ -48,12 +55,12 @@ class Forecast(Predictions):
         """
 
     @abstractmethod
-    def quantile(self, level: float) -> Floats:
-        """The predicted quantile of each row at one level in (0, 1)."""
+    def quantile(self, q: float) -> Floats:
+        """The predicted quantile of each row at the probability `q` in (0, 1)."""
 
 
 class Gaussian(Forecast):
-    """Predicted means and standard deviations, and the values that came.
+    """Predicted means and standard deviations, and the observed values.
 
     `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row (e.g. the coordinates of a box).
 
@@ -106,15 +113,15 @@ class Gaussian(Forecast):
         u = ndtr(self.z())
         return u, u
 
-    def quantile(self, level: float) -> Floats:
-        """Mean plus the normal quantile of the level times the standard deviation."""
+    def quantile(self, q: float) -> Floats:
+        """Mean plus the normal quantile of `q` times the standard deviation."""
         from scipy.special import ndtri
 
-        return (self.mean + ndtri(level) * self.std.astype(np.float64, copy=False)).ravel()
+        return (self.mean + ndtri(q) * self.std.astype(np.float64, copy=False)).ravel()
 
 
 class Distribution(Forecast):
-    """Distributions of any family, and the values that came.
+    """Distributions of any family, and the observed values.
 
     Parameters
     ----------
@@ -191,14 +198,14 @@ class Distribution(Forecast):
             return high, high
         return np.maximum(high - self.dist.pmf(self.y_true).ravel(), 0.0), high
 
-    def quantile(self, level: float) -> Floats:
+    def quantile(self, q: float) -> Floats:
         """The distributions' own quantile function."""
-        return self.quantiles_at(np.full(self.y_true.shape, level))
+        return self.quantiles_at(np.full(self.y_true.shape, q))
 
-    def quantiles_at(self, level: Floats) -> Floats:
-        """The quantile of each row at a level of its own."""
+    def quantiles_at(self, q: Floats) -> Floats:
+        """The quantile of each row at a probability of its own."""
         ppf = getattr(self.dist, "ppf", None) or self.dist.icdf
-        return np.asarray(ppf(level.reshape(self.y_true.shape)), dtype=np.float64).ravel()
+        return np.asarray(ppf(q.reshape(self.y_true.shape)), dtype=np.float64).ravel()
 
     @property
     def discrete(self) -> bool:
@@ -217,7 +224,7 @@ class Distribution(Forecast):
 
 
 class Quantiles(Forecast):
-    """Predicted quantiles at given levels, and the values that came.
+    """Predicted quantiles at given levels, and the observed values.
 
     Parameters
     ----------
@@ -272,17 +279,17 @@ class Quantiles(Forecast):
         above = (self.values < self.y_true[:, None]).sum(axis=1)
         return levels[above], levels[above + 1]
 
-    def quantile(self, level: float) -> Floats:
-        """The column of that level, which must be one of the given ones."""
-        column = int(np.argmin(np.abs(self.levels - level)))
-        if abs(self.levels[column] - level) > 1e-9:
-            message = f"These predictions have no quantile at level {level:g}; theirs are {self.levels.tolist()}."
+    def quantile(self, q: float) -> Floats:
+        """The column of level `q`, which must be one of the given ones."""
+        column = int(np.argmin(np.abs(self.levels - q)))
+        if abs(self.levels[column] - q) > 1e-9:
+            message = f"These predictions have no quantile at level {q:g}; theirs are {self.levels.tolist()}."
             raise InvalidPredictions(message)
         return self.values[:, column].astype(np.float64, copy=False)
 
 
 class Samples(Forecast):
-    """Draws from the predicted distribution (an ensemble), and the values that came.
+    """Draws from the predicted distribution (an ensemble), and the observed values.
 
     >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
     <Samples, n=2>
@@ -332,9 +339,9 @@ class Samples(Forecast):
         upto = (self.draws <= self.y_true[:, None]).sum(axis=1)
         return below / size, (upto + 1) / size
 
-    def quantile(self, level: float) -> Floats:
-        """The level (m + 1)-th smallest draw, interpolated: the outcome falls below it with that probability."""
-        return np.quantile(self.draws.astype(np.float64, copy=False), level, axis=1, method="weibull")
+    def quantile(self, q: float) -> Floats:
+        """The q (m + 1)-th smallest draw, interpolated: the outcome falls below it with probability q."""
+        return np.quantile(self.draws.astype(np.float64, copy=False), q, axis=1, method="weibull")
 
 
 class _Column:

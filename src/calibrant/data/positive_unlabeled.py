@@ -22,7 +22,7 @@ class PositiveUnlabeled(Predictions):
     Parameters
     ----------
     positive, unlabeled : array-like in [0, 1]
-        Stated probabilities of labelled positives, and of unlabeled rows. The positives must be labelled without
+        Predicted probabilities of labelled positives, and of unlabeled rows. The positives must be labelled without
         regard to their score (selected completely at random).
     prior : float in (0, 1)
         The share of positives in the population; see `calibrant.pu.estimate_prior`.

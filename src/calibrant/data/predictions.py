@@ -1,4 +1,4 @@
-"""What the model said and what happened: one class per task, checked once at the door.
+"""Predictions and outcomes: one class per task, validated once when it is made.
 
 Each class turns itself into `Pairs`, the rows of the one table all tasks share:
 
@@ -34,7 +34,16 @@ SUM_TOLERANCE = 1e-3
 
 
 class Predictions(ABC):
-    """Validated columns of one task, with optional row weights and group (cluster) ids."""
+    """Validated columns of one task, with optional row weights and group (cluster) ids.
+
+    Weights are importance weights: multiplying all of them by the same number changes nothing.
+
+    Examples
+    --------
+    >>> data = Binary([0, 1, 1], [0.2, 0.7, 0.9], weight=[1, 2, 1])
+    >>> isinstance(data, Predictions), len(data), data.weight
+    (True, 3, array([1., 2., 1.]))
+    """
 
     #: The columns that have one entry per row, beside weight and group.
     columns: ClassVar[tuple[str, ...]] = ()
@@ -73,14 +82,14 @@ class Predictions(ABC):
 
 
 class Binary(Predictions):
-    """Probabilities of an event, and whether it happened.
+    """Probabilities of an event, and whether it occurred.
 
     Parameters
     ----------
     y_true : array-like of 0 and 1, or bool
-        What happened.
+        The observed outcomes.
     y_prob : array-like in [0, 1]
-        The stated probability that `y_true` is 1.
+        The predicted probability that `y_true` is 1.
     weight, group : array-like, optional
         Row weights (not negative), and ids of rows that belong together.
     clip : bool
@@ -132,7 +141,7 @@ class Binary(Predictions):
 
 
 class Multiclass(Predictions):
-    """Probabilities of several classes, and the class that came.
+    """Probabilities of several classes, and the observed class.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The one door: every array a user hands over is checked here, once, and never again below.
+"""Validation of input: every array a user hands over is checked here, once, and not again below.
 
 A rule that is broken raises :class:`InvalidPredictions`, which names the argument, the rule, how many rows
 break it and the first of them. Nothing is repaired in silence.
@@ -25,7 +25,17 @@ _BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
 
 
 class InvalidPredictions(ValueError):
-    """The input cannot be a set of predictions; the message says why and where."""
+    """The input cannot be a set of predictions; the message says why and where.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> try:
+    ...     cal.Binary([0, 2], [0.1, 0.4])
+    ... except InvalidPredictions as error:
+    ...     print(error)
+    y_true must be 0 or 1, but 1 of 2 rows does not (first: y_true[1] = 2).
+    """
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:

@@ -301,7 +301,15 @@ class BinTable:
 
 
 def merge(tables: list[BinTable]) -> BinTable:
-    """The table of all rows behind `tables`, which must be cut alike."""
+    """The table of all rows behind `tables`, which must be cut alike.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> days = [cal.BinTable.of(cal.Binary([0, 1], [0.2, p]), cal.EqualWidth(2)) for p in (0.7, 0.9)]
+    >>> merge(days).predicted_mean
+    array([0.2, 0.8])
+    """
     if not tables:
         message = "There is no table to merge."
         raise ValueError(message)

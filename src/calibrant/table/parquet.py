@@ -84,7 +84,18 @@ def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
 
 
 def load_tables(path: Path_) -> dict[Any, Any]:
-    """Read the tables that `save_tables` wrote, under the same groups and in the same order."""
+    """Read the tables that `save_tables` wrote, under the same groups and in the same order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import calibrant as cal
+    >>> table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.EqualWidth(2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_tables({"at": table, "de": table}, f"{folder}/tables.parquet")
+    ...     list(load_tables(f"{folder}/tables.parquet"))
+    ['at', 'de']
+    """
     data, about = _read(path, ("group", *_COLUMNS))
     ends = np.searchsorted(data["group"].to_numpy(), np.arange(len(about["tables"])), side="right")
     columns = {name: data[name].to_numpy() for name in _COLUMNS}

@@ -134,6 +134,13 @@ class Gaps:
         Label frequency c of a single sample; None for two samples.
     known_frequency : bool
         Whether c was given (otherwise the prior was).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> data = cal.PositiveUnlabeled([0.7, 0.8, 0.4, 0.9], [0.1, 0.2, 0.3, 0.5, 0.8, 0.9], prior=0.5)
+    >>> Gaps.of(cal.BinTable.of(data, cal.EqualWidth(2))).gap.round(4)
+    array([-0.0583,  0.0917])
     """
 
     prior: float
@@ -225,6 +232,14 @@ def largest_prior(table: BinTable, *, level: float = 1 - IMPOSSIBLE) -> float:
     r"""The largest prior that the bins allow, :math:`\min_b u_b / P_b`, at the upper end of its confidence interval.
 
     No bin can hold more positives than rows. The interval is one-sided at `level` for all bins together (Bonferroni).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the truth allows 0.53
+    >>> round(largest_prior(cal.BinTable.of(data, cal.EqualMass(10))), 2)
+    0.74
     """
     from scipy.special import ndtri
 
