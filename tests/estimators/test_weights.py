@@ -9,7 +9,7 @@ import calibrant as cal
 
 RNG = np.random.default_rng(5)
 N = 120
-P = np.round(RNG.beta(0.8, 0.7, N), 2).clip(0.01, 0.99)
+P = np.round(RNG.beta(0.8, 0.7, N), 2).clip(0.01, 0.98) + 0.00137
 Y = RNG.random(N) < P**1.4
 W = RNG.gamma(2.0, size=N) + 0.05
 MEAN, STD = RNG.normal(size=N), np.round(RNG.gamma(4.0, 0.3, N), 2) + 0.1
