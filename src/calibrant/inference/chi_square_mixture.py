@@ -1,4 +1,4 @@
-"""The squared error of bins: a sum of squares of nearly normal gaps, whose law is known at every error."""
+"""The squared error of bins: a sum of squares of nearly normal gaps, whose distribution is known at every error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from calibrant.table.bintable import BinTable
 
 @dataclass(frozen=True)
 class ChiSquareMixture:
-    r"""Errors θ of the bins that the sum of squared gaps does not speak against; L2 only, no resampling.
+    r"""Errors θ of the bins that the sum of squared gaps does not reject; L2 only, no resampling.
 
     With share :math:`s_k` and variance :math:`v_k` of the gap of bin k, the statistic :math:`\sum_k s_k g_k^2` is a
     mixture of non-central chi squares with weights :math:`s_k v_k`. Its mean, variance and skewness along multiples

@@ -12,7 +12,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.bootstrap import Bootstrap, of_table, reflected
-from calibrant.inference.intervals import as_estimate, is_true_error, require_target
+from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.paired_gaps import PairedGaps
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
@@ -80,14 +80,15 @@ def compare(
 ) -> Comparison:
     """Paired difference of an estimator between two models, with interval and p-value.
 
-    What rows (clusters, where `a` has a group) do to both models is drawn together, so that what is common to them
-    cancels. As by `interval`, calibration errors of binary models are compared by their *true* size, whichever
-    estimator of them is asked.
+    Rows (clusters, where `a` has a group) are resampled for both models together, so that noise common to both cancels.
+    As by `interval`, calibration errors of binary models are compared by their *true* size, whichever estimator of them
+    is given.
 
     Parameters
     ----------
     estimator : callable
-        Any estimator of this package, `functools.partial` of one, or your own.
+        Any estimator of this package, `functools.partial` of one, or a function that returns the `Estimate` of one.
+        Your own need ``method=Bootstrap()`` or a declared target, see `calibrant.results.estimates`.
     a, b : Predictions
         The same rows in the same order, predicted by two models.
     level : float in (0, 1)
@@ -146,6 +147,7 @@ def compare_many(
         message = f"reference must be one of {', '.join(models)}, got {base!r}."
         raise ValueError(message)
     _require_same_rows(models)
+    models = {name: data.sorted_once() if isinstance(data, Binary) else data for name, data in models.items()}
     estimates = {name: as_estimate(estimator, data) for name, data in models.items()}
     values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
@@ -155,7 +157,9 @@ def compare_many(
         found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:
         draws = _paired_draws(estimator, models, values, chosen)
-        found = [_of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen) for name in others]
+        found = [
+            _of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen, target) for name in others
+        ]
     adjusted = holm([p_value for _, _, p_value in found])
     return [
         Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
@@ -200,14 +204,17 @@ def _of_true_errors(
     return found.value, interval, found.p_value
 
 
-def _of_draws(value: float, draws: Floats, level: float, method: Bootstrap) -> tuple[float, Interval, float]:
+def _of_draws(
+    value: float, draws: Floats, level: float, method: Bootstrap, target: Target | None
+) -> tuple[float, Interval, float]:
     from scipy.special import ndtr
 
     middle, sd = 2 * value - float(draws.mean()), float(draws.std(ddof=1))
     low, high = reflected(value, draws, level, method.kind)
     p_value = float(2 * ndtr(-abs(middle) / sd)) if sd > 0 else float(middle == 0)
-    words = "rows (or clusters) drawn in pairs; approximate where both errors are near zero"
-    return middle, Interval(low, high, level=level, method=repr(method), assumption=words), p_value
+    words = "rows (or clusters) resampled in pairs; approximate where both errors are near zero"
+    target = bootstrap_target(target)
+    return middle, Interval(low, high, level=level, method=repr(method), assumption=words, target=target), p_value
 
 
 def _paired_draws(

@@ -1,4 +1,4 @@
-"""The fitted gap between score and outcome, and how much of it chance alone would make."""
+"""The fitted gap between score and outcome, and its noise."""
 
 from __future__ import annotations
 

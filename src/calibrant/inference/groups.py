@@ -1,4 +1,4 @@
-"""One result per group, and whether the worst group is worse than chance would make it."""
+"""One result per group, and whether the worst group is significantly miscalibrated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Predictions, binary
+from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.comparison import holm
@@ -80,9 +80,9 @@ def by_group(
 ) -> ByGroup:
     r"""One estimate per group with its interval, and a test of the worst group that allows for their number.
 
-    With `shrink`, estimates are also drawn to their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, with s half
-    the interval in normal units and τ² the spread between groups that noise does not explain (DerSimonian and Laird):
-    small groups look extreme mostly by chance. The raw value stays the value; the shrunken one is in `details`.
+    With `shrink`, estimates are shrunk to their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, with s half
+    the interval in normal units and τ² the variance between groups beyond noise (DerSimonian and Laird): small groups
+    look extreme mostly by chance. The raw value stays the value; the shrunken one is in `details`.
 
     Parameters
     ----------
@@ -122,6 +122,7 @@ def by_group(
     tests: dict[Hashable, Significance] = {}
     for k, name in enumerate(names.tolist()):
         some = data.take(np.flatnonzero(index.reshape(-1) == k))
+        some = some.sorted_once() if isinstance(some, Binary) else some
         if by is None:
             some.group = None
         estimates[name] = interval(estimator, some, level=level, method=method)
@@ -177,7 +178,7 @@ def forest_rows(result: ByGroup | Mapping[Any, Estimate], *, alpha: float = 0.05
 
 
 def _independent(data: Any) -> Any:
-    """The rows as the test sees them: it has no version for clusters."""
+    """Refuse clusters, for which the test has no version."""
     if data.group is None:
         return data
     message = "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."

@@ -120,7 +120,7 @@ def interval(
     chosen = default_method(estimator, estimate.target, task) if method is None else method
     if isinstance(chosen, Bootstrap):
         return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
-    if estimate.target is None or estimate.target.quantity != "true error":
+    if estimate.target is None or not is_true_error(estimate.target):
         message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {name_of(estimator)}."
         raise TypeError(message)
     if isinstance(chosen, OfPositives):
@@ -166,14 +166,20 @@ def is_true_error(target: Target | None) -> bool:
     return target is not None and target.quantity == "true error"
 
 
+def bootstrap_target(target: Target | None) -> Target | None:
+    """What a bootstrap covers: of an estimator of the true error not that, but what the estimator tends to."""
+    if target is None or target.quantity != "true error":
+        return target
+    return Target("expected estimate", target.norm)
+
+
 def _bootstrapped(
     method: Bootstrap, estimator: Estimator, data: Predictions | BinTable, target: Target | None, level: float
 ) -> Interval:
-    found = method.interval(estimator, data, level=level)
-    if target is None or target.quantity != "true error":
-        return replace(found, target=target)
-    tends_to = Target("expected estimate", target.norm)
-    return replace(found, low=max(0.0, found.low), high=max(0.0, found.high), target=tends_to)
+    found = replace(method.interval(estimator, data, level=level), target=bootstrap_target(target))
+    if not is_true_error(target):
+        return found
+    return replace(found, low=max(0.0, found.low), high=max(0.0, found.high))
 
 
 def _of_error(method: OfError, data: Predictions | BinTable, target: Target, level: float) -> Interval:

@@ -1,6 +1,6 @@
-r"""Intervals for the true calibration error that cover at zero error too: tests turned round.
+r"""Intervals for the true calibration error by inverted tests, which cover at zero error too.
 
-A value belongs to the interval if a model with an error of that size would not make the data look odd.
+A value belongs to the interval if the test of an error of that size does not reject it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
-#: Multiples of the fitted gap that are tried, from none at all to well beyond what the data allow; and fewer of
-#: them where zero error is out of the question, so that only multiples near one matter.
+#: Multiples of the fitted gap that are tried, from zero to well beyond what the data allow; and fewer of them where
+#: zero error is clearly rejected, so that only multiples near one matter.
 STEPS, NEAR_STEPS = 9, 5
 
-#: Part of the risk that the quantiles may spend; the rest covers what is approximate: the shape of the fitted gap
-#: stands for the true one. Spending all of it, single cells of the published worlds covered 0.88 at a level of 0.95.
+#: Part of the risk that the quantiles use; the rest is reserved for the approximation of the shape of the true gap by
+#: that of the fitted one. With all of it, single published settings covered 0.88 at a level of 0.95.
 SPENT = 0.7
 
 
 @dataclass(frozen=True)
 class Inversion:
-    r"""All errors θ that the data do not speak against, along the fitted calibration curve.
+    r"""All errors θ that a test does not reject, along multiples of the fitted gap.
 
     The gap between score and outcome is fitted by least squares, piecewise linear in the mean of rank and score with
     about 2.5 + 1.1 log n knots. Its norm T is biased upward by noise; so for multiples t of a smoother fit ĝ, outcomes
@@ -39,11 +39,10 @@ class Inversion:
 
     .. math:: \{\,\theta(t) = \lVert t\hat g\rVert_q : \; Q_{\alpha/2}(T_t) \le T \le Q_{1-\alpha/2}(T_t)\,\}
 
-    is the interval; where noise matters, the upper end must hold along a straight gap as well. At t = 0 this is the
+    is the interval; where noise matters, the upper end is also taken along a straight gap. At t = 0 this is the
     exact test of calibration, so 0 is in the interval of a calibrated model with probability 1 - α/2. Scores count as
-    sampled: the target is the error of the population. Clusters of rows (`group`) count as so many rows as independent
-    ones would need to be as noisy (design effect). The upper end is never less than it would be if T were at the
-    median of a calibrated model: a lucky sample proves nothing.
+    sampled: the target is the error of the population. Clusters of rows (`group`) count as their effective number of
+    rows (design effect). The upper end is never less than it would be if T were at the median of a calibrated model.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ class Inversion:
     Notes
     -----
     Coverage measured in twenty worlds at n = 200, 1000 and 5000 is in docs/inference.md. A gap that oscillates within
-    less than a knot's width is not seen, and the interval is then one for what is left of it.
+    less than the distance of two knots is not seen, and the interval is then one for the smoothed gap.
     """
 
     draws: int = 999
@@ -108,7 +107,7 @@ class Inversion:
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """Per norm (line) and multiple (column): the true error, and low and high quantiles of the statistic."""
+    """Per norm (row) and multiple (column): the true error, and low and high quantiles of the statistic."""
 
     norms: Floats
     observed: Floats
@@ -127,7 +126,7 @@ class _Path:
         return low, max([high, *(other.ends(k)[1] for other in self.others)])
 
     def open_above(self) -> bool:
-        """Whether even the largest error that was tried is not spoken against."""
+        """Whether even the largest error that was tried is not rejected."""
         return bool((self.low.max(axis=1) <= self.observed).any() or not self.truth.any())
 
     def joined(self, others: list[_Path]) -> _Path:
@@ -137,7 +136,7 @@ class _Path:
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
-    """What the statistic does under one hypothesis after the other; all of them meet the same luck."""
+    """The distribution of the statistic under one hypothesis after the other, with common random numbers."""
 
     fit: GapFit
     common: CommonDraws
@@ -145,7 +144,7 @@ class _Trials:
     risk: float
 
     def path(self, gaps: Floats) -> _Path:
-        """The path on which these are the true gaps, one line each; chances stay within 0 and 1."""
+        """The path on which these are the true gaps, one per row; chances stay within 0 and 1."""
         fit, cells, norms = self.fit, self.fit.cells, self.norms
         fitted = np.clip(cells.predicted - fit.shape, 0.0, 1.0)
         statistics, truth = [], []
@@ -191,7 +190,7 @@ class _Trials:
         return path.joined([self.path(line * (size / straight) * multiples[:, None])])
 
     def one_direction(self, sign: int) -> _Path:
-        """Noise deviations in one direction, for where chances of 0 and 1 leave the fitted gap no room to grow."""
+        """Gaps of one sign in proportion to the noise, where chances near 0 and 1 bound the fitted gap."""
         fit, cells = self.fit, self.fit.cells
         spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.effective_n))
         shape = sign * spread / np.sqrt(cells.share @ spread**2)
@@ -206,13 +205,13 @@ def _power_means(values: Floats, share: Floats, norm: float) -> Floats:
 
 
 def _first_at_least(seen: float, quantile: Floats, truth: Floats) -> float:
-    """The smallest error at which a rising quantile reaches what was seen; the largest tried if it never does."""
+    """The smallest error at which a rising quantile reaches the observed value; else the largest tried."""
     after = int(np.searchsorted(quantile, seen, side="left"))
     return _between_steps(seen, quantile, truth, after)
 
 
 def _last_at_most(seen: float, quantile: Floats, truth: Floats) -> float:
-    """The largest error at which a rising quantile has not passed what was seen."""
+    """The largest error at which a rising quantile has not passed the observed value."""
     after = int(np.searchsorted(quantile, seen, side="right"))
     return _between_steps(seen, quantile, truth, after)
 

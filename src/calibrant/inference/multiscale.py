@@ -1,4 +1,4 @@
-"""The default test: many looks at the same residuals, from the mean gap to fine bins, judged as one."""
+"""The default test: many statistics of the same residuals, from the mean gap to fine bins, combined into one."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
 
-#: Log-odds beyond this say no more than "certain".
+#: Log-odds beyond this are as good as certain.
 _LIMIT = 36.0
 
-#: Less variance than that of one row among 1e15 is none: the outcome is said to be certain.
+#: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
 _LEAST_NOISE = 1e-30
 
 
 @dataclass(frozen=True)
 class MultiScale:
-    r"""Adaptive test of calibration: many p-values combined, and made exact by drawing under the null hypothesis.
+    r"""Adaptive test of calibration: many p-values combined, and made exact by simulation under the null hypothesis.
 
-    Looks are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest running
-    gap; and for 2, 4, ..., 128 bins of equal mass two sums of squares, with v the variance of a bin's mean outcome:
+    The statistics are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest
+    running gap; and for 2, 4, ..., 128 bins of equal mass two sums of squares, with v the variance of a bin's mean
+    outcome:
 
     .. math:: S_B = \sum_b s_b \bigl[(\bar p_b - \bar y_b)^2 - v_b\bigr], \qquad
               C_B = \sum_b (\bar p_b - \bar y_b)^2 / v_b, \qquad v_b = \frac{\overline{p(1-p)}_b}{n_b}.
 
-    The debiased S sees errors where most rows are, the standardised C those where the model claims to be sure.
+    The debiased S detects errors where most rows are, the standardised C those where the model is confident.
 
-    Outcomes are drawn again as Y ~ Bernoulli(p), cell by cell, and all looks are taken at each draw. The p-values of
-    the looks are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy's law), weights ω being 1 for the running
-    gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15 for each C; and the
-    p-value is the rank of that sum among the draws'. It is exact at every n (a little too large where scores were
-    pooled into cells), and at least 1 / (draws + 1).
+    Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
+    p-values are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω of 1 for the
+    running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15 for each C;
+    the p-value is the rank of that sum among those of the simulated samples. It is exact at every n (slightly too large
+    where scores were pooled into cells), and at least 1 / (draws + 1).
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ class MultiScale:
 
     References
     ----------
-    Liu, Xie (2020), Cauchy combination test, for the sum: the smallest p-value alone misses more. Power beside that of
-    the classical tests is in docs/inference.md.
+    Liu, Xie (2020), Cauchy combination test, for the sum: the smallest p-value alone has less power. Its power and
+    that of the classical tests are in docs/inference.md.
     """
 
     draws: int = 999
@@ -58,20 +59,20 @@ class MultiScale:
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
-        """The p-value; the statistic is the smallest p-value of a single look."""
+        """The p-value; the statistic is the smallest single p-value."""
         cells = Sample.of(data, needed_by="MultiScale").pooled(256)
         rng = np.random.default_rng(self.seed)
         drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.draws, rng)
-        looks = _looks(cells, np.concatenate([cells.observed[None], drawn]))
-        single = _p_values(looks)
-        weight = np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (looks.shape[1] - 4) // 2)])
+        statistics = _statistics(cells, np.concatenate([cells.observed[None], drawn]))
+        single = _p_values(statistics)
+        weight = np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (statistics.shape[1] - 4) // 2)])
         combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weight
         p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
         return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
 
 
-def _looks(cells: PooledCells, observed: Floats) -> Floats:
-    """One column per look, large where the gap is large; one line per sample."""
+def _statistics(cells: PooledCells, observed: Floats) -> Floats:
+    """One column per statistic, large where the gap is large; one row per sample."""
     residual = (cells.predicted - observed) * cells.share
     variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
     with np.errstate(divide="ignore"):
@@ -99,10 +100,10 @@ def _in_bins(cells: PooledCells, residual: Floats, variance: Floats, bins: int) 
     return [debiased, squares @ (1 / np.maximum(noise, _LEAST_NOISE))]
 
 
-def _p_values(looks: Floats) -> Floats:
-    """Share of samples, the line itself among them, that look at least as odd, column by column."""
-    size = len(looks)
-    ordered = np.sort(looks, axis=0)
-    tolerance = 1e-12 * np.maximum(np.abs(looks), 1e-300)
-    below = [np.searchsorted(ordered[:, k], looks[:, k] - tolerance[:, k]) for k in range(looks.shape[1])]
+def _p_values(statistics: Floats) -> Floats:
+    """Share of samples, each included, whose statistic is at least as large, column by column."""
+    size = len(statistics)
+    ordered = np.sort(statistics, axis=0)
+    least = statistics - 1e-12 * np.maximum(np.abs(statistics), 1e-300)
+    below = [np.searchsorted(ordered[:, k], least[:, k]) for k in range(statistics.shape[1])]
     return 1 - np.stack(below, axis=1) / size

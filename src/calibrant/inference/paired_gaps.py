@@ -1,4 +1,4 @@
-"""Which of two models has the larger calibration error? From the fitted gaps of both, drawn again together."""
+"""Which of two models has the larger calibration error? From the fitted gaps of both, simulated jointly."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class PairedGaps:
     The gap of each model is fitted as by `Inversion`. Its coordinates c are shrunk by
     :math:`\kappa = \sqrt{\max(0, 1 - \operatorname{tr} C / |c|^2)}` to the size that noise of covariance C leaves, and
     the errors are norms of what remains; the statistic is their difference v. Then multiples of smoothed and of
-    straight gaps are taken for the truth of both models, coordinates are drawn about them from a normal law with the
-    joint covariance of both models over rows (clusters, where there is a group), and shrunk as before. With mean m and
-    spread s of the drawn differences, the interval is
+    straight gaps are taken for the truth of both models, coordinates are drawn about them from the normal distribution
+    with the joint covariance of both models over rows (clusters, where there is a group), and shrunk as before. With
+    mean m and standard deviation s of the drawn differences, the interval is
 
     .. math:: \{\,\theta_a - \theta_b : \; |v - m(\theta_a, \theta_b)| \le z\, s(\theta_a, \theta_b)\,\}
 
-    over all pairs of errors that are plausible for the models alone, and the p-value is the largest at which a
-    difference of none is in it. Three tenths of the risk are kept back for what is approximate.
+    over all pairs of errors that are plausible for each model alone, and the p-value is the largest at which the
+    interval contains 0. Three tenths of the risk are reserved for the approximations.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class PairedGaps:
 
     Notes
     -----
-    A bootstrap of a debiased error varies about a value that noise made larger: equal models are told apart in 0.17 of
-    samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
+    A bootstrap of a debiased error varies about a value that noise made larger: it calls equal models different in 0.17
+    of samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
     """
 
     draws: int = 999
@@ -74,13 +74,13 @@ class PairedGaps:
         worlds = [_Worlds.of(of_a, of_b) for of_a, of_b in product(*tried)]
         value, z = seen[0] - seen[1], float(ndtri(1 - SPENT * (1 - level) / 2))
         lows, highs = zip(*(some.interval(value, z) for some in worlds), strict=True)
-        distance = min(some.distance_of_none(value) for some in worlds)
+        distance = min(some.z_of_no_difference(value) for some in worlds)
         return Difference(value, min(lows), max(highs), min(1.0, float(2 * ndtr(-distance)) / SPENT))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference, the ends of its interval, and the p-value against none."""
+    """A difference, the ends of its interval, and the p-value against no difference."""
 
     value: float
     low: float
@@ -90,13 +90,13 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
-    """Errors of one model that are taken for true, rising, and a line of drawn errors for each."""
+    """Hypothetical true errors of one model, rising, and a row of simulated estimates for each."""
 
     truth: Floats
     drawn: Floats
 
     def plausible(self, seen: float) -> _Trials:
-        """Those in whose draws the error that was seen is not extreme; the nearest where all speak against it."""
+        """Those under which the observed error is not extreme; the nearest one where it always is."""
         beyond = np.minimum((self.drawn <= seen).mean(axis=1), (self.drawn >= seen).mean(axis=1))
         kept = beyond > min(PLAUSIBLE, float(beyond.max()) / 2)
         kept = kept if kept.any() else beyond == beyond.max()
@@ -105,7 +105,7 @@ class _Trials:
 
 @dataclass(frozen=True, eq=False)
 class _Worlds:
-    """For each pair of true errors their difference, and mean and spread of what would be seen of it."""
+    """For each pair of true errors their difference, and mean and standard deviation of its estimate."""
 
     truth: Floats
     mean: Floats
@@ -120,7 +120,7 @@ class _Worlds:
         return cls(a.truth[:, None] - b.truth, mean, np.sqrt(np.maximum(squares, 1e-300)))
 
     def interval(self, value: float, z: float) -> tuple[float, float]:
-        """The least and the largest difference that is not spoken against, along lines of one error of model b."""
+        """The smallest and largest difference that is not rejected, for each error of model b."""
         lows, highs = [], []
         for truth, mean, spread in zip(self.truth.T, self.mean.T, self.spread.T, strict=True):
             top, bottom = (np.maximum.accumulate(mean + side * z * spread) for side in (1, -1))
@@ -130,8 +130,8 @@ class _Worlds:
                 highs.append(np.interp(value, bottom, truth))
         return float(min(lows, default=value)), float(max(highs, default=value))
 
-    def distance_of_none(self, value: float) -> float:
-        """In how many standard deviations the value lies from what no difference would show, at the nearest."""
+    def z_of_no_difference(self, value: float) -> float:
+        """The smallest |z| of the observed difference under hypotheses without any."""
         z, sign = np.sign(value) * (value - self.mean) / self.spread, np.sign(value)
         lines = [
             np.interp(0.0, truth, line)
@@ -139,14 +139,14 @@ class _Worlds:
             if truth[0] <= 0 <= truth[-1]
         ]
         beyond = z[sign * self.truth <= 0]
-        if not lines and not beyond.size:  # none is not plausible: as far from it as the bias of the nearest allows
+        if not lines and not beyond.size:  # no difference is implausible: allow for the bias of the nearest
             beyond = (z + sign * self.truth / self.spread).ravel()
         return max(0.0, float(min([*lines, *beyond])))
 
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """A fitted gap in its orthonormal coordinates, and what each cluster adds to them by chance."""
+    """A fitted gap in its orthonormal coordinates, and the noise that each cluster adds to them."""
 
     sample: Sample
     fit: GapFit
@@ -165,25 +165,25 @@ class _Gap:
         return cls(sample, fit, coordinates, noise, float((noise**2).sum()))
 
     def shrunken(self, coordinates: Floats) -> Floats:
-        """Less what noise alone would make of their length, line by line."""
+        """Shrunk by what noise adds to their squared length, row by row."""
         square = (coordinates**2).sum(axis=1, keepdims=True)
         return coordinates * np.sqrt(np.maximum(0.0, 1 - self.noise / np.maximum(square, 1e-300)))
 
     def errors(self, coordinates: Floats, norm: float, root: float, sampling: Floats | float = 0.0) -> Floats:
-        """The norm (or its power) of the shrunken gap, for each line of coordinates."""
+        """The norm (or its power) of the shrunken gap, for each row of coordinates."""
         gap = np.abs(self.shrunken(coordinates) @ self.fit.half.T)
         powers = (gap**norm) @ self.fit.cells.share + sampling
         return np.asarray(np.maximum(powers, 0.0) ** root)
 
     def shapes(self) -> list[Floats]:
-        """Coordinates of gaps of which multiples are tried, of the size of the fitted one: smoothed, and straight."""
+        """Coordinates of the smoothed and the straight gap, scaled to the size of the fitted one."""
         share, size = self.fit.cells.share, np.sqrt((self.coordinates**2).sum())
         found = [(share * gap) @ self.fit.half for gap in (self.fit.shape, self.fit.straight)]
         lengths = [max(float(np.sqrt((one**2).sum())), 1e-150) for one in found]
         return [one * (size / length) for one, length in zip(found, lengths, strict=True)]
 
     def trials(self, shape: Floats, noise: Floats, sampling: Floats, norm: float, root: float) -> _Trials:
-        """Multiples of a gap, from none or far below the fitted size to far above it."""
+        """Multiples of a gap, from zero or far below the fitted size to far above it."""
         reach = REACH * np.sqrt(self.noise / max(float((shape**2).sum()), 1e-300))
         multiples = np.linspace(max(0.0, 1 - reach), 1 + reach, STEPS)
         whole = float(self.fit.cells.share @ np.abs(self.fit.half @ shape) ** norm) ** (1 / norm)
@@ -191,12 +191,12 @@ class _Gap:
         return _Trials((multiples * whole) ** (root * norm), np.array(drawn))
 
     def spread(self, norm: float) -> Floats:
-        """What each cluster adds to the mean power because of the scores it happens to have."""
+        """What each cluster adds to the mean power by the sampling of its scores."""
         power = np.abs(self.fit.half @ self.coordinates) ** norm
         apart = power - float(self.fit.cells.share @ power)
         return self.sample.by_cluster((self.sample.row_share * apart[self.sample.pooled_cell])[:, None])[:, 0]
 
 
 def _normal(influence: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """Draws from the normal law with the covariance of a sum over clusters."""
+    """Draws from the normal distribution with the covariance of a sum over clusters."""
     return normal_draws(influence.T @ influence, size, rng)

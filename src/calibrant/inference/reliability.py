@@ -1,4 +1,4 @@
-"""Reliability curves with two bands: where a calibrated model would show, and where the true curve may lie."""
+"""Reliability curves with a consistency band (of a calibrated model) and a confidence band (of the true curve)."""
 
 from __future__ import annotations
 
