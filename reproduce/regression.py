@@ -95,7 +95,7 @@ def counterexample_lines(n: int) -> list[str]:
         error, p_value = cal.quantile_error(data), cal.pit_error(data).details["p_value"]
         name, spreads = ("Cauchy(0, γ)", "no variance | ") if nu == 1 else (f"t_{nu}(0, γ)", "")
         if nu > 1:
-            pairs = data.pairs()
+            pairs = data.rows()
             twin = cal.Gaussian(y, np.zeros(n), pairs.key)  # ENCE sees only mean and spread
             scaled = cal.recalibrate.StdScaling().fit(twin).transform(twin)
             spreads = " | ".join(f"{cal.ence(task, bins=cal.EqualMass(20)):.3f}" for task in (twin, scaled))

@@ -81,8 +81,7 @@ def test_every_name_is_documented_with_an_example(package, name):
         if isinstance(value, type)
         else []
     )
-    has_example = any(">>>" in part for part in [text, *methods])
-    assert has_example != (f"{package}.{name}" in WITHOUT_EXAMPLE)
+    assert any(">>>" in part for part in [text, *methods]), "no example that runs"
 
 
 @pytest.mark.parametrize(("package", "name"), NAMES)

@@ -104,4 +104,4 @@ def test_tables_of_single_samples_with_known_label_frequency_add_up():
 
 def test_rows_of_positive_unlabeled_data_are_not_handed_out_as_pairs():
     with pytest.raises(cal.InvalidPredictions, match="no outcome each"):
-        cal.PositiveUnlabeled([0.5], [0.5], prior=0.5).pairs()
+        cal.PositiveUnlabeled([0.5], [0.5], prior=0.5).rows()

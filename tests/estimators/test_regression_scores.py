@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "regression_peers.json").read_text(encoding="utf8"))[
     "made"
@@ -45,7 +45,7 @@ def test_tables_with_equal_width_bins_give_what_netcal_gives():
     """Netcal cuts the variance (UCE) or the spread (ENCE) into equal widths, and averages ENCE over bins alike."""
     data, _ = rows()
     std, variance, error = data.std, data.std**2, (data.y_true - data.mean) ** 2
-    by_variance = Pairs(variance, variance, error)
+    by_variance = Rows(variance, variance, error)
     table = cal.BinTable.of(by_variance, cal.EqualWidth(10, variance.min(), variance.max()))
     table = replace(table, task=cal.table.Spread())
     assert cal.uce(table) == pytest.approx(PEERS["netcal_uce"], rel=1e-12)

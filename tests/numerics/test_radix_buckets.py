@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.numerics import radix_buckets as relative
-from calibrant.numerics.binned_sums import SUMS
 from calibrant.numerics.radix_buckets import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
+from calibrant.numerics.rows import SUMS
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.simulate import PAPER_WORLDS
 from calibrant.table.from_rows import equal_mass_table
@@ -38,7 +38,7 @@ def rows(draw):
 
 
 def pairs_of(y, p):
-    return cal.Binary(y, p).pairs()
+    return cal.Binary(y, p).rows()
 
 
 def assert_same_as_sorted(y, p, n):
@@ -103,14 +103,14 @@ def test_cells_are_in_the_order_of_the_scores_and_never_part_ties(data):
 def test_cells_hold_all_sums():
     data = PAPER_WORLDS["resnet110_c10"].sample(100_000)
     y, p = data.y_true, data.y_prob
-    sums = relative_sums(data.pairs(), squares=True)
+    sums = relative_sums(data.rows(), squares=True)
     assert (sums[0].sum(), sums[4].sum()) == (100_000, y.sum())
     np.testing.assert_allclose(sums[[3, 5, 6]].sum(axis=1), [p.sum(), p @ p, p @ y], rtol=1e-12)
-    assert np.isnan(relative_sums(data.pairs())[SUMS.index("predicted_squares")]).all()
+    assert np.isnan(relative_sums(data.rows())[SUMS.index("predicted_squares")]).all()
 
 
 def test_squares_are_left_out_where_nobody_wants_them():
-    pairs = PAPER_WORLDS["resnet110_c10"].sample(1000).pairs()
+    pairs = PAPER_WORLDS["resnet110_c10"].sample(1000).rows()
     with_squares, without = (equal_mass_sums(pairs, 10, squares=squares)[1] for squares in (True, False))
     assert np.isnan(without[5]).all()
     np.testing.assert_array_equal(np.delete(without, 5, axis=0), np.delete(with_squares, 5, axis=0))
@@ -122,11 +122,11 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
     data = cal.Binary(sample.y_true, sample.y_prob.astype(dtype))
     by_sorting, value = cal.BinTable.of(data, cal.EqualMass(15)), cal.ece(data)
     monkeypatch.setitem(relative.MANY_ROWS, np.dtype(dtype), 50_000)
-    assert worth_selecting(data.pairs(), 15)
+    assert worth_selecting(data.rows(), 15)
     selected = cal.BinTable.of(data, cal.EqualMass(15))
     assert selected.cut == by_sorting.cut
     np.testing.assert_allclose(selected.sums, by_sorting.sums, rtol=1e-12)
-    np.testing.assert_array_equal(selected.sums, equal_mass_sums(data.pairs(), 15, squares=True)[1])
+    np.testing.assert_array_equal(selected.sums, equal_mass_sums(data.rows(), 15, squares=True)[1])
     assert float(cal.ece(data)) == pytest.approx(float(value), rel=1e-11)
 
 
@@ -139,4 +139,4 @@ def test_selection_is_for_many_plain_rows_of_which_few_lie_around_an_edge():
     assert not worth_selecting(pairs_of(y, 0.3 + p / 1000), 15)
     assert not worth_selecting(pairs_of(y[1:], p[1:]), 15)
     assert not worth_selecting(pairs_of(y, p.astype(np.float32)), 15)
-    assert not worth_selecting(cal.Binary(y, p, weight=np.ones(size)).pairs(), 15)
+    assert not worth_selecting(cal.Binary(y, p, weight=np.ones(size)).rows(), 15)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics.binned_sums import SUMS, Pairs, equal_width_index
+from calibrant.numerics.binned_sums import equal_width_index
+from calibrant.numerics.rows import SUMS, Rows
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import merge
 
@@ -225,7 +226,7 @@ def test_gaussian_rows_put_squared_sigma_beside_squared_errors():
 
 
 def test_several_outputs_are_pooled_with_their_rows_weight():
-    pairs = cal.Gaussian([[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2)), np.ones((2, 2)), weight=[1, 3]).pairs()
+    pairs = cal.Gaussian([[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2)), np.ones((2, 2)), weight=[1, 3]).rows()
     np.testing.assert_array_equal(pairs.observed, [1, 4, 9, 16])
     np.testing.assert_array_equal(pairs.weight, [1, 1, 3, 3])
 
@@ -237,7 +238,7 @@ def test_quantile_rows_ask_whether_outcomes_lie_below_each_quantile():
 
 
 def test_sample_rows_use_the_unbiased_variance_of_a_new_draw():
-    pairs = cal.Samples([2.0], [[0.0, 2.0]]).pairs()
+    pairs = cal.Samples([2.0], [[0.0, 2.0]]).rows()
     assert pairs.predicted[0] == pytest.approx(2.0 * 1.5)
     assert pairs.observed[0] == 1.0
 
@@ -254,4 +255,4 @@ def test_positive_unlabeled_rows_weigh_the_unlabeled_and_scale_the_positives_to_
 
 def test_pairs_without_a_task_make_a_table_too():
     key = np.array([0.1, 0.9])
-    assert cal.BinTable.of(Pairs(key, key, np.array([0, 1], np.int8)), cal.EqualMass(2)).n == 2
+    assert cal.BinTable.of(Rows(key, key, np.array([0, 1], np.int8)), cal.EqualMass(2)).n == 2

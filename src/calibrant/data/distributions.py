@@ -17,7 +17,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 
 
 class Forecast(Predictions):
@@ -93,10 +93,10 @@ class Gaussian(Forecast):
         columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
         return [Gaussian(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
         std = self.std.astype(np.float64, copy=False).ravel()
-        return Pairs(std, std * std, self.error() ** 2, self.flat_weight)
+        return Rows(std, std * std, self.error() ** 2, self.flat_weight)
 
     def error(self) -> Floats:
         """Outcome minus mean."""
@@ -185,11 +185,11 @@ class Distribution(Forecast):
         """The standard deviation of each predicted distribution."""
         return self._moment("std" if hasattr(self.dist, "std") else "standard_deviation")
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """As for `Gaussian`, with the mean and standard deviation of the distributions."""
         std = self.std.ravel()
         validation.require("dist.std()", std, (std > 0) & np.isfinite(std), "must be positive and finite")
-        return Pairs(std, std * std, ((self.y_true - self.mean) ** 2).ravel(), self.flat_weight)
+        return Rows(std, std * std, ((self.y_true - self.mean) ** 2).ravel(), self.flat_weight)
 
     def pit(self) -> tuple[Floats, Floats]:
         """The distribution function at the outcome; for counts, the interval from below the outcome up to it."""
@@ -266,12 +266,12 @@ class Quantiles(Forecast):
         validation.require("values", self.values, uncrossed, "must not cross (fall along a row)", remedy=remedy)
         self._attach(weight, group)
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """One row per value and level: is the share of outcomes below the quantile its level?"""
         key = np.repeat(self.levels, len(self))
         below = (self.y_true[:, None] <= self.values).T.ravel().astype(np.int8)
         weight = None if self.weight is None else np.tile(self.weight, len(self.levels))
-        return Pairs(key, key, below, weight)
+        return Rows(key, key, below, weight)
 
     def pit(self) -> tuple[Floats, Floats]:
         """The neighbouring levels between whose quantiles the outcome fell."""
@@ -326,11 +326,11 @@ class Samples(Forecast):
         spread = self.draws.astype(np.float64, copy=False).var(axis=1, ddof=1)
         return np.sqrt(spread * (1 + 1 / self.draws.shape[1]))
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """As for `Gaussian`, with the mean and the inflated standard deviation of the draws."""
         std = self.std
         validation.require("draws", self.draws, std > 0, "must not be all alike in a row: their spread is zero")
-        return Pairs(std, std * std, (self.y_true - self.mean) ** 2, self.weight)
+        return Rows(std, std * std, (self.y_true - self.mean) ** 2, self.weight)
 
     def pit(self) -> tuple[Floats, Floats]:
         """The rank of the outcome among the m draws, as an interval of width 1 / (m + 1), wider where it ties."""

@@ -11,7 +11,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Role, Rows
 
 Scenario = Literal["case-control", "single-sample"]
 
@@ -148,7 +148,7 @@ class PositiveUnlabeled(Predictions):
         """Weights of the sample of everybody, or None."""
         return None if self.weight is None else self.weight[len(self) - len(self.unlabeled) :]
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """Refused: no row has both a weight in the population and an outcome. Tables are made from `parts`."""
         message = (
             "Positive-unlabeled rows have no outcome each, so this function cannot use them. These can: ece, mce, "
@@ -157,11 +157,11 @@ class PositiveUnlabeled(Predictions):
         )
         raise InvalidPredictions(message)
 
-    def parts(self) -> tuple[Pairs, Pairs]:
+    def parts(self) -> tuple[Rows, Rows]:
         """The sample of everybody, which is weighed and predicted, and the positives, which are observed."""
         return (
-            _half(self.unlabeled, self.unlabeled_weight, "predicted"),
-            _half(self.positive, self.positive_weight, "observed"),
+            _half(self.unlabeled, self.unlabeled_weight, "population"),
+            _half(self.positive, self.positive_weight, "positives"),
         )
 
     def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
@@ -186,9 +186,9 @@ class PositiveUnlabeled(Predictions):
         return share / label_frequency
 
 
-def _half(p: NDArray[Any], weight: Floats | None, only: Literal["predicted", "observed"]) -> Pairs:
+def _half(p: NDArray[Any], weight: Floats | None, role: Role) -> Rows:
     ones = np.broadcast_to(np.int8(1), p.shape)
-    return Pairs(p, p, ones, weight, only)
+    return Rows(p, p, ones, weight, role)
 
 
 def _total(p: NDArray[Any], weight: Floats | None) -> float:

@@ -1,6 +1,6 @@
 """Predictions and outcomes: one class per task, validated once when it is made.
 
-Each class turns itself into `Pairs`, the rows of the one table all tasks share:
+Each class turns itself into `Rows`, the rows of the one table all tasks share:
 
 ===================  ======  ==================  ====================
 task                 key     predicted           observed
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 
 #: Rows of class probabilities may miss a sum of 1 by this much (float32 softmax over a thousand classes does).
 SUM_TOLERANCE = 1e-3
@@ -56,12 +56,12 @@ class Predictions(ABC):
         """Return the number of rows."""
 
     @abstractmethod
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """Return the rows as the table sees them."""
 
-    def parts(self) -> tuple[Pairs, ...]:
+    def parts(self) -> tuple[Rows, ...]:
         """The rows as the table sees them, in one part unless the task has several samples."""
-        return (self.pairs(),)
+        return (self.rows(),)
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The given rows, by number (repeats allowed) or mask, without checking them again."""
@@ -108,7 +108,7 @@ class Binary(Predictions):
 
     columns = ("y_true", "y_prob")
     #: Set by `sorted_once`; of no use to other columns.
-    _rows: Pairs | None = None
+    _rows: Rows | None = None
 
     def __init__(
         self,
@@ -126,17 +126,17 @@ class Binary(Predictions):
     def __len__(self) -> int:
         return len(self.y_prob)
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """Key and prediction are the probability, the outcome is the label."""
         kept = self._rows
         if kept is not None and kept.key is self.y_prob and kept.observed is self.y_true and kept.weight is self.weight:
             return kept
-        return Pairs(self.y_prob, self.y_prob, self.y_true, self.weight)
+        return Rows(self.y_prob, self.y_prob, self.y_true, self.weight)
 
     def sorted_once(self) -> Binary:
         """The same predictions, with rows that are sorted at most once; that takes the memory of a second copy."""
         kept = copy.copy(self)
-        kept._rows = self.pairs()
+        kept._rows = self.rows()
         return kept
 
 
@@ -203,7 +203,7 @@ class Multiclass(Predictions):
             for k, name in enumerate(self.classes)
         }
 
-    def pairs(self) -> Pairs:
+    def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
         message = (
             "Several class probabilities have no single score. Choose what to measure: data.top_label() "

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, check_norm, outcome_cells, result, with_norm
 from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
+from calibrant.estimators.norms import check_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data, outcome_cells
 
 if TYPE_CHECKING:
     from calibrant.numerics.penalised_logistic import LogisticFits

@@ -7,23 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import (
-    Data,
-    binned,
-    check_norm,
-    fine,
-    gap_norm,
-    mass_norm,
-    result,
-    weighted_norm,
-    with_norm,
-)
+from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.from_samples import bin_samples
+from calibrant.table.of_data import Data, binned, fine
 
 
 def _ece_of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15), norm: float = 1) -> Floats:

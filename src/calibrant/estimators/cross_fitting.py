@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import outcome_cells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import outcome_cells
 
 #: Beyond this many binary rows the scores are counted on a fine grid first.
 GRID_ROWS, GRID_CELLS = 2**16, 2**14

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import Data, binned, check_norm, result, signed_root, with_norm
+from calibrant.estimators.norms import check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
@@ -15,6 +15,7 @@ from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_samples import bin_samples
+from calibrant.table.of_data import Data, binned
 
 
 def _of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15), norm: float = 1) -> Floats:

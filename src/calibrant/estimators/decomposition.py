@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, outcome_cells
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.estimators.log_scores import PROVENANCE, floored, log_losses
-from calibrant.estimators.proper_scores import Score, _probability_pairs, brier, log_loss
+from calibrant.estimators.proper_scores import Score, _probability_rows, brier, log_loss
 from calibrant.estimators.variational import Source
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.numerics.arrays import Floats
@@ -22,6 +21,7 @@ from calibrant.numerics.sorting import sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data, outcome_cells
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score, floor: fl
     scored = brier if score == "brier" else partial(log_loss, floor=floor)
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
-        pairs = _probability_pairs(task)
-        if pairs.plain_binary:
-            _, weight, observed = isotonic_blocks(sorted_rows(pairs))
+        rows = _probability_rows(task)
+        if rows.plain_binary:
+            _, weight, observed = isotonic_blocks(sorted_rows(rows))
             return scored(task), weight, observed
         data = task
     cells = outcome_cells(data, needed_by="decompose")

@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.distributions import Samples
-from calibrant.estimators.common import fine
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
     mean_of,
     null_reference,
-    spread_pairs,
+    spread_rows,
     squared_error_kurtosis,
     table_kurtosis,
     table_or_forecast,
@@ -23,6 +22,7 @@ from calibrant.numerics.weights import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import fine
 
 
 @estimates("dispersion")
@@ -47,8 +47,8 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
         squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
         kurtosis = table_kurtosis(cells)
     else:
-        pairs = spread_pairs(data, needed_by="mean_squared_z")
-        squared, weight = pairs.observed / pairs.predicted, pairs.weight
+        rows = spread_rows(data, needed_by="mean_squared_z")
+        squared, weight = rows.observed / rows.predicted, rows.weight
         kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
     value = mean_of(squared, weight)
     largest = float((squared if weight is None else squared * weight).max())
@@ -58,8 +58,8 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     )
     if isinstance(data, Samples):
         means = [
-            mean_of(pairs.observed / pairs.predicted, data.weight)
-            for pairs in map(Samples.pairs, leave_one_out_ensembles(data))
+            mean_of(rows.observed / rows.predicted, data.weight)
+            for rows in map(Samples.rows, leave_one_out_ensembles(data))
         ]
         null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
     return Estimate(
@@ -101,8 +101,8 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
         sigma, weight, size = np.sqrt(cells.predicted_mean), cells.weight, cells.n
         ddof = cells.weight_squares.sum() / cells.total
     else:
-        pairs = spread_pairs(data, needed_by="std_dispersion")
-        sigma, weight, size = pairs.key, pairs.weight, len(pairs.key)
+        rows = spread_rows(data, needed_by="std_dispersion")
+        sigma, weight, size = rows.key, rows.weight, len(rows.key)
         ddof = 1.0 if weight is None else float(weight @ weight / weight.sum())
     null = null_reference(0.0, 0.0, "a constant spread; a calibrated one may have any dispersion")
     details = {

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import Data, check_norm, weighted_norm, with_norm
 from calibrant.estimators.linear_binning import SIZE, on_nodes
+from calibrant.estimators.norms import check_norm, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines, even_transform, linear_binning_of_samples
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
+from calibrant.table.of_data import Data
 
 #: Where the density of the scores is lower than this, the calibration curve is not looked at (as published).
 LOWEST_DENSITY = 1e-6

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import Data, fine
 from calibrant.estimators.kernel_forms import Kernel, LaplaceKernel, Residuals
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data, fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
@@ -87,12 +87,12 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
     diagonal = None
     if not isinstance(data, BinTable):
         task = binary(data, y_prob)
-        pairs = task.pairs()
-        if pairs.predicted is not pairs.key:
+        rows = task.rows()
+        if rows.predicted is not rows.key:
             message = f"kernel_error needs probabilities and their outcomes, got {type(task).__name__} predictions."
             raise ValueError(message)
-        diagonal = _diagonal(pairs)
-        data = BinTable.of(pairs, Distinct())
+        diagonal = _diagonal(rows)
+        data = BinTable.of(rows, Distinct())
     cells = fine(data, None, needed_by="kernel_error")
     if diagonal is None:
         squared_residuals = cells.observed_squares - 2 * cells.product + cells.predicted_squares
@@ -103,10 +103,10 @@ def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
     return Residuals(at[:, None], residual[:, None], cells.weight, diagonal, squares, cells.n)
 
 
-def _diagonal(pairs: Pairs) -> float:
-    residual = pairs.observed - pairs.key.astype(np.float64, copy=False)
-    if pairs.weight is not None:
-        residual = residual * pairs.weight
+def _diagonal(rows: Rows) -> float:
+    residual = rows.observed - rows.key.astype(np.float64, copy=False)
+    if rows.weight is not None:
+        residual = residual * rows.weight
     return float(residual @ residual)
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, require_fine
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.linear_binning import linear_binning
+from calibrant.numerics.rows import Role, Rows
 from calibrant.numerics.weights import effective_n
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data, require_fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
@@ -65,7 +64,7 @@ def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     return Nodes(population / total, positives * (scale / total), n, size)
 
 
-def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:
+def _cell_parts(cells: BinTable) -> tuple[Rows, ...]:
     """A fine table as rows: the negatives and the positives of each cell, each at their own mean score.
 
     For a positive-unlabeled table these are two parts, the unlabeled rows and the labelled positives.
@@ -74,17 +73,15 @@ def _cell_parts(cells: BinTable) -> tuple[Pairs, ...]:
         message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
         raise ValueError(message)
     if isinstance(cells.task, Unlabeled):
-        everybody = _cell_pairs(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "predicted")
-        return everybody, _cell_pairs(cells, cells.observed, cells.product, np.ones(len(cells)), "observed")
+        everybody = _cell_rows(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "population")
+        return everybody, _cell_rows(cells, cells.observed, cells.product, np.ones(len(cells)), "positives")
     mass = np.concatenate([cells.weight - cells.observed, cells.observed])
     moment = np.concatenate([cells.predicted - cells.product, cells.product])
-    return (_cell_pairs(cells, mass, moment, np.repeat([0.0, 1.0], len(cells)), None),)
+    return (_cell_rows(cells, mass, moment, np.repeat([0.0, 1.0], len(cells)), "both"),)
 
 
-def _cell_pairs(
-    cells: BinTable, weight: Floats, moment: Floats, observed: Floats, only: Literal["predicted", "observed"] | None
-) -> Pairs:
+def _cell_rows(cells: BinTable, weight: Floats, moment: Floats, observed: Floats, role: Role) -> Rows:
     some, copies = weight > 0, len(weight) // len(cells)
     low, high = np.tile(cells.low, copies)[some], np.tile(cells.high, copies)[some]
     key = np.clip(moment[some] / weight[some], low, high)
-    return Pairs(key, key, observed[some], weight[some], only)
+    return Rows(key, key, observed[some], weight[some], role)

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Multiclass, Predictions, binary
-from calibrant.estimators.common import Data, fine, require_fine, require_kind
 from calibrant.estimators.log_scores import check_floor, floored, infinite_rows, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data, fine, require_fine, require_kind
 from calibrant.table.unlabeled import Unlabeled
 
 Score = Literal["brier", "log_loss"]
@@ -48,8 +48,8 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
         p = task.y_prob.astype(np.float64, copy=False)
         hit = p[np.arange(len(p)), task.y_true]
         return _score(_mean(np.einsum("ij,ij->i", p, p) - 2 * hit + 1, task), "Brier score", len(task))
-    pairs = _probability_pairs(task)
-    return _score(_mean((pairs.predicted.astype(np.float64) - pairs.observed) ** 2, task), "Brier score", len(task))
+    rows = _probability_rows(task)
+    return _score(_mean((rows.predicted.astype(np.float64) - rows.observed) ** 2, task), "Brier score", len(task))
 
 
 @estimates("mean score")
@@ -105,9 +105,9 @@ def _row_log_losses(task: Predictions, floor: float) -> Floats:
     if isinstance(task, Multiclass):
         p = floored(task.y_prob.astype(np.float64, copy=False), floor)[np.arange(len(task)), task.y_true]
         return log_losses(p, np.ones_like(p), np.zeros_like(p))
-    pairs = _probability_pairs(task)
-    observed = pairs.observed.astype(np.float64)
-    return log_losses(floored(pairs.predicted.astype(np.float64), floor), observed, 1 - observed)
+    rows = _probability_rows(task)
+    observed = rows.observed.astype(np.float64)
+    return log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
 
 
 def _table_log_loss(cells: BinTable, floor: float) -> Estimate:
@@ -128,12 +128,12 @@ def _infinite_rows(cells: BinTable, value: float) -> int | None:
     return round(float(cells.observed[score == 0].sum() + (cells.weight - cells.observed)[score == 1].sum()))
 
 
-def _probability_pairs(task: Predictions) -> Any:
-    pairs = task.pairs()
-    if pairs.predicted is not pairs.key:
+def _probability_rows(task: Predictions) -> Any:
+    rows = task.rows()
+    if rows.predicted is not rows.key:
         message = f"{type(task).__name__} predictions have no probability score of this kind."
         raise ValueError(message)
-    return pairs
+    return rows
 
 
 def _mean(values: Floats, task: Predictions) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import Data, fine
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
+from calibrant.table.of_data import Data, fine
 
 
 @estimates("ranking")

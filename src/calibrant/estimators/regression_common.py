@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast, Gaussian, Quantiles
 from calibrant.data.predictions import Predictions
-from calibrant.estimators.common import require_kind
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualWidth, as_binning
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import require_kind
 
 ForecastData = Forecast | BinTable | ArrayLike
 """What a regression metric takes first: predictions, a table where sums suffice, or y_true (then mean and std)."""
@@ -47,9 +47,9 @@ def table_or_forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike
     return data if isinstance(data, BinTable) and mean is None and std is None else forecast(data, mean, std)
 
 
-def spread_pairs(data: Forecast, *, needed_by: str) -> Pairs:
+def spread_rows(data: Forecast, *, needed_by: str) -> Rows:
     """Spread, its square and the squared error of each row."""
-    return with_std(data, needed_by=needed_by).pairs()
+    return with_std(data, needed_by=needed_by).rows()
 
 
 def with_std(data: Forecast, *, needed_by: str) -> Forecast:

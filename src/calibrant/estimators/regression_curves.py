@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.estimators.common import fine
 from calibrant.estimators.pit import central_curve, pit_curve
 from calibrant.estimators.regression_common import (
     ForecastData,
@@ -26,6 +25,7 @@ from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import fine
 
 Diagram = Literal["spread", "pit", "interval", "ence"]
 

@@ -24,7 +24,7 @@ from calibrant.estimators.regression_common import (
     forecast,
     mean_of,
     null_reference,
-    spread_pairs,
+    spread_rows,
     squared_error_kurtosis,
 )
 from calibrant.numerics.arrays import Floats
@@ -243,12 +243,12 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     <Sharpness 3.536, n=2, root mean variance>
     """
     task = forecast(data, mean, std)
-    pairs = spread_pairs(task, needed_by="sharpness")
-    error = np.sqrt(mean_of(pairs.observed, pairs.weight))
-    kurtosis = squared_error_kurtosis(pairs.observed, pairs.weight)
-    sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(pairs.weight, len(pairs.key)))
+    rows = spread_rows(task, needed_by="sharpness")
+    error = np.sqrt(mean_of(rows.observed, rows.weight))
+    kurtosis = squared_error_kurtosis(rows.observed, rows.weight)
+    sd = error * np.sqrt((kurtosis - 1) / 4 / effective_n(rows.weight, len(rows.key)))
     null = null_reference(error, sd, "root mean square error", kurtosis=kurtosis)
-    value = float(np.sqrt(mean_of(pairs.predicted, pairs.weight)))
+    value = float(np.sqrt(mean_of(rows.predicted, rows.weight)))
     return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.distributions import Samples
-from calibrant.estimators.common import fine, result
+from calibrant.estimators.norms import result
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
@@ -27,6 +27,7 @@ from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import fine
 
 
 @estimates("binned error")

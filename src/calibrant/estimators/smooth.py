@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.common import Data
 from calibrant.estimators.linear_binning import SIZE, on_nodes
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
+from calibrant.table.of_data import Data
 
 #: Nodes per sigma at which the smoothed residual is integrated.
 PER_SIGMA = 32

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.common import Data, check_norm, fine, gap_norm, mass_norm, result, with_norm
+from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight, places_of
 from calibrant.numerics.sorted_samples import SortedSamples
@@ -19,6 +19,7 @@ from calibrant.table.binning import EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
 from calibrant.table.from_samples import bin_samples
+from calibrant.table.of_data import Data, fine
 
 Family = type[EqualMass] | type[EqualWidth]
 
@@ -89,7 +90,7 @@ def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float =
         if bins is EqualMass:
             table = BinTable(*equal_mass_table(source, n_bins))
         else:
-            table = BinTable.of(source.pairs, bins(n_bins))
+            table = BinTable.of(source.rows, bins(n_bins))
     else:
         n_bins = _largest_rising_of_cells(source, bins)
         table = source.coarsen(bins(n_bins))

@@ -9,12 +9,12 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import binned
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
 
 
 @dataclass(frozen=True)

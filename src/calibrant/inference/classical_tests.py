@@ -8,7 +8,6 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.estimators.common import binned
 from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
@@ -17,6 +16,7 @@ from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.estimators.common import check_norm
+from calibrant.estimators.norms import check_norm
 from calibrant.inference.gap_fit import CommonDraws, GapFit, thinned
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import check_norm, weighted_norm
+from calibrant.estimators.norms import check_norm, weighted_norm
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval

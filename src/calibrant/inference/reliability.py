@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.distributions import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
-from calibrant.estimators.common import binned
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
@@ -21,6 +20,7 @@ from calibrant.pu.inference import reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Gaps, Unlabeled
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import require_fine
 from calibrant.inference.pooled_cells import PooledCells, pooled_number
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.radix_buckets import relative_sums
+from calibrant.numerics.rows import Rows
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import require_fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
@@ -84,15 +84,15 @@ class Sample:
 
         Random clusters lose nothing: sums over them are independent as well, and 1024 are enough to resample.
         """
-        return cls(data, cluster_labels(data, len(data.pairs().key)) if cluster is None else cluster)
+        return cls(data, cluster_labels(data, len(data.rows().key)) if cluster is None else cluster)
 
     @cached_property
-    def rows(self) -> Pairs:
+    def rows(self) -> Rows:
         """The rows."""
         if isinstance(self.source, BinTable):
             message = "A table has no rows; give the predictions."
             raise InvalidPredictions(message)
-        return self.source.pairs()
+        return self.source.rows()
 
     @cached_property
     def table(self) -> BinTable:

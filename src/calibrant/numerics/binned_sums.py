@@ -1,79 +1,15 @@
-"""The few loops that touch every row, chunked to fit the cache. Everything else works on tables."""
+"""Sums of rows per bin: the few loops that touch every row, in chunks that fit the cache."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Floats, Singles
-
-#: The sums every table keeps per cell, in this order. Squares and product are weighted by w, not by w squared.
-SUMS = (
-    "count",
-    "weight",
-    "weight_squares",
-    "predicted",
-    "observed",
-    "predicted_squares",
-    "product",
-    "observed_squares",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """The rows of a task as the table sees them: is the mean of `predicted` that of `observed` at each `key`?
-
-    `weight` multiplies both (None: one each). Rows that show only one of the two say so in `only`: an unlabeled row
-    is weighed and predicted but never observed; a labelled positive is observed but is no part of the population
-    that is weighed.
-    """
-
-    key: NDArray[Any]
-    predicted: NDArray[Any]
-    observed: NDArray[Any]
-    weight: Floats | None = None
-    only: Literal["predicted", "observed"] | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Unweighted probabilities: the case that is worth a faster loop."""
-        return self.weight is None and self.predicted is self.key
-
-    @property
-    def plain_binary(self) -> bool:
-        """Unweighted probabilities with 0/1 outcomes."""
-        return self.plain and self.only is None and self.observed.dtype == np.int8
-
-    def take(self, rows: Any) -> Pairs:
-        """The given rows (a slice or an index array)."""
-        key = self.key[rows]
-        return Pairs(
-            key,
-            key if self.predicted is self.key else self.predicted[rows],
-            self.observed[rows],
-            None if self.weight is None else self.weight[rows],
-            self.only,
-        )
-
-    def sums(self) -> Floats:
-        """The columns of `SUMS` for each row, one row of the result per column."""
-        predicted, observed = self.predicted.astype(np.float64), self.observed.astype(np.float64)
-        weight = np.ones(len(predicted)) if self.weight is None else self.weight
-        first, second = weight * predicted, weight * observed
-        count, none = np.ones(len(predicted)), np.zeros(len(predicted))
-        if self.only == "predicted":
-            return np.stack([count, weight, weight * weight, first, none, first * predicted, none, none])
-        if self.only == "observed":
-            return np.stack([count, none, none, none, second, none, first * observed, second * second])
-        return np.stack(
-            [count, weight, weight * weight, first, second, first * predicted, first * observed, second * observed]
-        )
-
+from calibrant.numerics.rows import SUMS, Rows
 
 Scratch = tuple[Singles, Singles, NDArray[np.int32], NDArray[np.intp]]
 
@@ -169,22 +105,22 @@ def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[
 
 
 def sums_by_index(
-    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool = True
+    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool = True
 ) -> Floats:
     """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort.
 
     Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
     cost the fast case a fifth of its time.
     """
-    if pairs.plain_binary:
-        return _plain_binary_sums(pairs, index, size, squares=squares)
-    if pairs.plain and pairs.only is not None:
-        return _plain_half_sums(pairs, index, size, squares=squares)
+    if rows.plain_binary:
+        return _plain_binary_sums(rows, index, size, squares=squares)
+    if rows.plain and rows.role != "both":
+        return _plain_half_sums(rows, index, size, squares=squares)
     totals = np.zeros((len(SUMS), size))
-    for rows in _chunks(pairs):
-        chunk = pairs.take(rows)
+    for part in _chunks(rows):
+        chunk = rows.take(part)
         where = index(chunk.key)
-        if pairs.weight is not None or pairs.only is not None:
+        if rows.weight is not None or rows.role != "both":
             for total, values in zip(totals, chunk.sums(), strict=True):
                 total += np.bincount(where, values, size)
         else:
@@ -192,11 +128,11 @@ def sums_by_index(
     return totals
 
 
-def _chunks(pairs: Pairs) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, len(pairs.key), CHUNK))
+def _chunks(rows: Rows) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, len(rows.key), CHUNK))
 
 
-def _add_unweighted(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> None:
+def _add_unweighted(totals: Floats, chunk: Rows, index: NDArray[np.intp]) -> None:
     """Count, weight and squared weight are one; six passes instead of eight, and no copies."""
     size = totals.shape[1]
     p, y = chunk.predicted.astype(np.float64, copy=False), chunk.observed.astype(np.float64, copy=False)
@@ -206,16 +142,16 @@ def _add_unweighted(totals: Floats, chunk: Pairs, index: NDArray[np.intp]) -> No
 
 
 def _plain_binary_sums(
-    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
+    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
 ) -> Floats:
     """Counts and sums of p split by outcome: two passes give all sums but that of p squared."""
     counter, sums, squared = _Count(2 * size), np.zeros(2 * size), np.full(size, 0.0 if squares else np.nan)
-    for rows in _chunks(pairs):
-        where, p = index(pairs.key[rows]), pairs.key[rows].astype(np.float64, copy=False)
+    for part in _chunks(rows):
+        where, p = index(rows.key[part]), rows.key[part].astype(np.float64, copy=False)
         if squares:
             squared += np.bincount(where, p * p, size)
         where += where
-        where += pairs.observed[rows]
+        where += rows.observed[part]
         sums += np.bincount(where, p, 2 * size)
         counter.add(where)
     counts = counter.total
@@ -224,18 +160,18 @@ def _plain_binary_sums(
 
 
 def _plain_half_sums(
-    pairs: Pairs, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
+    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
 ) -> Floats:
-    """Counts and sums of p of rows that are only predicted or only observed."""
+    """Counts and sums of p of the population, or of the positives."""
     counter, sums, squared = _Count(size), np.zeros(size), np.full(size, 0.0 if squares else np.nan)
-    for rows in _chunks(pairs):
-        where, p = index(pairs.key[rows]), pairs.key[rows].astype(np.float64, copy=False)
+    for part in _chunks(rows):
+        where, p = index(rows.key[part]), rows.key[part].astype(np.float64, copy=False)
         if squares:
             squared += np.bincount(where, p * p, size)
         sums += np.bincount(where, p, size)
         counter.add(where)
     count, none = counter.total, np.zeros(size)
-    if pairs.only == "predicted":
+    if rows.role == "population":
         return np.stack([count, count, count, sums, none, squared, none, none])
     return np.stack([count, none, none, none, count, none, sums, count])
 

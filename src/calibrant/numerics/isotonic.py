@@ -13,14 +13,14 @@ def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]
     """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
     ends = rows.ends
     if ends is None:
-        observed = rows.pairs.observed
+        observed = rows.rows.observed
         rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
         starts = np.concatenate([[0], np.flatnonzero(rises) + 1])
         weight = np.diff(starts, append=len(rows)).astype(np.float64)
     else:
         starts = np.concatenate([[0], ends[:-1]])
         weight = np.diff(ends, prepend=0).astype(np.float64)
-    positives = np.add.reduceat(rows.pairs.observed, starts, dtype=np.int64).astype(np.float64)
+    positives = np.add.reduceat(rows.rows.observed, starts, dtype=np.int64).astype(np.float64)
     blocks, weight, positives = pool_adjacent_violators(weight, positives)
     return starts[blocks], weight, positives
 

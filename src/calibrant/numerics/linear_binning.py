@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 
 #: Rows per chunk, each of which also touches every node: long enough to make that cheap.
 NODE_CHUNK = 1 << 18
 
 
-def linear_binning(parts: tuple[Pairs, ...], size: int) -> tuple[Floats, Floats]:
+def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
     """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
 
     Each row is shared by the two nodes around it, in proportion to nearness, so that the total and the mean key
@@ -75,13 +75,13 @@ def _outcome_node_sums(
     return np.stack([every[0], positive[0], every[1], positive[1]])
 
 
-def _weighted_node_sums(pairs: Pairs, size: int) -> Floats:
+def _weighted_node_sums(pairs: Rows, size: int) -> Floats:
     sums = np.zeros((4, size + 1))
     for rows, node, beyond in _between_nodes(pairs.key, size):
         chunk = pairs.take(rows)
         weight = np.ones(len(node)) if chunk.weight is None else chunk.weight
-        mass = 0 * weight if chunk.only == "observed" else weight
-        observed = 0 * weight if chunk.only == "predicted" else weight * chunk.observed
+        mass = 0 * weight if chunk.role == "positives" else weight
+        observed = 0 * weight if chunk.role == "population" else weight * chunk.observed
         for total, values in zip(sums, (mass, observed, mass * beyond, observed * beyond), strict=True):
             total += np.bincount(node, values, size + 1)
     return sums

@@ -44,7 +44,7 @@ class SortedSamples:
     @classmethod
     def of_rows(cls, rows: SortedRows) -> SortedSamples:
         """A single sample that is sorted already."""
-        return cls(rows.pairs.key[None], rows.pairs.observed[None], rows.ends is not None, rows.ends)
+        return cls(rows.rows.key[None], rows.rows.observed[None], rows.ends is not None, rows.ends)
 
     def __len__(self) -> int:
         return len(self.key)

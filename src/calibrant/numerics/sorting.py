@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK, Floats
-from calibrant.numerics.binned_sums import SUMS, Pairs
+from calibrant.numerics.rows import SUMS, Rows
 
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
     """Rows in the order of their key; `ends` is where each run of equal keys ends, None where no keys are equal."""
 
-    pairs: Pairs
+    rows: Rows
     ends: NDArray[np.intp] | None
 
     def __len__(self) -> int:
-        return len(self.pairs.key)
+        return len(self.rows.key)
 
     @property
     def run_ends(self) -> NDArray[np.intp]:
@@ -35,17 +35,17 @@ class SortedRows:
 
     def distinct(self) -> tuple[Floats, Floats]:
         """The distinct keys and the sums of their rows."""
-        rows, ends = self.pairs, self.run_ends
+        rows, ends = self.rows, self.run_ends
         starts = ends - np.diff(ends, prepend=0)
         key = rows.key[starts].astype(np.float64)
-        if not rows.plain_binary and not (rows.plain and rows.only):
+        if not rows.plain_binary and not (rows.plain and rows.role != "both"):
             return key, np.add.reduceat(rows.sums(), starts, axis=1)
         sums = np.zeros((len(SUMS), len(key)))
         count, positives = ends - starts, sums[4]
-        if rows.only == "observed":
+        if rows.role == "positives":
             sums[0], sums[4], sums[6], sums[7] = count, count, count * key, count
             return key, sums
-        if rows.only == "predicted":
+        if rows.role == "population":
             sums[:4], sums[3], sums[5] = count, count * key, count * key * key
             return key, sums
         positives[:] = rows.observed if self.ends is None else np.add.reduceat(rows.observed, starts, dtype=np.int64)
@@ -57,7 +57,7 @@ class SortedRows:
 
     def between(self, cuts: NDArray[np.intp]) -> Floats:
         """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
-        rows, unlabeled = self.pairs, self.pairs.plain and self.pairs.only == "predicted"
+        rows, unlabeled = self.rows, self.rows.plain and self.rows.role == "population"
         if not rows.plain_binary and not unlabeled:
             return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
         sums = np.zeros((len(SUMS), len(cuts) - 1))
@@ -74,26 +74,26 @@ class SortedRows:
         return sums
 
 
-def sorted_rows(pairs: Pairs) -> SortedRows:
+def sorted_rows(rows: Rows) -> SortedRows:
     """The rows in the order of their key; those of equal scores and 0/1 outcomes by outcome.
 
     The result is kept with the rows, which are never sorted twice.
     """
-    found: SortedRows | None = vars(pairs).get("_sorted")
+    found: SortedRows | None = vars(rows).get("_sorted")
     if found is None:
-        found = vars(pairs)["_sorted"] = _sorted(pairs)
+        found = vars(rows)["_sorted"] = _sorted(rows)
     return found
 
 
-def _sorted(pairs: Pairs) -> SortedRows:
-    if pairs.plain_binary:
-        key, observed = sort_with_outcomes(pairs.key, pairs.observed)
-        ordered = Pairs(key, key, observed)
-    elif pairs.plain and pairs.only is not None:
-        key = np.sort(pairs.key)
-        ordered = Pairs(key, key, pairs.observed, only=pairs.only)
+def _sorted(rows: Rows) -> SortedRows:
+    if rows.plain_binary:
+        key, observed = sort_with_outcomes(rows.key, rows.observed)
+        ordered = Rows(key, key, observed)
+    elif rows.plain and rows.role != "both":
+        key = np.sort(rows.key)
+        ordered = Rows(key, key, rows.observed, role=rows.role)
     else:
-        ordered = pairs.take(np.argsort(pairs.key, kind="stable"))
+        ordered = rows.take(np.argsort(rows.key, kind="stable"))
     differs = ordered.key[1:] != ordered.key[:-1]
     if differs.all():
         return SortedRows(ordered, None)

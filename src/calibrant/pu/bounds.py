@@ -9,13 +9,13 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.estimators.common import binned
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, as_binning, bias_bound_of_bins
 from calibrant.table.binning import BoundBins as BoundBins
 from calibrant.table.binning import PaperBins as PaperBins
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
 from calibrant.table.unlabeled import Gaps
 
 Bins = EqualWidth | EqualMass | PaperBins | BoundBins | int

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.common import binned
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
@@ -22,6 +21,7 @@ from calibrant.results.estimate import Interval, Significance
 from calibrant.results.target import Target
 from calibrant.table.binning import Binning, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
 from calibrant.table.unlabeled import Gaps as Gaps
 from calibrant.table.unlabeled import largest_prior as largest_prior
 

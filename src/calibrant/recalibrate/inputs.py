@@ -13,7 +13,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
+from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.numerics.special import LOG_FLOOR, clipped_log_odds, expit, floored_log, softmax
 from calibrant.table.bintable import BinTable
@@ -174,8 +174,8 @@ class BinomialCells:
     def of_distinct(cls, scores: Scores, outcome: NDArray[Any], weight: Floats | None) -> BinomialCells:
         """One cell per distinct probability, rising."""
         p = scores.probability
-        rows = sorted_rows(Pairs(p, p, outcome.astype(np.int8), weight))
-        ends, ordered = rows.run_ends, rows.pairs
+        rows = sorted_rows(Rows(p, p, outcome.astype(np.int8), weight))
+        ends, ordered = rows.run_ends, rows.rows
         count = np.diff(ends, prepend=0)
         starts = ends - count
         key = Scores(ordered.key[starts], logits=False)

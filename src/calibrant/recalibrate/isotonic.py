@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
+from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
@@ -59,8 +59,8 @@ class Isotonic(BinaryRecalibrator):
             super()._fit(scores, codes, weight)
             return
         p = scores.probability
-        rows = sorted_rows(Pairs(p, p, codes.astype(np.int8)))
-        self._fit_blocks(rows.pairs.key, None, *isotonic_blocks(rows))
+        rows = sorted_rows(Rows(p, p, codes.astype(np.int8)))
+        self._fit_blocks(rows.rows.key, None, *isotonic_blocks(rows))
 
     def _fit_cells(self, cells: BinomialCells) -> None:
         blocks = pool_adjacent_violators(cells.weight, cells.positive)

@@ -66,8 +66,8 @@ class StdScaling(SpreadRecalibrator):
             raise ValueError(message)
         if self.criterion == "nll" and isinstance(task, Distribution):
             return {"scale": _likeliest_factor(task)}
-        pairs = task.pairs()
-        z, weight = np.sqrt(pairs.observed / pairs.predicted), pairs.weight
+        rows = task.rows()
+        z, weight = np.sqrt(rows.observed / rows.predicted), rows.weight
         if not z.any():
             message = "All errors are zero: no spread would be small enough."
             raise ValueError(message)
@@ -80,7 +80,7 @@ class StdScaling(SpreadRecalibrator):
         start = _weighted_median(z, weight) / NORMAL_MAD or moment
         if isinstance(task, Samples):
             return {"scale": _minimiser(lambda s: mean_of(fair_crps(_scaled_draws(task, s)), weight), start)}
-        std = pairs.key
+        std = rows.key
         return {"scale": _minimiser(lambda s: mean_of(s * std * gaussian_crps(z / s), weight), start)}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.estimators.common import weighted_norm
+from calibrant.estimators.norms import weighted_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.table.binning import EqualMass, EqualWidth

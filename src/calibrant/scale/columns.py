@@ -32,8 +32,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a task as the table sees them; compare `calibrant.numerics.binned_sums.Pairs`.
+class RowExpressions:
+    """The rows of a task as the table sees them; compare `calibrant.numerics.rows.Rows`.
 
     `predicted` is None where it is the score itself. `mass` is what a row adds to the weight of its cell, None
     where that is its weight. `zero_or_one` says that outcomes equal their squares.
@@ -61,12 +61,12 @@ class EventColumns:
     array([0., 1., 1.])
     """
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the probability, the outcome is the label."""
         score, checks = _probability(frame, _only(y_prob, "EventColumns()"))
         label = number(frame, y_true, "y_true")
         valid = Check("y_true not 0 or 1", (label == 0) | (label == 1))
-        return Rows(frame, score, label, (*checks, *_present(frame, y_true, "y_true"), valid))
+        return RowExpressions(frame, score, label, (*checks, *_present(frame, y_true, "y_true"), valid))
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class OneClass:
 
     label: Any
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The outcome is whether the class was observed."""
         score, checks = _probability(frame, _only(y_prob, "OneClass"))
         came = (nw.col(y_true) == self.label).cast(nw.Float64)
-        return Rows(frame, score, came, (*checks, *_present(frame, y_true, "y_true", implied=False)))
+        return RowExpressions(frame, score, came, (*checks, *_present(frame, y_true, "y_true", implied=False)))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class TopLabelColumns:
 
     classes: tuple[Hashable, ...] | None = None
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the largest probability, the outcome is whether its class was observed."""
         labels = _labels(self.classes, y_prob)
         size, columns = len(y_prob), [nw.col(name).cast(nw.Float64) for name in y_prob]
@@ -150,7 +150,7 @@ class TopLabelColumns:
             *_present(frame, y_true, "y_true"),
             Check("y_true is no class", nw.col(CODE) < size),
         )
-        return Rows(frame, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
+        return RowExpressions(frame, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class GaussianColumns:
     mean: str
     std: str
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The score is sigma; predicted and observed are the squares of sigma and of the error."""
         if y_prob:
             message = "GaussianColumns(mean, std) takes no y_prob."
@@ -188,7 +188,7 @@ class GaussianColumns:
         )
         checks = (*checks, Check("std not positive", std > 0))
         error = y - mean
-        return Rows(frame, std, error * error, checks, predicted=std * std, zero_or_one=False)
+        return RowExpressions(frame, std, error * error, checks, predicted=std * std, zero_or_one=False)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class UnlabeledColumns:
         """Whether the labelled rows belong to the sample of everybody."""
         return self.scenario == "single-sample"
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> Rows:
+    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Only the sample of everybody weighs and is predicted, only the positives are observed."""
         score, checks = _probability(frame, _only(y_prob, "UnlabeledColumns(prior)"))
         positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
@@ -233,7 +233,7 @@ class UnlabeledColumns:
         known = Check("y_true neither positive nor unlabeled", positive | unlabeled)
         checks = (*checks, *_present(frame, y_true, "y_true"), known)
         predicted = score.cast(nw.Float64) * mass
-        return Rows(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
+        return RowExpressions(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
 
 
 OneTable = EventColumns | OneClass | TopLabelColumns | GaussianColumns | UnlabeledColumns

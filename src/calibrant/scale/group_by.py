@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import SUMS
+from calibrant.numerics.rows import SUMS
 from calibrant.scale import cell_expression as keys
 from calibrant.scale.columns import (
     ColumnMeaning,
     Frame,
     OneVsRestColumns,
-    Rows,
+    RowExpressions,
     UnlabeledColumns,
     column_type,
     number,
@@ -62,7 +62,7 @@ class Plan:
             return Unlabeled(self.task.prior, self.task.label_frequency, self.task.nested)
         return Spread() if isinstance(self.grid, LogGrid) else Labelled()
 
-    def rows(self, frame: Frame) -> Rows:
+    def rows(self, frame: Frame) -> RowExpressions:
         """The task's expressions on this frame, with the checks of the weight among them."""
         if isinstance(self.task, OneVsRestColumns):
             message = "OneVsRestColumns is collected class by class."
@@ -116,7 +116,7 @@ def run(frame: Frame) -> nw.DataFrame[Any]:
     return frame.collect()
 
 
-def _prepared(rows: Rows, plan: Plan, *, keep_invalid: bool) -> Frame:
+def _prepared(rows: RowExpressions, plan: Plan, *, keep_invalid: bool) -> Frame:
     """Valid rows with their cell and the columns to be summed; invalid ones, if kept, have a null cell."""
     valid = reduce(and_, (check.holds for check in rows.checks if not check.implied))
     frame = rows.frame if keep_invalid else rows.frame.filter(valid)
@@ -139,7 +139,7 @@ def _prepared(rows: Rows, plan: Plan, *, keep_invalid: bool) -> Frame:
     return frame.select(*kept, SCORE, cell.cast(keys.dtype(plan.grid)).alias(CELL), *sums)
 
 
-def _summands(rows: Rows, plan: Plan) -> dict[str, nw.Expr]:
+def _summands(rows: RowExpressions, plan: Plan) -> dict[str, nw.Expr]:
     """What is added up for each of `SUMS`; the missing ones equal the count, the weight or the outcomes."""
     predicted, observed = nw.col(PREDICTED), nw.col(OBSERVED)
     first, second = predicted, observed
@@ -152,7 +152,7 @@ def _summands(rows: Rows, plan: Plan) -> dict[str, nw.Expr]:
     elif rows.mass is not None:
         summands |= {"weight": nw.col(MASS)}
     summands |= {"predicted": first, "observed": second, "predicted_squares": first * predicted}
-    if rows.mass is not None:  # what is observed is not what is weighed: see kernels.Pairs
+    if rows.mass is not None:  # what is observed is not what is weighed: see calibrant.numerics.rows.Rows
         summands |= {"product": second * nw.col(SCORE).cast(nw.Float64), "observed_squares": second * second}
         return summands | {"positives": observed} if getattr(plan.task, "nested", False) else summands
     summands |= {"product": first * observed}
@@ -206,7 +206,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     }
 
 
-def _reasons(rows: Rows, plan: Plan) -> dict[Group, Counter[str]]:
+def _reasons(rows: RowExpressions, plan: Plan) -> dict[Group, Counter[str]]:
     """Invalid rows by group and by the first rule they break."""
     code: nw.Expr = nw.lit(-1)
     for place, check in reversed(list(enumerate(rows.checks))):

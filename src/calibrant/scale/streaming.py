@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
-from calibrant.numerics.binned_sums import SUMS
+from calibrant.numerics.rows import SUMS
 from calibrant.scale.batch_sums import BatchSums
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge

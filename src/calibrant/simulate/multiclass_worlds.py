@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.data.predictions import Multiclass
-from calibrant.estimators.common import check_norm
+from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_softmax
 from calibrant.simulate.calibration_curves import IdentityCurve, TemperatureCurve

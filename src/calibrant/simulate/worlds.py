@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.estimators.common import check_norm
+from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, PowerCurve, as_curve

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import Pairs
 from calibrant.numerics.equal_mass import RunningWeight, places_of, require_inside, scores_at, sums_between
+from calibrant.numerics.rows import Rows
 from calibrant.numerics.weights import Mass
 from calibrant.table import discretization
 from calibrant.table.binning import (
@@ -82,14 +82,14 @@ class BinTable:
     invalid: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Predictions | Pairs, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
+    def of(cls, data: Predictions | Rows, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
         """The table of `data` cut by `binning`.
 
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
         binning = as_binning(binning)
-        parts, task = ((data,), Labelled()) if isinstance(data, Pairs) else (data.parts(), task_of(data))
+        parts, task = ((data,), Labelled()) if isinstance(data, Rows) else (data.parts(), task_of(data))
         if isinstance(binning, PaperBins | BoundBins):
             masses = [Mass.of(part.weight, len(part.key)) for part in parts]
             binning = binning.resolve(task.mass_variance(masses[0], masses[-1]), round(masses[0].effective_n))

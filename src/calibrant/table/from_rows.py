@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binned_sums import SUMS, Pairs, equal_width_indexer, sums_by_index
+from calibrant.numerics.binned_sums import equal_width_indexer, sums_by_index
 from calibrant.numerics.equal_mass import RunningWeight, equal_count_edges, equal_mass_rows, require_inside
 from calibrant.numerics.radix_buckets import equal_mass_sums, worth_selecting
+from calibrant.numerics.rows import SUMS, Rows
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
 
@@ -43,7 +44,7 @@ def added(parts: list[CellSums]) -> CellSums:
     )
 
 
-def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = True) -> CellSums:
+def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = True) -> CellSums:
     """The sums of rows that come in one part, or in two that are summed apart: unlabeled rows, then positives."""
     if isinstance(binning, Distinct | HybridGrid | LogGrid):
         tables = [_distinct(part) if isinstance(binning, Distinct) else _on_grid(part, binning) for part in parts]
@@ -68,13 +69,13 @@ def cut_rows(parts: tuple[Pairs, ...], binning: Cut | Cells, *, squares: bool = 
         if part.predicted is not part.key or edges[0] > 0 or edges[-1] < 1:  # probabilities are known to fit
             require_inside(part.key, edges)
         index = equal_width_indexer(edges) if isinstance(binning, EqualWidth) else binning.index
-        wanted = squares and part.only is not None
+        wanted = squares and part.role != "both"
         sums = sums + sums_by_index(part, index, len(edges) - 1, squares=wanted)
     return of_bins(edges, sums)
 
 
-def _distinct(pairs: Pairs) -> CellSums:
-    key, sums = sorted_rows(pairs).distinct()
+def _distinct(rows: Rows) -> CellSums:
+    key, sums = sorted_rows(rows).distinct()
     return CellSums(Distinct(), key, key, key, sums)
 
 
@@ -83,28 +84,28 @@ def of_bins(edges: Floats, sums: Floats) -> CellSums:
     return CellSums(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
 
 
-def equal_mass_table(rows: SortedRows, n: int) -> CellSums:
+def equal_mass_table(ordered: SortedRows, n: int) -> CellSums:
     """The table of `n` bins of equal mass of rows that are sorted already."""
-    pairs = rows.pairs
-    if pairs.weight is None:
-        cuts = equal_mass_rows(rows, n)
+    rows = ordered.rows
+    if rows.weight is None:
+        cuts = equal_mass_rows(ordered, n)
     else:
-        ends = rows.run_ends
+        ends = ordered.run_ends
         starts = np.concatenate([[0], ends[:-1]])
-        weight, squares = (np.add.reduceat(values, starts) for values in (pairs.weight, pairs.weight**2))
+        weight, squares = (np.add.reduceat(values, starts) for values in (rows.weight, rows.weight**2))
         at = RunningWeight.of(weight, squares).cuts(n)[1:-1].astype(np.intp)
-        cuts = np.concatenate([[0], ends[at - 1], [len(rows)]])
-    edges = np.concatenate([pairs.key[:1], pairs.key[cuts[1:] - 1]]).astype(np.float64)
-    return of_bins(edges, rows.between(cuts))
+        cuts = np.concatenate([[0], ends[at - 1], [len(ordered)]])
+    edges = np.concatenate([rows.key[:1], rows.key[cuts[1:] - 1]]).astype(np.float64)
+    return of_bins(edges, ordered.between(cuts))
 
 
-def _on_grid(pairs: Pairs, grid: Grid) -> CellSums:
-    index = grid.index(pairs.key)
+def _on_grid(rows: Rows, grid: Grid) -> CellSums:
+    index = grid.index(rows.key)
     first = int(index.min())
     size = int(index.max()) - first + 1
-    sums = sums_by_index(pairs, lambda key: grid.index(key) - first, size)
+    sums = sums_by_index(rows, lambda key: grid.index(key) - first, size)
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
-    key = pairs.key.astype(np.float64)
+    key = rows.key.astype(np.float64)
     np.minimum.at(low, index - first, key)
     np.maximum.at(high, index - first, key)
     cell = np.flatnonzero(sums[0])

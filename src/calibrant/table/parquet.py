@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.binned_sums import SUMS
+from calibrant.numerics.rows import SUMS
 from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Labelled, Spread, Task
