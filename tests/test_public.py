@@ -27,10 +27,6 @@ def public(package):
 NAMES = [(package, name) for package in PACKAGES for name in public(package) if name != "__version__"]
 
 
-#: Names that still lack an example. The set may only shrink.
-WITHOUT_EXAMPLE: set[str] = {}
-
-
 def test_every_room_but_numerics_and_the_command_line_is_public():
     rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert {package.removeprefix("calibrant.") for package in PACKAGES[1:]} == rooms - {"numerics", "cli"}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.sample import EXACT_ROWS, MOST_CELLS, MOST_CLUSTERS, Sample, cluster_labels, coarse_cells
+from calibrant.inference.sample import MOST_CELLS, MOST_CLUSTERS, Sample, cluster_labels, coarse_cells
+from calibrant.numerics.sizes import EXACT_ROWS
 from tests.inference.worlds import BENT
 
 

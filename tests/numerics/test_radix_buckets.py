@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics import radix_buckets as relative
 from calibrant.numerics.radix_buckets import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
 from calibrant.numerics.rows import SUMS
+from calibrant.numerics.sizes import SELECTION_ROWS
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.simulate import PAPER_WORLDS
 from calibrant.table.from_rows import equal_mass_table
@@ -121,7 +121,7 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
     sample = PAPER_WORLDS["resnet110_c10"].sample(50_000)
     data = cal.Binary(sample.y_true, sample.y_prob.astype(dtype))
     by_sorting, value = cal.BinTable.of(data, cal.EqualMass(15)), cal.ece(data)
-    monkeypatch.setitem(relative.MANY_ROWS, np.dtype(dtype), 50_000)
+    monkeypatch.setitem(SELECTION_ROWS, np.dtype(dtype), 50_000)
     assert worth_selecting(data.rows(), 15)
     selected = cal.BinTable.of(data, cal.EqualMass(15))
     assert selected.cut == by_sorting.cut
@@ -131,7 +131,7 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
 
 
 def test_selection_is_for_many_plain_rows_of_which_few_lie_around_an_edge():
-    size = relative.MANY_ROWS[np.dtype(np.float64)]
+    size = SELECTION_ROWS[np.dtype(np.float64)]
     y, p = np.zeros(size, np.int8), np.linspace(0, 1, size)
     assert worth_selecting(pairs_of(y, p), 15)
     assert worth_selecting(pairs_of(y, np.ones(size)), 15)

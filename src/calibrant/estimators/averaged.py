@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.estimators.cross_fitting import GRID_CELLS, GRID_ROWS
 from calibrant.estimators.norms import check_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates

@@ -17,12 +17,10 @@ from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
+from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import outcome_cells
-
-#: Beyond this many binary rows the scores are counted on a fine grid first.
-GRID_ROWS, GRID_CELLS = 2**16, 2**14
 
 
 @dataclass(frozen=True, eq=False)

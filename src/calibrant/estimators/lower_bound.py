@@ -14,10 +14,9 @@ import numpy as np
 from calibrant.data.validation import fraction
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.mean_bounds import bernstein_lower_bound, betting_lower_bound
+from calibrant.numerics.sizes import BETTING_ROWS
 from calibrant.results.estimate import Interval
 
-#: Evaluation parts of more rows than this use the Bernstein bound, which needs only sums and is tight there.
-BETTING_ROWS = 2**16
 #: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
 MIXED = 0.05
 

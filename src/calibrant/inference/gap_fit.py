@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inference.pooled_cells import NORMAL_ROWS, PooledCells
+from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
+from calibrant.numerics.sizes import NORMAL_ROWS, UNIFORM_ROWS
 
 #: Knots of the shape along which errors are tried, as a part of those of the statistic.
 SHAPE = 0.6
-
-#: Up to this effective number of rows outcomes are drawn by comparing uniform numbers, which are drawn only once.
-UNIFORM_ROWS = 1 << 11
 
 
 @dataclass(frozen=True, eq=False)

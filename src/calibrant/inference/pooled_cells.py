@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-
-#: From this effective number of rows on, sums of a cell are drawn as normal, not row by row.
-NORMAL_ROWS = 1 << 14
+from calibrant.numerics.sizes import NORMAL_ROWS
 
 
 @dataclass(frozen=True, eq=False)

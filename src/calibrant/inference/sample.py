@@ -20,14 +20,12 @@ from calibrant.inference.pooled_cells import PooledCells, pooled_number
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.radix_buckets import relative_sums
 from calibrant.numerics.rows import Rows
+from calibrant.numerics.sizes import EXACT_ROWS
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import require_fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
-
-#: Up to this many rows the table of distinct scores is cheaper than the grid, and exact.
-EXACT_ROWS = 1 << 15
 
 #: Most cells of a table that is resampled, and most clusters that independent rows are divided into.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024

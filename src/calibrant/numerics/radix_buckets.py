@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK, Floats
 from calibrant.numerics.rows import SUMS, Rows
+from calibrant.numerics.sizes import SELECTION_ROWS
 from calibrant.numerics.sorting import sorted_rows
 
 #: Bits of the fraction that tell cells apart.
@@ -26,9 +27,6 @@ POWERS = 64
 HALF = (POWERS << FRACTION) + 1
 
 CELLS = 2 * HALF
-
-#: From this many rows on selection was measured to beat sorting, which is far faster in single precision.
-MANY_ROWS = {np.dtype(np.float64): 1 << 18, np.dtype(np.float32): 1 << 22}
 
 #: Selection sorts the rows in the cells that edges fall into. Beyond this share of all it was measured to lose.
 OPENED_SHARE = 0.5
@@ -79,7 +77,7 @@ def worth_selecting(pairs: Rows, n: int) -> bool:
     It is not where rows are few, nor where edges fall into the cells of most rows: many bins, or scores in few cells.
     """
     size = len(pairs.key)
-    if not pairs.plain_binary or size < MANY_ROWS[pairs.key.dtype]:
+    if not pairs.plain_binary or size < SELECTION_ROWS[pairs.key.dtype]:
         return False
     count = relative_sums(pairs.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
     opened = np.unique(_inner_ranks(count, n)[1])

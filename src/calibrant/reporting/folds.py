@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.estimators.cross_fitting import GRID_ROWS
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_counts, fold_of_rows
+from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 

@@ -8,9 +8,9 @@ from functools import cached_property, partial
 
 from calibrant.data.predictions import Binary
 from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.cross_fitting import GRID_ROWS
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.variational_engine import Settings, Variational
+from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.reporting.folds import FoldTables, fold_tables
 from calibrant.results.estimate import Estimate, Significance
 from calibrant.table.binning import Distinct, HybridGrid

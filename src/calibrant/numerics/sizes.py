@@ -1,0 +1,27 @@
+"""Numbers of rows at which one way to compute takes over from another.
+
+They were measured, and none of them changes what is estimated: below and above, results agree to rounding, to the width
+of a grid cell, or to Monte Carlo error, as each line says.
+"""
+
+import numpy as np
+
+#: Up to this effective number of rows, simulated outcomes come from uniform numbers drawn once for all hypotheses.
+UNIFORM_ROWS = 1 << 11
+
+#: From this effective number of rows on, simulated sums of a cell are normal, not sums of single outcomes.
+NORMAL_ROWS = 1 << 14
+
+#: Up to this many rows, intervals and tests use the table of distinct scores, which is exact and then also cheaper.
+EXACT_ROWS = 1 << 15
+
+#: Beyond this many binary rows, curves are fitted to scores counted on a hybrid grid of so many cells, far finer than
+#: any curve that the rows could support.
+GRID_ROWS, GRID_CELLS = 1 << 16, 1 << 14
+
+#: Up to this many rows, a lower bound of a mean is the betting bound; beyond it, Bernstein's, which needs only sums.
+BETTING_ROWS = 1 << 16
+
+#: From this many rows on, equal-mass edges are selected, not sorted for: the same edges, found faster. Sorting is far
+#: faster in single precision.
+SELECTION_ROWS = {np.dtype(np.float64): 1 << 18, np.dtype(np.float32): 1 << 22}
