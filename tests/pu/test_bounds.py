@@ -57,7 +57,7 @@ def test_either_sample_may_be_infinite():
         ({"delta": 2.0}, "delta must lie"),
         ({"lipschitz": -1.0}, "lipschitz"),
         ({"bins": cal.EqualMass(600)}, "two unlabeled rows per"),
-        ({"bins": 15}, "bins must be"),
+        ({"bins": 1.5}, "bins must be"),
     ],
 )
 def test_bad_arguments_of_the_bound_are_refused(change, match):
