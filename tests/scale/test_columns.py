@@ -1,7 +1,5 @@
 """What the columns of a source mean."""
 
-import duckdb
-import ibis
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -14,31 +12,6 @@ from tests.scale.logs import as_file, assert_same_table, make_log
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
 GRID = cal.table.HybridGrid()
 ANIMALS = ("cat", "cow", "dog")
-
-
-@pytest.fixture(
-    scope="module", params=["pandas", "polars", "polars lazy", "pyarrow", "duckdb", "ibis", "parquet", "csv", "list"]
-)
-def source(request, log, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("source")
-    if request.param in ("parquet", "csv"):
-        yield as_file(log, folder, request.param)
-    elif request.param == "duckdb":
-        with duckdb.connect() as connection:
-            yield connection.from_df(log)
-    elif request.param == "ibis":
-        connection = ibis.duckdb.connect()
-        yield connection.read_parquet(as_file(log, folder, "parquet"))
-        connection.disconnect()
-    else:
-        polars = pl.from_pandas(log)
-        yield {
-            "pandas": log,
-            "polars": polars,
-            "polars lazy": polars.lazy(),
-            "pyarrow": pa.Table.from_pandas(log),
-            "list": [polars[:1000], log[1000:1001], as_file(log[1001:], folder, "parquet")],
-        }[request.param]
 
 
 def test_the_scenario_of_positive_unlabeled_data_must_make_sense(log):

@@ -1,45 +1,16 @@
 """The same keys, counts and sums whatever engine holds the rows."""
 
-import duckdb
-import ibis
 import narwhals.stable.v2 as nw
 import numpy as np
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import calibrant as cal
 from calibrant.scale import GaussianColumns, OneVsRestColumns, TopLabelColumns, UnlabeledColumns, bin_table, bin_tables
-from tests.scale.logs import as_file, assert_same_table
+from tests.scale.logs import assert_same_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
 GRID = cal.table.HybridGrid()
 ANIMALS = ("cat", "cow", "dog")
-
-
-@pytest.fixture(
-    scope="module", params=["pandas", "polars", "polars lazy", "pyarrow", "duckdb", "ibis", "parquet", "csv", "list"]
-)
-def source(request, log, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("source")
-    if request.param in ("parquet", "csv"):
-        yield as_file(log, folder, request.param)
-    elif request.param == "duckdb":
-        with duckdb.connect() as connection:
-            yield connection.from_df(log)
-    elif request.param == "ibis":
-        connection = ibis.duckdb.connect()
-        yield connection.read_parquet(as_file(log, folder, "parquet"))
-        connection.disconnect()
-    else:
-        polars = pl.from_pandas(log)
-        yield {
-            "pandas": log,
-            "polars": polars,
-            "polars lazy": polars.lazy(),
-            "pyarrow": pa.Table.from_pandas(log),
-            "list": [polars[:1000], log[1000:1001], as_file(log[1001:], folder, "parquet")],
-        }[request.param]
 
 
 def test_the_table_of_events_is_that_of_the_rows_in_memory(source, log):

@@ -1,10 +1,8 @@
 """The GROUP BY keeps groups and names apart."""
 
 import duckdb
-import ibis
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import calibrant as cal
@@ -12,31 +10,6 @@ from calibrant.scale import bin_table, bin_tables
 from tests.scale.logs import as_file, assert_same_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
-
-
-@pytest.fixture(
-    scope="module", params=["pandas", "polars", "polars lazy", "pyarrow", "duckdb", "ibis", "parquet", "csv", "list"]
-)
-def source(request, log, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("source")
-    if request.param in ("parquet", "csv"):
-        yield as_file(log, folder, request.param)
-    elif request.param == "duckdb":
-        with duckdb.connect() as connection:
-            yield connection.from_df(log)
-    elif request.param == "ibis":
-        connection = ibis.duckdb.connect()
-        yield connection.read_parquet(as_file(log, folder, "parquet"))
-        connection.disconnect()
-    else:
-        polars = pl.from_pandas(log)
-        yield {
-            "pandas": log,
-            "polars": polars,
-            "polars lazy": polars.lazy(),
-            "pyarrow": pa.Table.from_pandas(log),
-            "list": [polars[:1000], log[1000:1001], as_file(log[1001:], folder, "parquet")],
-        }[request.param]
 
 
 def test_a_thousand_groups_at_once_are_each_right():
