@@ -1,4 +1,4 @@
-"""Cells read off the bits of the score, and bins of equal mass that need no full sort."""
+"""Buckets read off the bits of the score, and bins of equal mass that need no full sort."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics.radix_buckets import CELLS, equal_mass_sums, relative_sums, rows_in, worth_selecting
+from calibrant.numerics.radix_buckets import BUCKETS, equal_mass_sums, radix_bucket_sums, rows_in, selection_is_faster
 from calibrant.numerics.rows import SUMS
 from calibrant.numerics.sizes import SELECTION_ROWS
 from calibrant.numerics.sorting import sorted_rows
@@ -81,35 +81,35 @@ def test_row_order_does_not_matter(data, n, seed):
 
 
 @given(rows())
-def test_cells_are_in_the_order_of_the_scores_and_never_part_ties(data):
+def test_buckets_are_in_the_order_of_the_scores_and_never_split_ties(data):
     y, p = data
     codes = np.empty(len(p), np.int16)
-    sums = relative_sums(pairs_of(y, p), codes=codes)
-    cell = np.empty(len(p), np.intp)
+    sums = radix_bucket_sums(pairs_of(y, p), codes=codes)
+    bucket = np.empty(len(p), np.intp)
     for number in np.flatnonzero(sums[0]):
-        inside = rows_in(np.arange(CELLS) == number, codes)
+        inside = rows_in(np.arange(BUCKETS) == number, codes)
         assert len(inside) == sums[0, number]
         assert y[inside].sum() == sums[4, number]
-        cell[inside] = number
+        bucket[inside] = number
     order = np.argsort(p, kind="stable")
-    assert np.all(np.diff(cell[order]) >= 0)
-    assert np.all(np.diff(cell[order])[np.diff(p[order]) == 0] == 0)
-    middle = (cell > 64) & (cell < CELLS - 64)  # the outermost cells hold all that is nearer still
+    assert np.all(np.diff(bucket[order]) >= 0)
+    assert np.all(np.diff(bucket[order])[np.diff(p[order]) == 0] == 0)
+    middle = (bucket > 64) & (bucket < BUCKETS - 64)  # the outermost buckets also hold all scores nearer to 0 or 1
     near = np.minimum(p, 1 - p.astype(np.float64))
-    for number in np.unique(cell[middle]):
-        assert near[cell == number].max() <= near[cell == number].min() * (1 + 2.0**-5)
+    for number in np.unique(bucket[middle]):
+        assert near[bucket == number].max() <= near[bucket == number].min() * (1 + 2.0**-5)
 
 
-def test_cells_hold_all_sums():
+def test_buckets_hold_all_sums():
     data = PAPER_WORLDS["resnet110_c10"].sample(100_000)
     y, p = data.y_true, data.y_prob
-    sums = relative_sums(data.rows(), squares=True)
+    sums = radix_bucket_sums(data.rows(), squares=True)
     assert (sums[0].sum(), sums[4].sum()) == (100_000, y.sum())
     np.testing.assert_allclose(sums[[3, 5, 6]].sum(axis=1), [p.sum(), p @ p, p @ y], rtol=1e-12)
-    assert np.isnan(relative_sums(data.rows())[SUMS.index("predicted_squares")]).all()
+    assert np.isnan(radix_bucket_sums(data.rows())[SUMS.index("predicted_squares")]).all()
 
 
-def test_squares_are_left_out_where_nobody_wants_them():
+def test_squares_are_left_out_unless_asked_for():
     pairs = PAPER_WORLDS["resnet110_c10"].sample(1000).rows()
     with_squares, without = (equal_mass_sums(pairs, 10, squares=squares)[1] for squares in (True, False))
     assert np.isnan(without[5]).all()
@@ -122,7 +122,7 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
     data = cal.Binary(sample.y_true, sample.y_prob.astype(dtype))
     by_sorting, value = cal.BinTable.of(data, cal.EqualMass(15)), cal.ece(data)
     monkeypatch.setitem(SELECTION_ROWS, np.dtype(dtype), 50_000)
-    assert worth_selecting(data.rows(), 15)
+    assert selection_is_faster(data.rows(), 15)
     selected = cal.BinTable.of(data, cal.EqualMass(15))
     assert selected.cut == by_sorting.cut
     np.testing.assert_allclose(selected.sums, by_sorting.sums, rtol=1e-12)
@@ -133,10 +133,10 @@ def test_tables_of_many_rows_are_selected_and_equal_those_of_a_sort(monkeypatch,
 def test_selection_is_for_many_plain_rows_of_which_few_lie_around_an_edge():
     size = SELECTION_ROWS[np.dtype(np.float64)]
     y, p = np.zeros(size, np.int8), np.linspace(0, 1, size)
-    assert worth_selecting(pairs_of(y, p), 15)
-    assert worth_selecting(pairs_of(y, np.ones(size)), 15)
-    assert not worth_selecting(pairs_of(y, p), 200)
-    assert not worth_selecting(pairs_of(y, 0.3 + p / 1000), 15)
-    assert not worth_selecting(pairs_of(y[1:], p[1:]), 15)
-    assert not worth_selecting(pairs_of(y, p.astype(np.float32)), 15)
-    assert not worth_selecting(cal.Binary(y, p, weight=np.ones(size)).rows(), 15)
+    assert selection_is_faster(pairs_of(y, p), 15)
+    assert selection_is_faster(pairs_of(y, np.ones(size)), 15)
+    assert not selection_is_faster(pairs_of(y, p), 200)
+    assert not selection_is_faster(pairs_of(y, 0.3 + p / 1000), 15)
+    assert not selection_is_faster(pairs_of(y[1:], p[1:]), 15)
+    assert not selection_is_faster(pairs_of(y, p.astype(np.float32)), 15)
+    assert not selection_is_faster(cal.Binary(y, p, weight=np.ones(size)).rows(), 15)

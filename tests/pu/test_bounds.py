@@ -58,6 +58,7 @@ def test_either_sample_may_be_infinite():
         ({"lipschitz": -1.0}, "lipschitz"),
         ({"bins": cal.EqualMass(600)}, "two unlabeled rows per"),
         ({"bins": 1.5}, "bins must be"),
+        ({"bins": cal.Edges([0, 0.5, 1])}, "bins must be"),
     ],
 )
 def test_bad_arguments_of_the_bound_are_refused(change, match):

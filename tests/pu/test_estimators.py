@@ -98,9 +98,8 @@ def test_pu_ece_has_its_range_and_forgets_the_order_of_rows(positive, unlabeled,
         assert gap - 1e-12 <= value <= prior + np.mean(unlabeled) + 1e-12
         shuffled = _quiet_ece(random.sample(positive, len(positive)), unlabeled[::-1], prior, bins)
         assert value == pytest.approx(shuffled, abs=1e-14)
-        twice = _quiet_ece(positive * 2, unlabeled * 2, prior, bins)
         weights = [2.0] * (len(positive) + len(unlabeled))
-        assert twice == pytest.approx(_quiet_ece(positive, unlabeled, prior, bins, weight=weights), abs=1e-14)
+        assert value == pytest.approx(_quiet_ece(positive, unlabeled, prior, bins, weight=weights), abs=1e-14)
 
 
 def _quiet_ece(positive, unlabeled, prior, bins, **extra):

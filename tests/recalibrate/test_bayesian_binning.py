@@ -5,8 +5,7 @@ import pytest
 from scipy.special import betaln
 
 from calibrant import recalibrate as rc
-from calibrant.numerics.equal_mass import equal_mass_cuts
-from calibrant.recalibrate import bayesian_binning
+from calibrant.numerics.equal_mass import RunningWeight
 
 
 def world(n=1000, seed=0):
@@ -39,12 +38,12 @@ def test_bayesian_binning_is_the_average_of_histograms_by_evidence():
 
 @pytest.mark.parametrize(("n", "fewest", "most"), [(3, 1, 1), (80, 1, 16), (1000, 1, 100), (29_000, 3, 308)])
 def test_the_numbers_of_bins_are_those_of_the_paper(n, fewest, most, monkeypatch):
-    seen = []
+    seen, cuts = [], RunningWeight.cuts
 
     def counted(running, number):
         seen.append(number)
-        return equal_mass_cuts(running, number)
+        return cuts(running, number)
 
-    monkeypatch.setattr(bayesian_binning, "equal_mass_cuts", counted)
+    monkeypatch.setattr(RunningWeight, "cuts", counted)
     rc.BayesianBinning().fit((np.arange(n) + 0.5) / n, np.arange(n) % 2)
     assert seen == list(range(fewest, most + 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.linear_binning import SIZE, on_nodes
+from calibrant.estimators.linear_binning import SIZE, linearly_binned
 from calibrant.estimators.norms import check_norm, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines, even_transform, linear_binning_of_samples
@@ -94,12 +94,14 @@ def kde_ece(
     <ECE_KDE (L1) 0.25, n=4, triweight kernel, bandwidth=0.02>
     """
     norm = check_norm(norm)
-    nodes = on_nodes(data, y_prob, needed_by="kde_ece")
-    width = _usual_bandwidth(nodes.population, nodes.effective_n) if bandwidth is None else _check_bandwidth(bandwidth)
-    value = float(_smoothed_error(nodes.population, nodes.positives, width, norm))
+    binned = linearly_binned(data, y_prob, needed_by="kde_ece")
+    width = (
+        _usual_bandwidth(binned.population, binned.effective_n) if bandwidth is None else _check_bandwidth(bandwidth)
+    )
+    value = float(_smoothed_error(binned.population, binned.positives, width, norm))
     method = f"triweight kernel, bandwidth={width:.4g}"
     details = {"bandwidth": float(width)}
-    return Estimate(value, name=with_norm("ECE_KDE", norm), method=method, n=nodes.n, details=details)
+    return Estimate(value, name=with_norm("ECE_KDE", norm), method=method, n=binned.n, details=details)
 
 
 def _check_bandwidth(bandwidth: float) -> np.float64:

@@ -1,4 +1,4 @@
-"""Predictions and tables as masses on equally spaced nodes of [0, 1]."""
+"""Linear binning of predictions and tables: masses at equally spaced nodes of [0, 1]."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from calibrant.table.of_data import Data, require_fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
-#: Cells between nodes. A power of two, so that the place of a score among the nodes is exact.
+#: Number of intervals between nodes. A power of two, so that the position of a score among the nodes is exact.
 SIZE = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
-    """Shares of the total weight at the nodes: of all rows, and of the positive ones.
+class LinearBinning:
+    """Shares of the total weight at the nodes, of all rows and of the positive rows.
 
-    `n` counts rows; `effective_n` is Kish's effective number of them, (sum w)² / sum w².
+    `n` counts rows; `effective_n` is Kish's effective number, (sum w)² / sum w².
     """
 
     population: Floats
@@ -34,18 +34,18 @@ class Nodes:
     effective_n: float
 
     @property
-    def at(self) -> Floats:
-        """Where the nodes are."""
+    def position(self) -> Floats:
+        """Position of each node."""
         return np.linspace(0.0, 1.0, len(self.population))
 
     @property
     def residual(self) -> Floats:
-        """Share-weighted outcome less prediction at each node; its total and, to 1/SIZE^2, its mean are kept."""
-        return self.positives - self.at * self.population
+        """Share-weighted outcome minus prediction at each node; keeps its total exactly, its mean to 1/SIZE^2."""
+        return self.positives - self.position * self.population
 
 
-def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
-    """The nodes of predictions or of a fine table: one pass over the rows, no sort."""
+def linearly_binned(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> LinearBinning:
+    """Predictions or a fine table, linearly binned: one pass over the rows, no sort."""
     if isinstance(data, BinTable):
         require_fine(data, needed_by=needed_by)
         task = data.task
@@ -61,13 +61,13 @@ def on_nodes(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> Nodes:
     population, positives = linear_binning(parts, SIZE)
     total = float(population.sum())
     scale = task.observed_scale(float(positives.sum()), total)
-    return Nodes(population / total, positives * (scale / total), n, size)
+    return LinearBinning(population / total, positives * (scale / total), n, size)
 
 
 def _cell_parts(cells: BinTable) -> tuple[Rows, ...]:
     """A fine table as rows: the negatives and the positives of each cell, each at their own mean score.
 
-    For a positive-unlabeled table these are two parts, the unlabeled rows and the labelled positives.
+    A positive-unlabeled table has two parts, the unlabeled rows and the labelled positives.
     """
     if cells.low.min() < 0 or cells.high.max() > 1:
         message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.linear_binning import SIZE, on_nodes
+from calibrant.estimators.linear_binning import SIZE, linearly_binned
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate
@@ -62,15 +62,17 @@ def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float |
     if sigma is not None and not 0 < sigma < math.inf:
         message = f"sigma must be a positive number, got {sigma!r}."
         raise ValueError(message)
-    nodes = on_nodes(data, y_prob, needed_by="smooth_ece")
-    coefficients = cosines(nodes.residual)
+    binned = linearly_binned(data, y_prob, needed_by="smooth_ece")
+    coefficients = cosines(binned.residual)
     method = "reflected Gaussian kernel"
     if sigma is None:
         value = fixed_point(lambda width: smoothed_size(coefficients, width))
     else:
         value = smoothed_size(coefficients, float(sigma))
         method += f", sigma={sigma:g}"
-    return Estimate(value, name="smECE", method=method, n=nodes.n, details={"sigma": value if sigma is None else sigma})
+    return Estimate(
+        value, name="smECE", method=method, n=binned.n, details={"sigma": value if sigma is None else sigma}
+    )
 
 
 def smoothed_size(coefficients: Floats, sigma: float) -> float:

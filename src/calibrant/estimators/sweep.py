@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import RunningWeight, places_of
+from calibrant.numerics.equal_mass import RunningWeight, positions_of
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
@@ -150,7 +150,7 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
         if bins is EqualMass:
             at = equal_mass.cuts(n_bins)
         else:
-            at = places_of(EqualWidth(n_bins).edges, cells.low, cells.high)
+            at = positions_of(EqualWidth(n_bins).edges, cells.low, cells.high)
         if _falls(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):
             return n_bins - 1
     return most

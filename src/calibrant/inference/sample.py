@@ -18,7 +18,7 @@ from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.pooled_cells import PooledCells, pooled_number
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.radix_buckets import relative_sums
+from calibrant.numerics.radix_buckets import radix_bucket_sums
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sizes import EXACT_ROWS
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
@@ -139,7 +139,7 @@ class Sample:
         """At most `size` cells of neighbouring scores."""
         source = self.source
         if self.cluster is None and isinstance(source, Binary) and source.weight is None and len(source) > EXACT_ROWS:
-            cells = relative_sums(self.rows)  # no sort
+            cells = radix_bucket_sums(self.rows)  # no sort
             return PooledCells.of(cells[1:5, cells[0] > 0], len(source), size)
         return PooledCells.of(self.table.sums[1:5], self.table.n, size)
 

@@ -1,4 +1,4 @@
-"""Edges as places in a sorted list of cells: 3.25 is a quarter into the fourth cell."""
+"""Equal-mass bins of sorted cells. An edge is a fractional position: 3.25 is a quarter into the fourth cell."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from calibrant.numerics.sorting import SortedRows
 
 @dataclass(frozen=True, eq=False)
 class RunningWeight:
-    """The weight of sorted cells from the left, and where it divides into bins of equal mass.
+    """The cumulative weight of sorted cells, and where to cut it into bins of equal mass.
 
-    Edge b of n goes behind the cell where the running weight first reaches b / n of the total; for rows that all have
-    the same weight, behind the row of rank floor(rows * b / n), past its ties. Neither depends on the unit.
+    Edge b of n follows the cell at which the cumulative weight first reaches b / n of the total; if all rows have the
+    same weight, it follows the row of rank floor(rows * b / n) and its ties. Neither depends on the unit of weight.
 
     Attributes
     ----------
     running : array
-        Weight up to and with each cell; the number of rows where all have the same weight.
+        Weight up to and including each cell; the number of rows if all have the same weight.
     counts : bool
-        Whether these are numbers of rows.
+        Whether `running` holds numbers of rows.
     atom : array of bool
-        Whether a cell is a single score, which no edge divides.
+        Whether a cell is a single score, which is never split.
     """
 
     running: Floats
@@ -37,7 +37,7 @@ class RunningWeight:
     def of(
         cls, weight: Floats, squares: Floats | None = None, *, atom: NDArray[np.bool_] | None = None
     ) -> RunningWeight:
-        """From the weights of the cells and their sums of squares; without these, whole weights are counts of rows."""
+        """From weights of cells and their sums of squares; without squares, integer weights are counts of rows."""
         row = 1.0 if squares is None else float(squares.sum()) / float(weight.sum())
         count = np.rint(weight / row)
         counts = np.allclose(count * row, weight, rtol=1e-9, atol=0)
@@ -48,10 +48,10 @@ class RunningWeight:
         )
 
     def cuts(self, n: int) -> Floats:
-        """Places in the list of cells that divide the weight into `n` bins of equal mass.
+        """Positions among the cells that divide the weight into `n` bins of equal mass.
 
-        A place within a cell that is no atom is a fraction of it. Places that coincide are given once, so ties leave
-        fewer bins.
+        A cell that is not an atom may be cut at a fraction of it. Duplicate positions are dropped, so ties leave fewer
+        bins.
         """
         running, total = self.running, self.running[-1]
         target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
@@ -59,15 +59,15 @@ class RunningWeight:
             target = (int(total) * np.arange(1, n) // n).astype(np.float64)
         target = target[target > 0]
         cell = np.searchsorted(running, target, side="left")
-        place = cell + 1.0
+        position = cell + 1.0
         if not self.atom.all():
             before = np.where(cell > 0, running[cell - 1], 0.0)
-            place = np.where(self.atom[cell], place, cell + (target - before) / (running[cell] - before))
-        return np.unique(np.concatenate([[0.0], place, [float(len(running))]]))
+            position = np.where(self.atom[cell], position, cell + (target - before) / (running[cell] - before))
+        return np.unique(np.concatenate([[0.0], position, [float(len(running))]]))
 
 
-def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
-    """Edges as places in the list of cells with these bounds: 3.25 is a quarter into the fourth cell."""
+def positions_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
+    """Edges as positions among the cells with these bounds: 3.25 is a quarter of the way into the fourth cell."""
     inner, size = edges[1:-1], len(high)
     whole = np.searchsorted(high, inner, side="right")
     cell = np.minimum(whole, size - 1)
@@ -77,18 +77,18 @@ def places_of(edges: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
     return np.concatenate([[0.0], whole + part, [float(size)]])
 
 
-def scores_at(places: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
-    """The highest score to the left of each place."""
-    cell = np.ceil(places).astype(np.intp) - 1
-    part = places - cell
+def scores_at(positions: Floats, low: NDArray[Any], high: NDArray[Any]) -> Floats:
+    """The highest score to the left of each position."""
+    cell = np.ceil(positions).astype(np.intp) - 1
+    part = positions - cell
     return np.where(part == 1.0, high[cell], low[cell] + part * (high[cell] - low[cell]))
 
 
-def sums_between(sums: Floats, places: Floats) -> Floats:
-    """Sums between neighbouring places: whole cells, less the part of a cut cell before, plus that at the end."""
-    whole = np.floor(places).astype(np.intp)
+def sums_between(sums: Floats, positions: Floats) -> Floats:
+    """Sums between consecutive positions; a cut cell is divided in proportion."""
+    whole = np.floor(positions).astype(np.intp)
     padded = np.concatenate([sums, np.zeros((len(sums), 1))], axis=1)
-    part = padded[:, whole] * (places - whole)
+    part = padded[:, whole] * (positions - whole)
     totals = np.diff(part, axis=1)
     some = np.flatnonzero(whole[:-1] < whole[1:])
     bounds = np.stack([whole[some], whole[some + 1]], axis=1).ravel()
@@ -97,7 +97,7 @@ def sums_between(sums: Floats, places: Floats) -> Floats:
 
 
 def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
-    """Edges of `n` bins of sorted keys: order statistics of rank floor(rows * b / n), equal ones given once."""
+    """Edges of `n` bins of sorted keys: order statistics of rank floor(rows * b / n), without duplicates."""
     ranks = len(key) * np.arange(1, n) // n
     inner = key[ranks[ranks > 0] - 1]
     inner = np.unique(inner[inner < key[-1]])
@@ -105,7 +105,7 @@ def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
 
 
 def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
-    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties; equal cuts are given once."""
+    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties, without duplicates."""
     ranks = len(rows) * np.arange(n + 1) // n
     if rows.ends is None and n <= len(rows):
         return ranks

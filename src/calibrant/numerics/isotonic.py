@@ -10,7 +10,7 @@ from calibrant.numerics.sorting import SortedRows
 
 
 def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Isotonic regression of plain binary rows: first row, rows and positives of each block of equal fit."""
+    """Isotonic regression of plain binary rows: first row, number of rows and positives of each block."""
     ends = rows.ends
     if ends is None:
         observed = rows.rows.observed
@@ -29,7 +29,7 @@ def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[n
     """Isotonic regression of observed / weight: starts, weight and observed sum of its blocks.
 
     Every maximal run of block means that do not rise ends up in one block, so whole runs are pooled at once; a few
-    such rounds leave little for the sequential algorithm. Neighbouring blocks of equal mean come out as one.
+    such rounds leave little for the sequential algorithm. Adjacent blocks of equal mean are merged.
     """
     starts = np.arange(len(weight))
     for _ in range(12):

@@ -19,7 +19,7 @@ def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
     """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
 
     Each row is shared by the two nodes around it, in proportion to nearness, so that the total and the mean key
-    are kept; a row on a node, an end among them, goes there whole. One pass, no sort.
+    are preserved; a row exactly on a node goes to that node only. One pass, no sort.
     """
     sums = np.zeros((4, size + 1))
     for pairs in parts:
@@ -39,7 +39,7 @@ def linear_binning_of_samples(score: Floats, outcome: NDArray[np.int8], size: in
     """
     first_node = np.repeat(np.arange(len(score)) * (size + 1), score.shape[1])
     sums = _outcome_node_sums(score.ravel(), outcome.ravel(), size, len(score), first_node)
-    every, positive = _shared(sums)  # a score of 1 moves no mass, so none comes into the first node of the next row
+    every, positive = _shared(sums)  # a score of 1 moves no mass, so none reaches the first node of the next sample
     return every.reshape(len(score), size + 1), positive.reshape(len(score), size + 1)
 
 
@@ -58,9 +58,9 @@ def _outcome_node_sums(
     samples: int = 1,
     first_node: NDArray[np.intp] | None = None,
 ) -> Floats:
-    """Mass, observed mass, and both times the part of a cell beyond the node; apart by outcome, two passes give all.
+    """Mass, observed mass, and both times the fraction beyond the node. Codes that include the outcome need two passes.
 
-    Where there are several samples, the nodes of each lie behind one another, and `first_node` is each row's first.
+    With several samples, their nodes are concatenated, and `first_node` is the first node of each row's sample.
     """
     apart = np.zeros((2, 2 * samples * (size + 1)))
     for rows, node, beyond in _between_nodes(score, size):
@@ -88,7 +88,7 @@ def _weighted_node_sums(pairs: Rows, size: int) -> Floats:
 
 
 def _between_nodes(key: NDArray[Any], size: int) -> Iterator[tuple[slice, NDArray[np.intp], Floats]]:
-    """Chunks of rows, with the node at or below each row and the part of a cell that it lies beyond."""
+    """Chunks of rows, with the node at or below each row and its distance from that node in units of the spacing."""
     for start in range(0, len(key), NODE_CHUNK):
         rows = slice(start, start + NODE_CHUNK)
         beyond = key[rows] * np.float64(size)

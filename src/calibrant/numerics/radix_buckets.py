@@ -1,8 +1,8 @@
-"""Cells three per cent wide, relative to the distance of the score from 0 or 1: one pass over the rows, no sort.
+"""Radix buckets of scores: sums per bucket, and exact equal-mass bins, in one pass over the rows without a sort.
 
-The cell of a score is read off the bits of its distance, exponent and five bits of the fraction, so that cells are
-narrow where the scores of confident models crowd. The cells alone are enough to resample from; with the few rows of
-the cells that an edge falls into, they give bins of equal mass exactly.
+The bucket of a score is read off the bits of its distance from 0 or 1 (exponent and five bits of the fraction). So
+buckets are three per cent of that distance wide, and narrow where the scores of confident models are dense. The buckets
+alone are enough to resample from; equal-mass bins also need the few rows of the buckets that an edge falls into.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from calibrant.numerics.rows import SUMS, Rows
 from calibrant.numerics.sizes import SELECTION_ROWS
 from calibrant.numerics.sorting import sorted_rows
 
-#: Bits of the fraction that tell cells apart.
+#: Bits of the fraction that distinguish buckets.
 FRACTION = 5
 
-#: Powers of two that tell cells apart; distances below the last share the outermost cell.
+#: Powers of two that distinguish buckets; all smaller distances share the outermost bucket.
 POWERS = 64
 
-#: Cells from 0 to 0.5, which has a cell of its own; so has 1, whose neighbours are further away than the last power.
+#: Buckets from 0 to 0.5. The scores 0.5 and 1 have their own buckets: no other float is as near 1 as the last power.
 HALF = (POWERS << FRACTION) + 1
 
-CELLS = 2 * HALF
+BUCKETS = 2 * HALF
 
-#: Selection sorts the rows in the cells that edges fall into. Beyond this share of all it was measured to lose.
+#: Selection sorts the rows of the buckets that edges fall into. Beyond this share of all rows, sorting is faster.
 OPENED_SHARE = 0.5
 
-#: Rows that tell that share beforehand.
+#: Number of sampled rows that estimate that share.
 SAMPLE = 1 << 12
 
 
-def relative_sums(pairs: Rows, *, squares: bool = False, codes: NDArray[np.int16] | None = None) -> Floats:
-    """The columns of `SUMS` of plain binary rows in each of the `CELLS`, in the order of the scores.
+def radix_bucket_sums(pairs: Rows, *, squares: bool = False, codes: NDArray[np.int16] | None = None) -> Floats:
+    """The columns of `SUMS` of plain binary rows in each of the `BUCKETS`, in the order of the scores.
 
-    Without `squares`, the sum of squared predictions is left NaN. `codes`, where given, is filled with where each row
-    went (see `rows_in`).
+    Without `squares`, the sum of squared predictions is NaN. `codes`, if given, is filled with the bucket and outcome
+    of each row (see `rows_in`).
     """
-    count, predicted, squared = np.zeros(2 * CELLS, np.intp), np.zeros(2 * CELLS), np.zeros(2 * CELLS)
+    count, predicted, squared = np.zeros(2 * BUCKETS, np.intp), np.zeros(2 * BUCKETS), np.zeros(2 * BUCKETS)
     coder = _Coder(pairs.key.dtype)
     for start in range(0, len(pairs.key), CHUNK):
         chunk = slice(start, start + CHUNK)
         code, p = coder.codes(pairs.key[chunk], pairs.observed[chunk])
-        count += np.bincount(code, minlength=2 * CELLS)
-        predicted += np.bincount(code, p, 2 * CELLS)
+        count += np.bincount(code, minlength=2 * BUCKETS)
+        predicted += np.bincount(code, p, 2 * BUCKETS)
         if squares:
-            squared += np.bincount(code, p * p, 2 * CELLS)
+            squared += np.bincount(code, p * p, 2 * BUCKETS)
         if codes is not None:
             codes[chunk] = code
-    sums = np.empty((len(SUMS), CELLS))
+    sums = np.empty((len(SUMS), BUCKETS))
     sums[:3], sums[3] = _in_order(count), _in_order(predicted)
     sums[4] = sums[7] = _in_order(count, positive=True)
     sums[5] = _in_order(squared) if squares else np.nan
@@ -60,9 +60,9 @@ def relative_sums(pairs: Rows, *, squares: bool = False, codes: NDArray[np.int16
     return sums
 
 
-def rows_in(cells: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:
-    """The rows in the cells that are marked, given the codes that `relative_sums` filled in."""
-    marked = np.repeat(np.concatenate([cells[:HALF], cells[: HALF - 1 : -1]]), 2)
+def rows_in(buckets: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:
+    """The rows in the marked buckets, given the codes that `radix_bucket_sums` filled in."""
+    marked = np.repeat(np.concatenate([buckets[:HALF], buckets[: HALF - 1 : -1]]), 2)
     chosen, index = np.empty(len(codes), np.bool_), np.empty(CHUNK, np.intp)
     for start in range(0, len(codes), CHUNK):
         some = codes[start : start + CHUNK]
@@ -71,36 +71,36 @@ def rows_in(cells: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.in
     return np.flatnonzero(chosen)
 
 
-def worth_selecting(pairs: Rows, n: int) -> bool:
+def selection_is_faster(pairs: Rows, n: int) -> bool:
     """Whether `equal_mass_sums` applies and is likely to beat a sort: half the time for a million rows and 15 bins.
 
-    It is not where rows are few, nor where edges fall into the cells of most rows: many bins, or scores in few cells.
+    It is not for few rows, nor where edges fall into the buckets of most rows: many bins, or scores in few buckets.
     """
     size = len(pairs.key)
     if not pairs.plain_binary or size < SELECTION_ROWS[pairs.key.dtype]:
         return False
-    count = relative_sums(pairs.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
+    count = radix_bucket_sums(pairs.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
     opened = np.unique(_inner_ranks(count, n)[1])
     return bool(count[opened].sum() <= OPENED_SHARE * count.sum())
 
 
 def equal_mass_sums(pairs: Rows, n: int, *, squares: bool) -> tuple[Floats, Floats]:
-    """Edges and sums of `n` bins of equal mass of plain binary rows; only the rows around the edges are sorted."""
+    """Edges and sums of `n` bins of equal mass of plain binary rows; only rows near an edge are sorted."""
     codes = np.empty(len(pairs.key), np.int16)
-    sums = relative_sums(pairs, squares=squares, codes=codes)
+    sums = radix_bucket_sums(pairs, squares=squares, codes=codes)
     count = sums[0].astype(np.intp)
-    ranks, cell = _inner_ranks(count, n)
-    opened = np.zeros(CELLS, np.bool_)
-    opened[cell] = True
+    ranks, bucket = _inner_ranks(count, n)
+    opened = np.zeros(BUCKETS, np.bool_)
+    opened[bucket] = True
     around = sorted_rows(pairs.take(rows_in(opened, codes)))
-    ahead = np.cumsum(np.where(opened, 0, count))[cell]
+    ahead = np.cumsum(np.where(opened, 0, count))[bucket]
     low, high = pairs.key.min(), pairs.key.max()
     at = around.rows.key[ranks - ahead - 1]
     at, first = np.unique(at[at < high], return_index=True)
     edges = np.concatenate([[low], at, [high]]).astype(np.float64) + 0.0  # no edge is -0.0
 
     sums[:, opened] *= 0
-    sums = np.add.reduceat(sums, np.concatenate([[0], cell[first]]), axis=1)
+    sums = np.add.reduceat(sums, np.concatenate([[0], bucket[first]]), axis=1)
     cuts = np.searchsorted(around.rows.key, at, side="right")
     cuts = np.unique(np.concatenate([[0], cuts, [len(around)]]))  # the last bin may have no row around an edge
     sums[:, : len(cuts) - 1] += around.between(cuts)
@@ -108,7 +108,7 @@ def equal_mass_sums(pairs: Rows, n: int, *, squares: bool) -> tuple[Floats, Floa
 
 
 def _inner_ranks(count: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The ranks of the inner edges and the cells they fall into; the last cell holds only ones, as its edge says."""
+    """The ranks of the inner edges and the buckets they fall into; the last bucket holds only 1, so it is never cut."""
     running = np.cumsum(count)
     ranks = running[-1] * np.arange(1, n) // n
     ranks = ranks[(ranks > 0) & (ranks <= running[-2])]
@@ -116,9 +116,9 @@ def _inner_ranks(count: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDA
 
 
 class _Coder:
-    """Twice the cell, plus the outcome; the cells of the upper half come after all others, from 1 down to 0.5.
+    """Codes of rows: twice the bucket, plus the outcome. Buckets above 0.5 come last, from 1 down to 0.5.
 
-    The arrays are kept from chunk to chunk: fresh memory costs as much as the arithmetic.
+    The arrays are reused from chunk to chunk: allocating memory costs as much as the arithmetic.
     """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -152,8 +152,8 @@ class _Coder:
         return index, score
 
 
-def _in_order(apart: NDArray[Any], *, positive: bool = False) -> NDArray[Any]:
-    """Sums by code as sums by cell in the order of the scores, of the positive rows or of all."""
-    pairs = apart.reshape(CELLS, 2)
-    cells = pairs[:, 1] if positive else pairs.sum(axis=1)
-    return np.concatenate([cells[:HALF], cells[: HALF - 1 : -1]])
+def _in_order(by_code: NDArray[Any], *, positive: bool = False) -> NDArray[Any]:
+    """Sums per code as sums per bucket in the order of the scores, of the positive rows or of all."""
+    outcomes = by_code.reshape(BUCKETS, 2)
+    buckets = outcomes[:, 1] if positive else outcomes.sum(axis=1)
+    return np.concatenate([buckets[:HALF], buckets[: HALF - 1 : -1]])

@@ -1,15 +1,15 @@
-r"""The fast one-dimensional map: an average of penalised logistic smoothers, fitted on a table of the scores.
+r"""The fast one-dimensional map: a weighted average of penalised logistic smoothers, fitted on a table of the scores.
 
 Every member models the logit of the outcome as the predicted logit plus a smooth correction,
 
 .. math:: \operatorname{logit} g = z + \Phi b, \qquad b \sim N(0, \operatorname{diag}(1/\lambda)),
 
-with corrections from none at all over affine to splines of several lengths. A member counts by its marginal
-likelihood and by its leave-one-out likelihood (the mean of the two softmaxes); an isotonic member for steps counts
-by its cross-fitted likelihood. All of it runs on at most a few hundred bins of the score, so that the cost beyond
-one pass over the rows does not grow with their number, and all folds are fitted together.
+with corrections from none to affine functions and splines of several length scales. Members are weighted by the mean of
+two softmaxes, of their marginal likelihoods and of their leave-one-out likelihoods; an isotonic member, for steps, is
+weighted by its cross-fitted likelihood. All fits use at most a few hundred bins of the score, so their cost does not
+grow with the number of rows, and all folds are fitted together.
 
-Bins, ranks and scales are made from scores alone. Labels of a fold never touch the map that is applied to it.
+Bins, ranks and scales depend on the scores only. The map applied to a fold never sees the labels of that fold.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, unfitted
 from calibrant.numerics.special import clipped_log_odds, expit
 
-#: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are kept apart.
+#: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are not binned.
 QUANTILE_BINS, LOGIT_BINS = 100, 60
 _Kernel = Callable[[Floats, float], Floats]
 Criterion = Literal["evidence", "held_out"]
 
-#: Logarithm of the smallest normal number: what that of 0 is taken for.
+#: Logarithm of the smallest normal number, used in place of log 0.
 _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 #: Members with less weight than this are left out of predictions.
 MIN_WEIGHT = 1e-3
-#: A bin with less weight than this holds only the rounding of sums.
+#: A bin with less weight than this is empty up to rounding.
 EMPTY = 1e-9
-#: Prior standard deviations of the coefficients of corrections with few and with many of them.
+#: Prior standard deviations of the coefficients, for corrections with few and with many coefficients.
 COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
 
 
@@ -97,7 +97,7 @@ class LogitBins:
 
     @property
     def blend(self) -> Floats:
-        """Half rank, half logit: neither crowded tails nor crowded middles are stretched too far."""
+        """Mean of rank and scaled logit: neither dense tails nor a dense middle are stretched too far."""
         span = self.logit[-1] - self.logit[0]
         return 0.5 * self.rank + 0.5 * (self.logit - self.logit[0]) / max(span, 1e-9)
 
@@ -134,7 +134,7 @@ def families(bins: LogitBins) -> list[Family]:
 
 @dataclass(frozen=True, eq=False)
 class SmootherAverage:
-    """Fitted members per data set (fold): how each shifts and shrinks the logit of a bin, and how much it counts."""
+    """Fitted members per data set (fold): how each shifts and shrinks the logit of a bin, and its weight."""
 
     bins: LogitBins
     shift: Floats
@@ -186,19 +186,19 @@ def cross_fitted(
     Parameters
     ----------
     score : array (r,)
-        Stated probability; an entry may stand for many rows with this score.
+        Predicted probability; an entry may represent many rows with this score.
     fold : array (r,) of 0 .. k-1
     positive, negative : array (r,)
         Number of rows with outcome 1 and 0 in the entry.
     targets : sequence of int, optional
-        The folds to predict, all by default. Entries of other folds are only fitted on and keep their score.
+        The folds to predict, all by default. Entries of other folds are used for fitting only and keep their score.
     """
     raw = raw_logit(score)
     bins = LogitBins.of(raw, positive + negative)
     index, m, k = bins.index(raw), len(bins), int(fold.max()) + 1
-    place = fold * m + index
-    ones = _sums(place, positive, k * m).reshape(k, m)
-    zeros = _sums(place, negative, k * m).reshape(k, m)
+    flat = fold * m + index
+    ones = _sums(flat, positive, k * m).reshape(k, m)
+    zeros = _sums(flat, negative, k * m).reshape(k, m)
     wanted = list(range(k) if targets is None else targets)
     average = SmootherAverage.fit(bins, ones, zeros, wanted)
     mapped = score.copy()
@@ -209,7 +209,7 @@ def cross_fitted(
 
 
 def raw_logit(score: Floats) -> Floats:
-    """Log odds of probabilities; those of 0 and 1 are finite, and beyond all others."""
+    """Log-odds of probabilities; those of 0 and 1 are finite, and more extreme than all others."""
     return clipped_log_odds(score, floor=_LOG_TINY)
 
 
@@ -218,9 +218,9 @@ def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
 
 
 def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Floats]:
-    """How much each member counts by its evidence, or by its held-out likelihood; and the log of the mean of that.
+    """Weights of the members by their evidence or held-out likelihood, and the log of their prior-weighted sum.
 
-    Families count alike beforehand, however many penalties they hold.
+    Families have equal prior weight, however many penalties they have.
     """
     prior = np.concatenate([np.full(fit.evidence.shape[1], -np.log(fit.evidence.shape[1])) for fit in fits])
     score = np.concatenate([getattr(fit, by) for fit in fits], axis=1) + prior
@@ -231,7 +231,7 @@ def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Flo
 
 
 def _isotonic(bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
-    """Isotonic fit to all folds but each target, and its log-likelihood on these folds, each fitted without itself."""
+    """Isotonic fit to all folds but each target, and its cross-fitted log-likelihood on these folds."""
     predicted = expit(bins.logit)
     steps, likelihood = np.empty((len(targets), len(bins))), np.zeros(len(targets))
     if len(ones) < 3:  # a single training fold cannot be cross-fitted

@@ -1,4 +1,4 @@
-"""Rows in the order of their score, and what can be had of them: sums between cuts, runs of ties, isotonic blocks."""
+"""Rows in the order of their score: sums between cuts, and runs of tied scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SortedRows:
         return np.arange(1, len(self) + 1) if self.ends is None else self.ends
 
     def after_ties(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The given numbers of leading rows, raised where needed so that no run of equal keys is parted."""
+        """The given numbers of leading rows, raised where needed so that no run of equal keys is split."""
         return rows if self.ends is None else self.ends[np.searchsorted(self.ends, rows, side="left")]
 
     def distinct(self) -> tuple[Floats, Floats]:
@@ -56,7 +56,7 @@ class SortedRows:
         return key, sums
 
     def between(self, cuts: NDArray[np.intp]) -> Floats:
-        """Sums of the rows between neighbouring cuts (row numbers that begin at 0 and end at the last)."""
+        """Sums of the rows between consecutive cuts (row numbers from 0 to the number of rows)."""
         rows, unlabeled = self.rows, self.rows.plain and self.rows.role == "population"
         if not rows.plain_binary and not unlabeled:
             return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
@@ -66,7 +66,7 @@ class SortedRows:
             sums[4] = sums[7] = np.add.reduceat(rows.observed, cuts[:-1], dtype=np.int64)
         sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
         for k, (start, end) in enumerate(pairwise(cuts)):
-            for left in range(start, end, CHUNK):  # in the cache, so that the products need no memory of their own
+            for left in range(start, end, CHUNK):  # small enough for the cache, and no array of all products
                 p = rows.key[left : min(left + CHUNK, end)].astype(np.float64, copy=False)
                 sums[5, k] += (p * p).sum()
                 if not unlabeled:
@@ -75,9 +75,9 @@ class SortedRows:
 
 
 def sorted_rows(rows: Rows) -> SortedRows:
-    """The rows in the order of their key; those of equal scores and 0/1 outcomes by outcome.
+    """The rows in the order of their key; with 0/1 outcomes, ties are ordered by outcome.
 
-    The result is kept with the rows, which are never sorted twice.
+    The result is cached on the rows, which are never sorted twice.
     """
     found: SortedRows | None = vars(rows).get("_sorted")
     if found is None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import RunningWeight, places_of, require_inside, scores_at, sums_between
+from calibrant.numerics.equal_mass import RunningWeight, positions_of, require_inside, scores_at, sums_between
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.weights import Mass
 from calibrant.table import discretization
@@ -229,7 +229,7 @@ class BinTable:
         if isinstance(binning, EqualMass):
             return RunningWeight.of(self.weight, self.weight_squares, atom=self.low == self.high).cuts(binning.n_bins)
         require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
-        return places_of(binning.edges, self.low, self.high)
+        return positions_of(binning.edges, self.low, self.high)
 
     def error_bound(self, bins: Binning = EqualMass(15), *, distinct: bool = False) -> float:
         r"""The most by which the ECE of a fine table in `bins` can differ from the ECE of its rows.

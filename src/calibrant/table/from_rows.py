@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_indexer, sums_by_index
 from calibrant.numerics.equal_mass import RunningWeight, equal_count_edges, equal_mass_rows, require_inside
-from calibrant.numerics.radix_buckets import equal_mass_sums, worth_selecting
+from calibrant.numerics.radix_buckets import equal_mass_sums, selection_is_faster
 from calibrant.numerics.rows import SUMS, Rows
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
@@ -53,7 +53,7 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
         binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins))  # far cheaper than ordering whole rows
     if isinstance(binning, EqualMass):
-        if worth_selecting(first, binning.n_bins):
+        if selection_is_faster(first, binning.n_bins):
             return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
         table = equal_mass_table(sorted_rows(first), binning.n_bins)
         if len(parts) == 1:
