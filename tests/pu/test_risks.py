@@ -72,5 +72,5 @@ def test_the_logistic_model_takes_sparse_rows_and_refuses_wrong_marks():
     dense = pu.PULogistic(prior=0.5).fit(features, marks)
     thin = pu.PULogistic(prior=0.5).fit(sparse.csr_matrix(features), marks)
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
-    with pytest.raises(ValueError, match="mark labelled positives by 1"):
+    with pytest.raises(ValueError, match="must be 1 for labelled positives"):
         pu.PULogistic().fit(features, np.arange(100) % 3 + 1)

@@ -1,4 +1,4 @@
-"""How far PU-ECE can be from the true calibration error: bias, wrong priors, and evaluation on training rows."""
+"""Bounds on the error of PU-ECE: its bias, a wrong prior, and evaluation on training rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bias_bound(
     lipschitz: float = 1.0,
     delta: float | None = None,
 ) -> float:
-    r"""Theorem 1: bound of \|PU-ECE - TCE\|, in expectation or with probability 1 - `delta`.
+    r"""Theorem 1: bound on \|PU-ECE - TCE\|, in expectation or with probability 1 - `delta`.
 
     With v = π²/n_P + 1/n_U, B bins, m = n_U - B, and c = B ln 2 (+ ln 1/δ),
 
@@ -38,9 +38,9 @@ def bias_bound(
               \text{equal mass: } \frac{1+L}{B} + \frac{(3+2L)B}{m} +
               \sqrt{2c}\Bigl(\frac{1+L}{\sqrt m} + \sqrt{\frac{\pi^2}{n_P} + \frac1m}\Bigr).
 
-    It supposes that the score has a density, that the true calibration curve is L-Lipschitz in the score, and that
-    the model was made without these rows. The curve of an over-confident logit (one that is too steep) has no finite
-    L. `sharp_bias_bound` is about half as large and needs the data.
+    It assumes that the score has a density, that the true calibration curve is L-Lipschitz in the score, and that the
+    model was not trained on these rows. Where a model's logits are too steep (over-confident), no finite L exists.
+    `sharp_bias_bound` is about half as large and needs the data.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def bias_bound(
     n_positive, n_unlabeled : float
         Numbers of rows; `math.inf` is allowed.
     bins : EqualWidth, EqualMass, PaperBins or BoundBins
-        The last two are resolved by the numbers of rows.
+        The last two depend on the numbers of rows.
     lipschitz : float
         L; 1 for a calibrated model.
     delta : float, optional
-        Give the bound that holds with this probability of failure, instead of that of the expectation.
+        Probability that the bound fails; by default the bound is on the expectation.
 
     References
     ----------
@@ -92,15 +92,15 @@ def sharp_bias_bound(
     lipschitz: float = 1.0,
     delta: float | None = None,
 ) -> float:
-    r"""A bound of \|PU-ECE - TCE\| from the data at hand, about half of Theorem 1.
+    r"""Data-dependent bound on \|PU-ECE - TCE\|, about half of Theorem 1.
 
     .. math:: \frac{1+L}{2}\max_b(\text{width}_b) + \sum_b \sqrt{V_b}\; \Bigl(+ \sqrt{2 v \ln(1/\delta)}\Bigr)
 
     where V_b is the estimated variance of the error mass of bin b (`Gaps`). A function that varies by at most
     (1 + L) times the width of its bin has a mean absolute deviation of at most half of that, which replaces the first
     term of Theorem 1; Jensen's inequality bin by bin replaces the union over all sign patterns; McDiarmid's
-    inequality gives the last term. The V_b are estimates: the bound is as good as they are. Bins must be fixed
-    beforehand; for equal-mass bins it is an approximation.
+    inequality gives the last term. The V_b are estimates, so the bound is approximate. Bins must be fixed in
+    advance; for equal-mass bins this is a further approximation.
 
     Examples
     --------
@@ -129,14 +129,14 @@ def generalization_bound(
     bins: Bins = PaperBins(),
     lipschitz: float = 1.0,
 ) -> float:
-    r"""Theorem 3: bound of the expected \|PU-ECE - TCE\| where PU-ECE is evaluated on the training rows themselves.
+    r"""Theorem 3: bound on the expected \|PU-ECE - TCE\| if PU-ECE is evaluated on the training rows.
 
     .. math:: \frac{1+L}{B} + \sqrt{8 v (\mathrm{fCMI} + B\ln 2)}
               \; \Bigl(+ (1+L)\sqrt{\tfrac{8}{n_U} (\mathrm{fCMI}_U + B\ln 2)} \text{ for equal mass}\Bigr)
 
-    The functional conditional mutual information fCMI (in nats) says how much the scores tell about which rows were
-    trained on; it is not known in general. `fcmi_of_entropy` and `fcmi_of_vc_dimension` bound it; 0 is a model that
-    did not look at these rows.
+    The functional conditional mutual information fCMI (in nats) measures how much the scores reveal about which rows
+    were used for training; it is unknown in general. `fcmi_of_entropy` and `fcmi_of_vc_dimension` bound it; it is 0 for
+    a model that was not trained on these rows.
 
     References
     ----------
@@ -159,7 +159,7 @@ def generalization_bound(
 
 
 def fcmi_of_entropy(n_positive: float, n_unlabeled: float) -> float:
-    """The bound of fCMI that every model satisfies: the entropy of the split, (n_P + n_U) ln 2. Always too large.
+    """Bound on fCMI that holds for every model: the entropy of the split, (n_P + n_U) ln 2. Always loose.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def fcmi_of_entropy(n_positive: float, n_unlabeled: float) -> float:
 
 
 def fcmi_of_vc_dimension(dimension: float, n: float) -> float:
-    """Bound of fCMI for binary-valued models of finite VC dimension d and n training rows.
+    """Bound on fCMI for binary-valued models of finite VC dimension d and n training rows.
 
     max((d + 1) ln 2, d ln(2 e n / d)), after Harutyunyan, Raginsky, Ver Steeg, Galstyan (2021), theorem 4.1.
 
@@ -184,7 +184,7 @@ def fcmi_of_vc_dimension(dimension: float, n: float) -> float:
 
 @dataclass(frozen=True)
 class PriorBand:
-    """What PU-ECE can be while the prior lies in an interval; see `prior_band`.
+    """Range of PU-ECE over an interval of priors; see `prior_band`.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class PriorBand:
     theorem : Interval
         Theorem 2: the estimate ± the largest error of the prior.
     minimising_prior, minimum : float
-        The prior at which PU-ECE is smallest of all, and that value: a lower end that holds whatever the prior is.
+        The prior that minimises PU-ECE, and the minimum: a lower bound for every prior.
 
     Examples
     --------
@@ -215,12 +215,12 @@ class PriorBand:
 def prior_band(
     data: PositiveUnlabeled | BinTable, low: float, high: float, *, bins: Binning = EqualMass(15)
 ) -> PriorBand:
-    r"""The band of PU-ECE over all priors in [low, high], exact and by Theorem 2, and the prior that minimises PU-ECE.
+    r"""Range of PU-ECE over all priors in [low, high], exact and by Theorem 2, and the prior that minimises PU-ECE.
 
     .. math:: g(\pi) = \sum_b \lvert\pi P_b - F_b\rvert, \qquad \lvert g(\pi) - g(\pi')\rvert \le \lvert\pi - \pi'\rvert
 
-    g is convex and piecewise linear with kinks at F_b / P_b, so its largest value over an interval is at an end, its
-    smallest at an end or a kink. The bins are fixed: those the data have at their own prior.
+    g is convex and piecewise linear with kinks at F_b / P_b, so its maximum over an interval is at an end, and its
+    minimum at an end or a kink. The bins are fixed: those of the data at their own prior.
 
     Examples
     --------
@@ -246,11 +246,11 @@ def prior_band(
     reach = max(gaps.prior - low, high - gaps.prior)
     everywhere = errors(kinks)
     best = int(np.argmin(everywhere))
-    words = f"priors in [{low:g}, {high:g}]"
+    priors = f"priors in [{low:g}, {high:g}]"
     return PriorBand(
         estimate,
-        Interval(float(values.min()), float(values.max()), level=1.0, method=f"exact, {words}"),
-        Interval(max(0.0, estimate - reach), estimate + reach, level=1.0, method=f"Theorem 2, {words}"),
+        Interval(float(values.min()), float(values.max()), level=1.0, method=f"exact, {priors}"),
+        Interval(max(0.0, estimate - reach), estimate + reach, level=1.0, method=f"Theorem 2, {priors}"),
         float(kinks[best]),
         float(everywhere[best]),
     )
@@ -259,7 +259,7 @@ def prior_band(
 def _resolved(
     prior: float, n_positive: float, n_unlabeled: float, bins: Bins, lipschitz: float
 ) -> tuple[float, EqualWidth | EqualMass]:
-    """The noise v and bins of a known number."""
+    """The noise v, and bins whose number is known."""
     validation.fraction("prior", prior)
     for name, n in (("n_positive", n_positive), ("n_unlabeled", n_unlabeled)):
         if not n >= 1:
@@ -275,6 +275,6 @@ def _resolved(
         message = f"bins must be EqualWidth, EqualMass, PaperBins or BoundBins, got {bins!r}."
         raise TypeError(message)
     if noise == 0:
-        message = "With infinitely many rows of both kinds the number of bins must be given, e.g. EqualWidth(100)."
+        message = "With infinitely many rows in both samples the number of bins must be given, e.g. EqualWidth(100)."
         raise ValueError(message)
     return noise, rule.resolve(noise, n_unlabeled)

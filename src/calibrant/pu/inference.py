@@ -1,6 +1,6 @@
 """Uncertainty of PU-ECE: confidence intervals per bin and of the error, and a test of calibration.
 
-The methods serve `calibrant.interval` and `calibrant.calibration_test`. The percentile bootstrap is not offered: it
+These are methods for `calibrant.interval` and `calibrant.calibration_test`. There is no percentile bootstrap: it
 doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled rows its 95 % interval never covers.
 """
 
@@ -30,12 +30,12 @@ Source = PositiveUnlabeled | BinTable
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """The reliability diagram of positive-unlabeled data as numbers: one entry per bin that has unlabeled rows.
+    """Data of the reliability diagram of positive-unlabeled data: one entry per bin with unlabeled rows.
 
     Attributes
     ----------
     predicted, rate : array
-        Mean score, and the implied share of positives, which noise may carry above 1.
+        Mean score, and the implied share of positives, which may exceed 1 by noise.
     low, high : array
         Confidence interval of each rate, at `level`.
     share, positive : array
@@ -100,10 +100,10 @@ def reliability(data: Source, *, bins: Binning = EqualMass(10), level: float = 0
 
 @dataclass(frozen=True)
 class BasicBootstrap:
-    """Basic (reflected) bootstrap of PU-ECE: twice the estimate less the quantiles of its resamples.
+    """Basic (reflected) bootstrap of PU-ECE: twice the estimate minus the quantiles of its resamples.
 
     The two samples are resampled separately (a single sample as one), bin by bin: counts are multinomial, and the mean
-    score of the resampled rows of a bin is normal, so a resample costs no more for a billion rows.
+    score of the resampled rows of a bin is normal, so the cost of a resample does not depend on the number of rows.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class DebiasedDelta:
 
     .. math:: \mathrm{SE}^2 = s^T \Sigma s + (\text{correction} / 2)^2
 
-    where s are the signs of the error masses and Σ their covariance. Debiasing removes between half of the bias
-    (where the model is calibrated) and all of it (where no sign is in doubt), so half of what it took away counts as a
-    standard error of the correction; without that term the interval covers 2 to 5 % less than nominal.
+    where s are the signs of the error masses and Σ their covariance. Debiasing removes between half of the bias (of a
+    calibrated model) and all of it (where every sign is certain), so half of the correction is added as its standard
+    error; without that term, coverage is 2 to 5 percentage points below nominal.
 
-    The interval need not contain the estimate, which is biased upward. With many more bins than `PaperBins` takes, the
-    bias exceeds what debiasing and the basic bootstrap remove; `Conservative` then still covers. For the uncertainty of
+    The interval need not contain the estimate, which is biased upward. With many more bins than `PaperBins` chooses,
+    the bias exceeds what debiasing and the basic bootstrap remove; `Conservative` still covers. For the uncertainty of
     the prior see `calibrant.pu.prior_band`.
 
     Examples
@@ -176,10 +176,10 @@ class DebiasedDelta:
 
 @dataclass(frozen=True)
 class Conservative:
-    r"""An interval that covers whatever the error is, about twice as wide as the others.
+    r"""An interval with at least nominal coverage at every true error, about twice as wide as the others.
 
     With noise e of the error masses, :math:`\lVert D\rVert_1 - \lVert e\rVert_1 \le \lVert d\rVert_1` always, and
-    :math:`\lVert D\rVert_1 \ge \lVert d\rVert_1 + s^T e` for the true signs s. So the lower end is PU-ECE less a
+    :math:`\lVert D\rVert_1 \ge \lVert d\rVert_1 + s^T e` for the true signs s. So the lower end is PU-ECE minus a
     quantile of ‖e‖₁ under normal noise, and the upper end PU-ECE plus z standard errors.
 
     Parameters
@@ -224,9 +224,9 @@ class PUScore:
 
     .. math:: T = D^T \Sigma_0^{-1} D \sim \chi^2_B
 
-    where D_b = π P_b - F_b is the error mass of bin b, and Σ₀ its covariance if the model is calibrated, so with
-    F_b / ΣF in place of P_b. With P_b itself (Wald's form) bins without a labelled positive would have no variance,
-    and a calibrated model would be rejected in most samples. Bins without unlabeled rows are joined to the bin below.
+    where D_b = π P_b - F_b is the error mass of bin b, and Σ₀ its covariance under calibration, with F_b / ΣF in place
+    of P_b. With P_b itself (a Wald test) bins without a labelled positive would have zero variance, and a calibrated
+    model would be rejected in most samples. Bins without unlabeled rows are merged into the bin below.
 
     Examples
     --------
@@ -240,10 +240,10 @@ class PUScore:
     bins: Binning = EqualMass(10)
 
     def test(self, data: Source) -> Significance:
-        """Large values speak against calibration."""
+        """Large values are evidence against calibration."""
         from scipy.special import chdtrc
 
-        table, words = binned(data, None, self.bins)
+        table, bins = binned(data, None, self.bins)
         gaps = _joined(Gaps.of(table))
         gap, covariance = gaps.gap, gaps.null_covariance()
         size = np.sqrt(np.diag(covariance))
@@ -251,12 +251,12 @@ class PUScore:
         some = values > 1e-10
         statistic = float((((gap / size) @ vectors[:, some]) ** 2 / values[some]).sum())
         p_value = float(chdtrc(float(some.sum()), statistic))
-        return Significance(statistic, p_value, method=f"PU score test, {words}", n=table.n)
+        return Significance(statistic, p_value, method=f"PU score test, {bins}", n=table.n)
 
 
 def _checked(level: float, norm: float) -> float:
     if norm != 1:
-        message = f"Intervals of positive-unlabeled errors are for the L1 norm, got norm={norm!r}."
+        message = f"Intervals on positive-unlabeled data are available for the L1 norm only, got norm={norm!r}."
         raise InvalidPredictions(message)
     return validation.fraction("level", level)
 
@@ -277,7 +277,7 @@ def _interval(low: float, high: float, level: float, method: DebiasedDelta | Bas
 
 
 def _joined(gaps: Gaps) -> Gaps:
-    """Bins without predicted mass joined to the last one before that has some (or the first)."""
+    """Bins without predicted mass merged into the preceding bin with some (or into the first such bin)."""
     into = np.maximum(np.cumsum(gaps.predicted > 0) - 1, 0)
     size = int(into.max()) + 1
 
@@ -320,7 +320,7 @@ def _resampled_gaps(gaps: Gaps, draws: int, rng: np.random.Generator) -> Floats:
 def _sums_of_scores(
     share: Floats, first: Floats, second: Floats, drawn: NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
-    """Sum of the scores of the rows drawn from each bin: exact in mean and variance, normal in shape."""
+    """Sum of the scores of the rows drawn from each bin: a normal draw with the exact mean and variance."""
     some = share > 0
     mean = np.divide(first, share, out=np.zeros_like(share), where=some)
     variance = np.maximum(np.divide(second, share, out=np.zeros_like(share), where=some) - mean**2, 0.0)

@@ -1,4 +1,4 @@
-"""Logistic regression from positives and unlabeled rows: end to end without a deep learning framework."""
+"""Logistic regression from positives and unlabeled rows, without a deep learning framework."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     prior : float
         Share of positives π in the population.
     ridge : float
-        ϱ, on features in units of their standard deviation (of all rows); the intercept is free.
+        ϱ, on features in units of their standard deviation (over all rows); the intercept is not penalised.
     scenario : {"case-control", "single-sample"}
-        Whether the rows that are not labelled are a sample of the population, or only all rows together are one.
+        Whether the unlabeled rows are a sample of the population, or only all rows together are.
     max_iter : int
-        Most steps of L-BFGS.
+        Maximum number of L-BFGS iterations.
 
     Attributes
     ----------
@@ -69,24 +69,26 @@ class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to rows of features (dense or sparse) and marks: 1 for labelled positives, 0 or -1 for the others."""
+        """Fit to features (dense or sparse) and labels: 1 for labelled positives, 0 or -1 for all other rows."""
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
         validation.fraction("prior", self.prior)
-        marks = np.unique(y)
+        labels = np.unique(y)
         known = y == 1
-        if not set(marks.tolist()) <= {-1, 0, 1} or len(marks) != 2 or not known.any():
-            message = f"y must mark labelled positives by 1 and all others by 0 (or by -1), got the values {marks[:5]}."
+        if not set(labels.tolist()) <= {-1, 0, 1} or len(labels) != 2 or not known.any():
+            message = (
+                f"y must be 1 for labelled positives and 0 (or -1) for all other rows, got the values {labels[:5]}."
+            )
             raise InvalidPredictions(message)
         rows = np.ones(len(y), dtype=bool) if self.scenario == "single-sample" else ~known
         scale = _spread(X)
         mean_positive = np.asarray(X[known].mean(axis=0)).ravel() / scale
-        everybody = X[rows]
+        population = X[rows]
 
         def risk(w: Floats) -> tuple[float, Floats]:
-            h = everybody @ (w[:-1] / scale) + w[-1]
+            h = population @ (w[:-1] / scale) + w[-1]
             probability = expit(h)
             value = np.logaddexp(0.0, h).mean() - self.prior * (mean_positive @ w[:-1] + w[-1])
-            slope = (everybody.T @ probability) / (scale * len(h)) - self.prior * mean_positive
+            slope = (population.T @ probability) / (scale * len(h)) - self.prior * mean_positive
             penalty = self.ridge / 2 * float(w[:-1] @ w[:-1])
             return value + penalty, np.append(slope + self.ridge * w[:-1], probability.mean() - self.prior)
 
@@ -104,17 +106,17 @@ class PULogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return logits
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of not being and of being positive."""
+        """Probabilities of the negative and the positive class."""
         p = expit(self.decision_function(X))
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """1 where being positive is more probable."""
+        """1 where the positive class is more probable."""
         return (self.decision_function(X) > 0).astype(np.intp)
 
 
 def _spread(X: Any) -> Floats:
-    """Standard deviation of each column, 1 where it is constant. Columns are not centred, so that sparse stays so."""
+    """Standard deviation of each column, 1 where it is constant. Not centred, so sparse columns stay sparse."""
     if issparse(X):
         variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
     else:

@@ -1,4 +1,4 @@
-"""How many are positive: estimates of the class prior from scores of positives and of unlabeled rows."""
+"""Estimates of the class prior from scores of labelled positives and of unlabeled rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class BestBin:
               \frac{q_U(c)}{q_P(c)} + \frac{1+\gamma}{q_P(c)}\Bigl(\sqrt{\tfrac{\ln(4/\delta)}{2 n_U}} +
               \sqrt{\tfrac{\ln(4/\delta)}{2 n_P}}\Bigr)
 
-    where q(c) is the share of scores of at least c. Any score will do that ranks positives above the others, if it was
-    made without these rows. It leans to the high side by what negatives the best bin still holds.
+    where q(c) is the share of scores of at least c. Any score that ranks positives above the others can be used, if the
+    model was not trained on these rows. The estimate is biased upward by the negatives that remain in the best bin.
 
     References
     ----------
@@ -41,7 +41,7 @@ class BestBin:
     gamma: float = 0.01
 
     def prior(self, positive: Floats, unlabeled: Floats) -> tuple[float, Interval]:
-        """Estimate and its interval, which holds for all thresholds at once."""
+        """The estimate and its interval, which is valid simultaneously for all thresholds."""
         cuts = np.unique(unlabeled)
         above_u = 1 - np.searchsorted(np.sort(unlabeled), cuts, side="left") / len(unlabeled)
         above_p = 1 - np.searchsorted(np.sort(positive), cuts, side="left") / len(positive)
@@ -57,7 +57,7 @@ class BestBin:
 
 @dataclass(frozen=True)
 class ElkanNoto:
-    r"""Elkan and Noto's estimate: the mean score of positives of a classifier of labelled against other rows.
+    r"""Elkan and Noto's estimate: the mean score of positives, by a classifier of labelled against other rows.
 
     The scores must be probabilities of being *labelled*, g(x), on rows that the classifier has not seen. With
     c = mean of g over the positives,
@@ -65,7 +65,7 @@ class ElkanNoto:
     .. math:: \hat\pi = \frac{n_P}{n c} \text{ (single sample of n rows)}, \qquad
               \hat\pi = \frac{n_P (1 - c)}{c\, n_U} \text{ (case-control)}.
 
-    It supposes that positives and negatives do not overlap; where they do it is too high, often by far.
+    It assumes that positives and negatives do not overlap; where they do, it is too high, often by a lot.
 
     References
     ----------
@@ -81,7 +81,7 @@ class ElkanNoto:
     level: float = 0.9
 
     def prior(self, positive: Floats, unlabeled: Floats) -> tuple[float, Interval]:
-        """Estimate, and the interval that the noise of the mean over positives gives."""
+        """The estimate, and an interval from the standard error of the mean over positives."""
         from scipy.special import ndtri
 
         for name, values in (("positive", positive), ("unlabeled", unlabeled)):
@@ -102,7 +102,7 @@ class ElkanNoto:
         return share(mean), interval
 
 
-_PURE = "some scores are reached by positives only"
+_PURE = "some scores occur among positives only"
 
 
 def estimate_prior(positive: ArrayLike, unlabeled: ArrayLike, *, method: BestBin | ElkanNoto = BestBin()) -> Estimate:
@@ -111,14 +111,14 @@ def estimate_prior(positive: ArrayLike, unlabeled: ArrayLike, *, method: BestBin
     Parameters
     ----------
     positive, unlabeled : array-like
-        Scores of labelled positives and of unlabeled rows, made by a model that has seen neither. Any ranking score
+        Scores of labelled positives and of unlabeled rows, by a model that was trained on neither. Any ranking score
         for `BestBin`; probabilities of being labelled for `ElkanNoto`.
     method : BestBin or ElkanNoto
 
     Notes
     -----
-    The prior is identified only where some positives are beyond doubt: otherwise every estimate is an upper end. Hand
-    the interval to `calibrant.pu.prior_band`.
+    The prior is identified only if some scores occur among positives only: otherwise every estimate is an upper bound.
+    Pass the interval to `calibrant.pu.prior_band`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Risks that train a classifier from positives and unlabeled rows.
 
-In NumPy here, for measuring and for small models; `calibrant.pu.torch_risks` has the same for gradients.
+In NumPy, for evaluation and small models; `calibrant.pu.torch_risks` has the same risks as differentiable losses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def upu_risk(positive: ArrayLike, unlabeled: ArrayLike, *, prior: float, loss: L
     prior : float
         Share of positives π.
     loss : {"logistic", "sigmoid"}
-        Only the logistic loss is proper: a model trained by the sigmoid loss says too much and needs recalibration.
+        Only the logistic loss is proper: training with the sigmoid loss makes models over-confident.
 
     References
     ----------
@@ -42,14 +42,14 @@ def upu_risk(positive: ArrayLike, unlabeled: ArrayLike, *, prior: float, loss: L
     >>> round(upu_risk([2.0, 1.0], [1.5, -1.0, -2.0], prior=0.4), 4)
     0.1139
     """
-    gain, misses, rest = _parts(positive, unlabeled, prior, loss)
-    return prior * gain + (rest - prior * misses)
+    positive_risk, positive_as_negative, unlabeled_risk = _parts(positive, unlabeled, prior, loss)
+    return prior * positive_risk + (unlabeled_risk - prior * positive_as_negative)
 
 
 def nnpu_risk(positive: ArrayLike, unlabeled: ArrayLike, *, prior: float, loss: Loss = "sigmoid") -> float:
     r"""Non-negative risk, nnPU: :math:`\pi R_P^+ + \max(0, R_U^- - \pi R_P^-)`.
 
-    The part of the negatives cannot be negative in truth; a flexible model makes its estimate so by overfitting.
+    The true risk on the negatives cannot be negative; its estimate becomes negative when a flexible model overfits.
 
     References
     ----------
@@ -60,8 +60,8 @@ def nnpu_risk(positive: ArrayLike, unlabeled: ArrayLike, *, prior: float, loss: 
     >>> round(nnpu_risk([2.0, 1.0], [1.5, -1.0, -2.0], prior=0.4), 4)
     0.1572
     """
-    gain, misses, rest = _parts(positive, unlabeled, prior, loss)
-    return prior * gain + max(0.0, rest - prior * misses)
+    positive_risk, positive_as_negative, unlabeled_risk = _parts(positive, unlabeled, prior, loss)
+    return prior * positive_risk + max(0.0, unlabeled_risk - prior * positive_as_negative)
 
 
 def imbalanced_nnpu_risk(
@@ -71,8 +71,8 @@ def imbalanced_nnpu_risk(
 
     .. math:: \pi' R_P^+ + \frac{1 - \pi'}{1 - \pi} \max(0, R_U^- - \pi R_P^-)
 
-    A model trained by it states the posterior of that other population: it is miscalibrated by construction, and
-    `calibrant.pu.prior_shift(p, from_prior=0.5, to_prior=prior)` is the exact repair.
+    A model trained with it predicts the posterior of that other population: it is miscalibrated by construction, and
+    `calibrant.pu.prior_shift(p, from_prior=0.5, to_prior=prior)` is the exact correction.
 
     References
     ----------
@@ -83,9 +83,9 @@ def imbalanced_nnpu_risk(
     >>> round(imbalanced_nnpu_risk([2.0, 1.0], [1.5, -1.0, -2.0], prior=0.1), 4)
     0.2755
     """
-    gain, misses, rest = _parts(positive, unlabeled, prior, loss)
+    positive_risk, positive_as_negative, unlabeled_risk = _parts(positive, unlabeled, prior, loss)
     share = validation.fraction("target_prior", target_prior)
-    return share * gain + (1 - share) / (1 - prior) * max(0.0, rest - prior * misses)
+    return share * positive_risk + (1 - share) / (1 - prior) * max(0.0, unlabeled_risk - prior * positive_as_negative)
 
 
 def _parts(positive: ArrayLike, unlabeled: ArrayLike, prior: float, loss: Loss) -> tuple[float, float, float]:
