@@ -79,7 +79,7 @@ def test_other_tasks_and_weighted_tables_are_refused():
     with pytest.raises(cal.InvalidPredictions, match="Here needs binary"):
         Sample.of(cal.Gaussian([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]), needed_by="Here")
     table = cal.BinTable.of(cal.PositiveUnlabeled([0.5, 0.7], [0.1, 0.6], prior=0.5), cal.table.Distinct())
-    with pytest.raises(cal.InvalidPredictions, match="no version for positive-unlabeled"):
+    with pytest.raises(cal.InvalidPredictions, match="does not support positive-unlabeled"):
         Sample.of(table, needed_by="Here")
     table = cal.BinTable.of(weighted(50), cal.table.Distinct())
     with pytest.raises(cal.InvalidPredictions, match="weighted rows"):

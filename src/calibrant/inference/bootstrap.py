@@ -1,4 +1,4 @@
-"""Bootstrap intervals on the table. The percentile interval is not offered: near calibration it does not cover."""
+"""Bootstrap intervals from resampled tables. There is no percentile interval: near calibration it does not cover."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Kind = Literal["basic", "bias-corrected"]
 
 @dataclass(frozen=True)
 class Bootstrap:
-    r"""Estimates of resampled tables, reflected at the estimate.
+    r"""Bootstrap interval: estimates of resampled tables, reflected at the estimate.
 
     "basic" is :math:`[2\hat\theta - Q_{1-\alpha/2},\; 2\hat\theta - Q_{\alpha/2}]`; "bias-corrected" is
     :math:`2\hat\theta - \overline{\theta^*} \pm z\,\mathrm{sd}(\theta^*)`, with θ* the estimates of the resamples.
-    Counts of cells and outcomes are multinomial, so a resample costs the same for a billion rows as for a thousand;
-    weighted rows are divided into 1024 random clusters, and rows with a `group` into their own, which are resampled
-    whole.
+    Counts of cells and outcomes are multinomial, so a resample costs the same for a billion rows as for a thousand.
+    Weighted rows are divided into 1024 random clusters, and rows with a `group` into their groups; whole clusters are
+    resampled.
 
-    For a calibration error the bias of a binned estimate is not that of its resamples, and near zero neither kind
-    covers as stated: there `Inversion` is the default. For scores (Brier, log loss, CRPS), AUC and errors of predicted
-    spreads the bootstrap is.
+    The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
+    nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores (Brier,
+    log loss, CRPS), AUC and errors of predicted spreads.
 
     Parameters
     ----------
@@ -57,7 +57,9 @@ class Bootstrap:
     def __post_init__(self) -> None:
         validation.whole("draws", self.draws, minimum=2)
         if self.kind not in get_args(Kind):
-            message = f"kind must be 'basic' or 'bias-corrected' (percentile intervals miss), got {self.kind!r}."
+            message = (
+                f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}."
+            )
             raise ValueError(message)
 
     def interval(
@@ -70,7 +72,7 @@ class Bootstrap:
         return Interval(low, high, level=level, method=repr(self), assumption=self._assumption(data))
 
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
-        """The estimate, and the estimates of the resamples, shifted so that they vary about it."""
+        """The estimate, and the estimates of the resamples, shifted so that they are centred at it."""
         rng = np.random.default_rng(self.seed)
         whole = float(estimator(data))
         sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
@@ -79,25 +81,27 @@ class Bootstrap:
             drawn = [float(estimator(table)) for table in sample.resample(self.draws, rng)]
             return whole, np.array(drawn) + whole - center
         if isinstance(data, BinTable):
-            message = f"{estimator!r} does not take tables, so its table cannot be resampled; give the predictions."
+            message = (
+                f"{estimator!r} does not take tables, so it cannot be bootstrapped from a table; pass the predictions."
+            )
             raise TypeError(message)
         return whole, np.array([float(estimator(rows)) for rows in resampled_rows(data, self.draws, rng)])
 
     def _assumption(self, data: Any) -> str:
         unit = "clusters" if getattr(data, "group", None) is not None else "rows"
-        return f"independent {unit}; the target is what the estimator tends to"
+        return f"independent {unit}; the target is the expected estimate"
 
 
 @dataclass(frozen=True)
 class Clustered(Bootstrap):
-    """`Bootstrap` that insists on `group`: clusters of rows are resampled whole.
+    """`Bootstrap` that requires `group`: whole clusters of rows are resampled.
 
     Examples
     --------
     >>> import calibrant as cal
     >>> data = cal.Binary([0, 1, 1, 0] * 50, [0.1, 0.6, 0.9, 0.3] * 50, group=np.repeat(range(20), 10))
     >>> cal.interval(cal.brier, data, method=Clustered(199)).interval.assumption
-    'independent clusters; the target is what the estimator tends to'
+    'independent clusters; the target is the expected estimate'
     """
 
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
@@ -109,13 +113,13 @@ class Clustered(Bootstrap):
 
 
 def to_resample(data: Predictions | BinTable) -> Sample:
-    """What to resample: cells and outcomes where binary rows are independent and unweighted, else clusters."""
+    """What to resample: cells and outcomes if binary rows are independent and unweighted, else clusters."""
     plain = isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None)
     return Sample.of(data, needed_by="The bootstrap") if plain else Sample.of_clusters(data)  # type: ignore[arg-type]
 
 
 def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None:
-    """The estimate of a table; None for an estimator of rows."""
+    """The estimate of a table; None if the estimator takes only rows."""
     try:
         return float(estimator(table))
     except (TypeError, ValueError, AttributeError):
@@ -123,7 +127,7 @@ def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None
 
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:
-    """Both ends, by the kind."""
+    """Both ends of the interval of this kind."""
     from scipy.special import ndtri
 
     if kind == "basic":
@@ -135,7 +139,7 @@ def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[f
 
 
 def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> Iterator[Any]:
-    """Resamples of rows (of clusters, where there is a group), for estimators that take no table."""
+    """Resamples of rows (of clusters, if there is a group), for estimators that do not take tables."""
     labels = cluster_labels(data, len(data)) if data.group is not None else np.arange(len(data))
     order, starts = np.argsort(labels, kind="stable"), np.searchsorted(np.sort(labels), np.arange(labels.max() + 2))
     for repeats in cluster_repeats(int(labels.max()) + 1, draws, rng):

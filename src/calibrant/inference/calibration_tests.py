@@ -1,4 +1,4 @@
-"""`calibration_test`: is the model calibrated at all?"""
+"""`calibration_test`: is the model calibrated?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def calibration_test(
     *,
     method: TestMethod | None = None,
 ) -> Significance:
-    """Test of the hypothesis that the model is calibrated; a small p-value speaks against it.
+    """Test of the hypothesis that the model is calibrated; a small p-value is evidence against it.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def calibration_test(
         Rows must be independent. For several classes choose `data.top_label()` or one class. With plain arrays,
         `y_prob` comes next.
     method : optional
-        For outcomes: `MultiScale` (default: exact, and none has more power in all settings), `KolmogorovSmirnov`,
-        `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity` (default),
-        `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
+        For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
+        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity`
+        (default), `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples
     --------
@@ -55,10 +55,10 @@ def calibration_test(
     """
     data = data if isinstance(data, BinTable) else binary(data, y_prob)
     if getattr(data, "group", None) is not None:
-        message = "calibration_test needs independent rows, but these have a group; interval() allows for it."
+        message = "calibration_test needs independent rows, but these have a group; interval() supports clusters."
         raise InvalidPredictions(message)
     if isinstance(data, Multiclass):
-        message = "Choose what to test of several classes: data.top_label() or data.one_vs_rest()[label]."
+        message = "For several classes pass data.top_label() or data.one_vs_rest()[label]."
         raise InvalidPredictions(message)
     chosen: Any = _default(data) if method is None else method
     if not isinstance(chosen, TestMethod):

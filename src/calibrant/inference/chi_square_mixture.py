@@ -1,4 +1,4 @@
-"""The squared error of bins: a sum of squares of nearly normal gaps, whose distribution is known at every error."""
+"""Interval for the squared binned error: a sum of squares of nearly normal gaps, with a known distribution."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from calibrant.table.of_data import binned
 
 @dataclass(frozen=True)
 class ChiSquareMixture:
-    r"""Errors θ of the bins that the sum of squared gaps does not reject; L2 only, no resampling.
+    r"""All L2 errors of the bins that a test by the sum of squared gaps does not reject, without resampling.
 
     With share :math:`s_k` and variance :math:`v_k` of the gap of bin k, the statistic :math:`\sum_k s_k g_k^2` is a
-    mixture of non-central chi squares with weights :math:`s_k v_k`. Its mean, variance and skewness along multiples
-    of the fitted gaps are known, and a gamma law of these three gives its quantiles, at zero error as well as far from
-    it (there it is the normal interval of the debiased U-statistic). The sampling of the scores is added.
+    mixture of non-central chi squares with weights :math:`s_k v_k`. Its mean, variance and skewness along multiples of
+    the fitted gaps are known, and a gamma distribution with these moments gives its quantiles, both at zero error and
+    far from it (there it is the normal interval of the debiased U-statistic). The sampling variance of the scores is
+    added.
 
-    The target is the error of the *binned* model: where the gap varies within a bin, it lies below the true error.
+    The target is the error of the *binned* model, which is below the true error if the gap varies within bins.
 
     Parameters
     ----------
@@ -47,14 +48,14 @@ class ChiSquareMixture:
         some = binned(data, None, self.bins)[0].filled()
         gap, share = some.predicted_mean - some.observed_mean, some.share
         rows = some.total**2 / float(some.weight_squares.sum())
-        floor = 0.25 / some.effective_count**2  # a bin of one kind of outcome is not without noise
+        floor = 0.25 / some.effective_count**2  # a bin with only one outcome is not free of noise
         variance = np.fmax(some.task.gap_variance(some) / share**2, floor)
-        stated = np.clip(some.predicted_mean * (1 - some.predicted_mean), 0, None) / some.effective_count
+        null_variance = np.clip(some.predicted_mean * (1 - some.predicted_mean), 0, None) / some.effective_count
         size = float(share @ gap**2)
-        reach = float(np.sqrt(share @ (variance + stated)) / max(np.sqrt(size), 1e-300))
+        reach = float(np.sqrt(share @ (variance + null_variance)) / max(np.sqrt(size), 1e-300))
         multiples = np.linspace(0, 1 + 4 * min(reach, 1e6), 257)
-        mix = np.minimum(multiples, 1.0)[:, None] ** 2  # calibrated bins have the variance of their scores
-        spread = np.maximum((1 - mix) * stated + mix * variance, 1e-18)
+        mix = np.minimum(multiples, 1.0)[:, None] ** 2  # at zero error the variance is that of a calibrated model
+        spread = np.maximum((1 - mix) * null_variance + mix * variance, 1e-18)
         low, high = _quantiles(multiples[:, None] * gap, share, spread, rows, risk)
         kept = np.flatnonzero((low <= size) & (size <= high))
         truth = multiples * np.sqrt(size)
@@ -66,7 +67,7 @@ class ChiSquareMixture:
 
 
 def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:
-    """Two quantiles of the sum of squares for each line of true gaps, by a gamma law of equal three moments."""
+    """Two quantiles of the sum of squares per row of true gaps, by a gamma distribution with the same three moments."""
     from scipy.special import gammaincinv
 
     weights, centre = share * variance, gaps**2 / variance

@@ -1,4 +1,4 @@
-"""Tests of calibration with names of their own: Spiegelhalter, Hosmer-Lemeshow, Kolmogorov-Smirnov, Cox, kernel."""
+"""Classical tests of calibration: Spiegelhalter, Hosmer-Lemeshow, Kolmogorov-Smirnov, Cox, kernel."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from calibrant.table.of_data import binned
 
 @dataclass(frozen=True)
 class Spiegelhalter:
-    r"""Is the Brier score what the model expects of itself? Standard normal when calibrated.
+    r"""Test of the Brier score against its expectation under calibration; z is standard normal if calibrated.
 
     .. math:: z = \frac{\sum (y - p)(1 - 2p)}{\sqrt{\sum (1 - 2p)^2 p(1-p)}}
 
-    Blind to errors about p = 1/2. With weights, the sums carry w and w².
+    It has no power against errors at p = 1/2. With weights, the sums are weighted by w and w².
 
     References
     ----------
@@ -52,10 +52,10 @@ class Spiegelhalter:
 
 @dataclass(frozen=True)
 class HosmerLemeshow:
-    r"""Chi square over bins: :math:`\sum_k n_k (\bar y_k - \bar p_k)^2 / \bar p_k(1-\bar p_k)`.
+    r"""Chi-square test over bins: :math:`\sum_k n_k (\bar y_k - \bar p_k)^2 / \bar p_k(1-\bar p_k)`.
 
-    For predictions made without these rows, so with as many degrees of freedom as bins (a model judged on its training
-    rows has two less: ``ddof=2``). Needs an expected count of some events per bin; `MultiScale` does not.
+    For models that were not fitted on these rows, so with as many degrees of freedom as bins (two fewer for a model
+    tested on its training rows: ``ddof=2``). Needs at least a few expected events per bin; `MultiScale` does not.
 
     References
     ----------
@@ -66,7 +66,7 @@ class HosmerLemeshow:
     ddof: int = 0
 
     def test(self, data: Predictions | BinTable) -> Significance:
-        """Large values speak against calibration."""
+        """Large values are evidence against calibration."""
         from scipy.special import chdtrc
 
         table, words = binned(data, None, self.bins)
@@ -84,7 +84,7 @@ class HosmerLemeshow:
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov:
-    r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, judged by draws under calibration.
+    r"""Largest running gap, :math:`\max_t |\sum_{p_i \le t} w_i (y_i - p_i)| / W`, with a simulated null distribution.
 
     References
     ----------
@@ -98,7 +98,7 @@ class KolmogorovSmirnov:
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
-        """The rank of the largest gap among those of the draws."""
+        """The rank of the largest gap among those of the simulated samples."""
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
         drawn = _drawn(cells, self.draws, self.seed)
         running = np.abs(np.cumsum((drawn - cells.predicted) * cells.share, axis=1)).max(axis=1)
@@ -107,12 +107,12 @@ class KolmogorovSmirnov:
 
 @dataclass(frozen=True)
 class KernelTest:
-    r"""Squared kernel calibration error with the Laplace kernel, judged by draws under calibration.
+    r"""Squared kernel calibration error with the Laplace kernel, with a simulated null distribution.
 
     .. math:: \sum_{i, j} r_i r_j\, e^{-|p_i - p_j| / h}, \qquad r = w(y - p)
 
-    The bandwidth h is by default the median distance of the scores. Pairs of a row with itself are kept: under the null
-    hypothesis their expectation is a constant.
+    The bandwidth h is by default the median distance between scores. Pairs of a row with itself are included: under the
+    null hypothesis their expectation is a constant.
 
     References
     ----------
@@ -127,7 +127,7 @@ class KernelTest:
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
-        """The rank of the statistic among those of the draws."""
+        """The rank of the statistic among those of the simulated samples."""
         cells = Sample.of(data, needed_by="KernelTest").pooled(256)
         distance = np.abs(cells.predicted[:, None] - cells.predicted)
         width = _median_distance(distance, cells.share) if self.bandwidth is None else self.bandwidth
@@ -139,13 +139,13 @@ class KernelTest:
 
 @dataclass(frozen=True)
 class Cox:
-    r"""Slope and intercept of the outcomes on the log-odds, tested together against 1 and 0.
+    r"""Joint test that the logistic regression of the outcomes on the log-odds has slope 1 and intercept 0.
 
     .. math:: \operatorname{logit} P(Y = 1) = a + b \operatorname{logit} p
 
-    by the likelihood ratio, with two degrees of freedom. The statistic is that ratio; `fit` gives a and b. Scores of
-    exactly 0 and 1 that came true say nothing about either and are left out; one that did not is impossible under
-    calibration, and the p-value is 0.
+    by the likelihood ratio, with two degrees of freedom; `fit` returns a and b. Scores of exactly 0 and 1 carry no
+    information about a and b and are left out; if one of them is wrong, which is impossible under calibration, the
+    p-value is 0.
 
     References
     ----------
@@ -194,13 +194,13 @@ class Cox:
 
 
 def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:
-    """The outcomes seen, then those of a calibrated model, one sample to a line."""
+    """The observed outcomes, then simulated ones of a calibrated model, one sample per row."""
     drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, np.random.default_rng(seed))
     return np.concatenate([cells.observed[None], drawn])
 
 
 def _rank(values: Floats) -> float:
-    """Share of all samples, the first among them, that are at least as large as the first."""
+    """Share of all values, including the first, that are at least as large as the first."""
     return float(np.mean(values >= values[0] - 1e-12 * abs(values[0])))
 
 

@@ -13,13 +13,13 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
 from calibrant.numerics.sizes import NORMAL_ROWS, UNIFORM_ROWS
 
-#: Knots of the shape along which errors are tried, as a part of those of the statistic.
+#: Number of knots of the shape along which errors are tested, as a fraction of the number in the statistic.
 SHAPE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
 class GapFit:
-    """Least squares on hat functions of place: gap = (residual means x weights) @ half @ half.T."""
+    """Least squares on hat functions of the position: gap = (residual means x weights) @ half @ half.T."""
 
     cells: PooledCells
     half: Floats
@@ -36,8 +36,8 @@ class GapFit:
         gap = half @ (half.T @ residual)
         rough = hats(cells, max(2, round(SHAPE * knots)))
         shape = rough @ (rough.T @ residual)
-        chance = np.clip(cells.predicted - shape, 0.0, 1.0)
-        spread = np.maximum(chance * (1 - chance), cells.predicted * (1 - cells.predicted))
+        probability = np.clip(cells.predicted - shape, 0.0, 1.0)
+        spread = np.maximum(probability * (1 - probability), cells.predicted * (1 - cells.predicted))
         leverage = cells.share * (half**2).sum(axis=1)
         noise = float(leverage @ (cells.share * spread / cells.count))
         power, kept = float(cells.share @ gap**2), float(cells.share @ shape**2)
@@ -47,16 +47,16 @@ class GapFit:
 
     @property
     def straight(self) -> Floats:
-        """The fitted gap that is a straight line in place.
+        """The fitted gap that is linear in the position.
 
-        A gap without wiggles shows less of its noise in its norm than the fitted one, which has some by chance.
+        Noise inflates the norm of a straight gap less than that of the fitted one, which oscillates by chance.
         """
         cells, plain = self.cells, hats(self.cells, 2)
         return np.asarray(plain @ (plain.T @ (cells.share * (cells.predicted - cells.observed))))
 
-    def gaps(self, chance: Floats, noise: Floats) -> Floats:
-        """Fitted gaps of samples in which each cell has this chance, given their noise in the fit's coordinates."""
-        mean = (self.cells.share * (self.cells.predicted - chance)) @ self.half
+    def gaps(self, probability: Floats, noise: Floats) -> Floats:
+        """Fitted gaps of samples with this probability per cell, given their noise in the coordinates of the fit."""
+        mean = (self.cells.share * (self.cells.predicted - probability)) @ self.half
         return (mean + noise) @ self.half.T
 
 
@@ -69,9 +69,9 @@ class CommonDraws:
     share_errors : array of (draws, cells)
         Sampling errors of the shares of the cells.
     uniform : array of (draws, rows), optional
-        Where rows are few enough: an event happens where this is less than its chance.
+        For few rows: an event is simulated where this is below its probability.
     per_row : array of (rows, coordinates), optional
-        What an event adds to each coordinate of the fit.
+        Contribution of an event to each coordinate of the fit.
     """
 
     fit: GapFit
@@ -82,7 +82,7 @@ class CommonDraws:
 
     @classmethod
     def of(cls, fit: GapFit, draws: int, rng: np.random.Generator) -> CommonDraws:
-        """The noise of so many samples."""
+        """The noise of this many simulated samples."""
         cells = fit.cells
         errors, rows = cells.share_errors(draws, rng), cells.count.round().astype(np.intp)
         if cells.effective_n > UNIFORM_ROWS or np.abs(rows - cells.count).max() > 1e-9:
@@ -90,29 +90,29 @@ class CommonDraws:
         per_row = np.repeat(fit.half * (cells.share / cells.count)[:, None], rows, axis=0)
         return cls(fit, rng, errors, rng.random((draws, len(per_row))), per_row.astype(np.float32))
 
-    def noise(self, chance: Floats) -> Floats:
-        """Chance less outcome in the coordinates of the fit, one simulated sample per row."""
+    def noise(self, probability: Floats) -> Floats:
+        """Probability minus outcome in the coordinates of the fit, one simulated sample per row."""
         fit, cells, draws = self.fit, self.fit.cells, len(self.share_errors)
         if self.uniform is not None and self.per_row is not None:
-            events = self.uniform < np.repeat(chance, cells.count.round().astype(np.intp))
-            return np.asarray((cells.share * chance) @ fit.half - events.astype(np.float32) @ self.per_row)
+            events = self.uniform < np.repeat(probability, cells.count.round().astype(np.intp))
+            return np.asarray((cells.share * probability) @ fit.half - events.astype(np.float32) @ self.per_row)
         if cells.effective_n < NORMAL_ROWS:
-            return np.asarray(((chance - cells.outcomes(chance, draws, self.rng)) * cells.share) @ fit.half)
+            return np.asarray(((probability - cells.outcomes(probability, draws, self.rng)) * cells.share) @ fit.half)
         weighted = fit.half * cells.share[:, None]
-        covariance = weighted.T @ (weighted * (chance * (1 - chance) / cells.count)[:, None])
+        covariance = weighted.T @ (weighted * (probability * (1 - probability) / cells.count)[:, None])
         return normal_draws(covariance, draws, self.rng)
 
 
 def hats(cells: PooledCells, knots: int) -> Floats:
-    """Orthonormal combinations of hat functions of place: fitted values are half @ half.T @ (share x values)."""
-    basis = np.maximum(0.0, 1 - np.abs(cells.place[:, None] * (knots - 1) - np.arange(knots)))
+    """Orthonormal combinations of hat functions of the position: fitted values are half @ half.T @ (share x values)."""
+    basis = np.maximum(0.0, 1 - np.abs(cells.position[:, None] * (knots - 1) - np.arange(knots)))
     root = np.sqrt(cells.share)
     left, sizes, _ = np.linalg.svd(root[:, None] * basis, full_matrices=False)
     return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root[:, None])
 
 
 def influence(fit: GapFit, sample: Sample, *, clustered: bool = True) -> Floats:
-    """What each cluster (or each row) adds to the coordinates of the fit beyond its share of the fitted gap."""
+    """Influence of each cluster (or row) on the coordinates of the fit: its weighted residuals about the fitted gap."""
     index = sample.pooled_cell
     noise = sample.row_share * (sample.residual - fit.gap[index])
     by_row = noise[:, None] * fit.half[index]
@@ -120,9 +120,9 @@ def influence(fit: GapFit, sample: Sample, *, clustered: bool = True) -> Floats:
 
 
 def thinned(sample: Sample) -> PooledCells:
-    """The pooled cells with as many rows as independent ones would need to be as noisy: Kish's design effect.
+    """The pooled cells with counts divided by the design effect (Kish) of the clusters.
 
-    Outcomes and scores within a cluster are correlated to different degrees, so each has a design effect of its own.
+    Outcomes and scores are correlated differently within a cluster, so each has its own design effect.
     """
     cells, labels = sample.pooled(), sample.cluster
     if labels is None or sample.clusters == len(labels):

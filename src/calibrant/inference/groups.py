@@ -28,7 +28,7 @@ class ByGroup:
     estimates : dict of group to Estimate
         Each with its interval. With shrinkage, ``details["shrunk"]`` is the shrunken value.
     tests : dict of group to Significance
-        Each group's own test of calibration, with p-values that allow for the number of groups (Holm).
+        One test of calibration per group, with p-values adjusted for the number of groups (Holm).
     worst : Significance
         The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
 
@@ -78,11 +78,11 @@ def by_group(
     test: TestMethod | None = None,
     shrink: bool = False,
 ) -> ByGroup:
-    r"""One estimate per group with its interval, and a test of the worst group that allows for their number.
+    r"""One estimate per group with its interval, and a test of the worst group that corrects for multiplicity.
 
-    With `shrink`, estimates are shrunk to their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, with s half
-    the interval in normal units and τ² the variance between groups beyond noise (DerSimonian and Laird): small groups
-    look extreme mostly by chance. The raw value stays the value; the shrunken one is in `details`.
+    With `shrink`, estimates are shrunk to their mean m by :math:`m + (e - m)\,\tau^2 / (\tau^2 + s^2)`, where s is the
+    standard error implied by the interval and τ² the variance between groups beyond noise (DerSimonian and Laird):
+    small groups look extreme mostly by chance. The value stays unshrunk; the shrunken one is in `details`.
 
     Parameters
     ----------
@@ -133,10 +133,12 @@ def by_group(
         for (name, found), p in zip(tests.items(), adjusted, strict=True)
     }
     worst = min(tests, key=lambda name: (tests[name].p_value, -float(estimates[name])))
-    words = f"worst of {len(names)} groups: {worst}, {tests[worst].method}"
+    method_name = f"worst of {len(names)} groups: {worst}, {tests[worst].method}"
     if shrink:
         estimates = _shrunk(estimates, level)
-    return ByGroup(estimates, tests, replace(tests[worst], method=words, n=len(data), null="every group calibrated"))
+    return ByGroup(
+        estimates, tests, replace(tests[worst], method=method_name, n=len(data), null="every group calibrated")
+    )
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def forest_rows(result: ByGroup | Mapping[Any, Estimate], *, alpha: float = 0.05
 
 
 def _independent(data: Any) -> Any:
-    """Refuse clusters, for which the test has no version."""
+    """Refuse clusters, which the test does not support."""
     if data.group is None:
         return data
     message = "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."

@@ -1,4 +1,4 @@
-"""`interval`: any estimator with a confidence interval, by the method whose coverage was measured for its target."""
+"""`interval`: an estimate with a confidence interval, by the method with the best measured coverage for its target."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Estimator = Callable[[Any], float]
 
 @dataclass(frozen=True)
 class SplitLowerBound:
-    """A lower bound that assumes nothing but independent rows: `SplitSampleBound` of the variational error.
+    """A lower bound that assumes only independent rows: `SplitSampleBound` of the variational error.
 
-    A map is fitted on a share `train` of the rows; what it gains on the others is at most the true error in
-    expectation, and a bound of its mean holds for every n, model and map.
+    A map is fitted on a share `train` of the rows. Its expected gain on the other rows is at most the true error, and a
+    lower confidence bound on that mean is valid for every n, model and map.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class SplitLowerBound:
     seed: int = 0
 
     def interval(self, data: Predictions | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
-        """Everything above the bound."""
+        """The one-sided interval above the bound."""
         if isinstance(data, BinTable):
             message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
             raise InvalidPredictions(message)
@@ -76,12 +76,12 @@ def interval(
     level: float = 0.95,
     method: Method | None = None,
 ) -> Estimate:
-    """The estimate with a confidence interval that says its target, its method, its side and what it assumes.
+    """The estimate with a confidence interval, which states its target, method, side and assumptions.
 
-    The method follows from the `Target` that the estimate carries, from the task and from clusters. Estimators of the
-    calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) get an interval for the *true*
-    error in their norm, not for what the estimator tends to: their bias is no part of it, and the interval need not
-    contain the estimate. Other estimators get a bootstrap interval. The estimate itself is that of ``estimator(data)``.
+    The default method depends on the `Target` of the estimate, the task and whether rows are clustered. For estimators
+    of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) the interval is for the
+    *true* error in their norm, not for the expectation of the estimator: it does not include their bias and need not
+    contain the estimate. Other estimators get a bootstrap interval. The estimate itself is ``estimator(data)``.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def interval(
 
 
 def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
-    """The estimate with its target: that which it carries, or that which the estimator was declared with."""
+    """The estimate with its target: its own, or else the one declared by the estimator."""
     found = estimator(data)
     if not isinstance(found, Estimate):
         n = data.n if isinstance(data, BinTable) else len(data)
@@ -151,12 +151,12 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
 
 
 def require_target(estimator: Estimator, target: Target | None) -> Target:
-    """Refuse an estimator of which nobody knows what it estimates."""
+    """Refuse an estimator without a declared target."""
     if target is not None:
         return target
     message = (
-        f"{name_of(estimator)} does not say what it estimates, so no method can be chosen: pass method=Bootstrap(), or "
-        'declare its target, e.g. @calibrant.results.estimates("mean score").'
+        f"{name_of(estimator)} does not declare its target, so no method can be chosen: pass method=Bootstrap(), or "
+        'declare it, e.g. @calibrant.results.estimates("mean score").'
     )
     raise TypeError(message)
 
@@ -167,7 +167,7 @@ def is_true_error(target: Target | None) -> bool:
 
 
 def bootstrap_target(target: Target | None) -> Target | None:
-    """What a bootstrap covers: of an estimator of the true error not that, but what the estimator tends to."""
+    """The target of a bootstrap interval: the expectation of an estimator, not the true error it estimates."""
     if target is None or target.quantity != "true error":
         return target
     return Target("expected estimate", target.norm)
@@ -197,7 +197,7 @@ def _of_error(method: OfError, data: Predictions | BinTable, target: Target, lev
 
 
 def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
-    """The interval in the bins of the estimate itself."""
+    """The interval in the bins of the estimate."""
     table, target = estimate.bins, estimate.target
     if not isinstance(task_of(data), Unlabeled):
         message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
@@ -206,6 +206,6 @@ def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | B
         message = "On positive-unlabeled data intervals are available for binned errors with norm=1, such as ece."
         raise InvalidPredictions(message)
     if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
-        cut: Any = table.cut  # the same bins, with the squares that the estimate did not need
+        cut: Any = table.cut  # the same bins, with the sums of squares, which the estimate did not need
         table = data.coarsen(cut) if isinstance(data, BinTable) else BinTable.of(data, cut)
     return method.interval(table, level=level)

@@ -1,6 +1,6 @@
-r"""Intervals for the true calibration error by inverted tests, which cover at zero error too.
+r"""Intervals for the true calibration error by test inversion, which also cover if the error is zero.
 
-A value belongs to the interval if the test of an error of that size does not reject it.
+A value belongs to the interval if a test does not reject an error of that size.
 """
 
 from __future__ import annotations
@@ -19,43 +19,44 @@ from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
-#: Multiples of the fitted gap that are tried, from zero to well beyond what the data allow; and fewer of them where
-#: zero error is clearly rejected, so that only multiples near one matter.
+#: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
+#: number if zero error is clearly rejected, so that only multiples near one matter.
 STEPS, NEAR_STEPS = 9, 5
 
-#: Part of the risk that the quantiles use; the rest is reserved for the approximation of the shape of the true gap by
-#: that of the fitted one. With all of it, single published settings covered 0.88 at a level of 0.95.
-SPENT = 0.7
+#: Share of alpha that the quantiles use; the rest is reserved for approximating the shape of the true gap by that of
+#: the fitted one. With all of alpha, coverage was as low as 0.88 in some published settings, at a level of 0.95.
+ALPHA_SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class Inversion:
-    r"""All errors θ that a test does not reject, along multiples of the fitted gap.
+    r"""Interval by test inversion: all errors θ that are not rejected, along multiples of the fitted gap.
 
     The gap between score and outcome is fitted by least squares, piecewise linear in the mean of rank and score with
-    about 2.5 + 1.1 log n knots. Its norm T is biased upward by noise; so for multiples t of a smoother fit ĝ, outcomes
-    of a model whose true chances are p - t ĝ are drawn (with the noise of the fitted chances, where that is more), T is
-    computed of each, and
+    about 2.5 + 1.1 log n knots. Its norm T is biased upward by noise. So for each multiple t of a smoother fit ĝ,
+    samples of outcomes with probabilities p - t ĝ are simulated (with the variance of the fitted probabilities, if
+    larger), T is computed for each sample, and
 
     .. math:: \{\,\theta(t) = \lVert t\hat g\rVert_q : \; Q_{\alpha/2}(T_t) \le T \le Q_{1-\alpha/2}(T_t)\,\}
 
-    is the interval; where noise matters, the upper end is also taken along a straight gap. At t = 0 this is the
-    exact test of calibration, so 0 is in the interval of a calibrated model with probability 1 - α/2. Scores count as
-    sampled: the target is the error of the population. Clusters of rows (`group`) count as their effective number of
-    rows (design effect). The upper end is never less than it would be if T were at the median of a calibrated model.
+    is the interval. If the gap is not large relative to its noise, the upper end is the larger of this one and the one
+    along a straight line. At t = 0 this is the exact test of calibration, so the interval of a calibrated model
+    contains 0 with probability 1 - α/2. Scores are treated as random: the target is the error in the population.
+    Clusters of rows (`group`) reduce the effective sample size by their design effect. The upper end is at least what
+    it would be if T were the median for a calibrated model.
 
     Parameters
     ----------
     draws : int
-        Simulated samples at each multiple.
+        Number of simulated samples per multiple.
     seed : int
     side : {"two-sided", "lower", "upper"}
-        A one-sided bound spends all of 1 - level on its side.
+        A one-sided bound uses all of 1 - level on its side.
 
     Notes
     -----
-    Coverage measured in twenty worlds at n = 200, 1000 and 5000 is in docs/inference.md. A gap that oscillates within
-    less than the distance of two knots is not seen, and the interval is then one for the smoothed gap.
+    Coverage measured in twenty worlds at n = 200, 1000 and 5000 is in docs/inference.md. A gap that oscillates faster
+    than the spacing of the knots is not detected; the interval is then for the norm of the smoothed gap.
     """
 
     draws: int = 999
@@ -75,17 +76,17 @@ class Inversion:
     def intervals(
         self, data: Predictions | BinTable, *, norms: tuple[float, ...], level: float = 0.95
     ) -> list[Interval]:
-        """Intervals for several norms from the same resamples."""
+        """Intervals for several norms from the same simulated samples."""
         level = validation.fraction("level", level)
         if any(np.isinf(check_norm(norm)) for norm in norms):
-            message = "Inversion has no version for the infinite norm; use IsotonicBand()."
+            message = "Inversion does not support the infinite norm; use IsotonicBand()."
             raise ValueError(message)
         if isinstance(data, Binary) and data.group is not None:
             cells = thinned(Sample.of_rows(data))
         else:
             cells = Sample.of(data, needed_by="Inversion").pooled()
         fit = GapFit.of(cells)
-        risk = SPENT * (1 - level) / (2 if self.side == "two-sided" else 1)
+        risk = ALPHA_SHARE * (1 - level) / (2 if self.side == "two-sided" else 1)
         common = CommonDraws.of(fit, self.draws, np.random.default_rng(self.seed))
         trials = _Trials(fit, common, np.array(norms, dtype=np.float64), risk)
         path = trials.along_fit(self.side)
@@ -107,7 +108,7 @@ class Inversion:
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """Per norm (row) and multiple (column): the true error, and low and high quantiles of the statistic."""
+    """Per norm (row) and multiple (column): the true error, and a low and a high quantile of the statistic."""
 
     norms: Floats
     observed: Floats
@@ -119,24 +120,24 @@ class _Path:
 
     def ends(self, k: int) -> tuple[float, float]:
         """The interval of norm k."""
-        seen, truth = self.observed[k], self.truth[k]
+        observed, truth = self.observed[k], self.truth[k]
         above, below = np.maximum.accumulate(self.high[k]), np.maximum.accumulate(self.low[k])
-        low = _first_at_least(seen, above, truth)
-        high = _last_at_most(max(seen, self.typical[k]), below, truth)
+        low = _first_at_least(observed, above, truth)
+        high = _last_at_most(max(observed, self.typical[k]), below, truth)
         return low, max([high, *(other.ends(k)[1] for other in self.others)])
 
     def open_above(self) -> bool:
-        """Whether even the largest error that was tried is not rejected."""
+        """Whether even the largest error tested is not rejected."""
         return bool((self.low.max(axis=1) <= self.observed).any() or not self.truth.any())
 
     def joined(self, others: list[_Path]) -> _Path:
-        """Upper ends may also lie on the other paths."""
+        """The path whose upper ends are the largest of this and the other paths."""
         return replace(self, others=(*self.others, *others))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
-    """The distribution of the statistic under one hypothesis after the other, with common random numbers."""
+    """The distribution of the statistic under each of several hypotheses, with common random numbers."""
 
     fit: GapFit
     common: CommonDraws
@@ -144,15 +145,19 @@ class _Trials:
     risk: float
 
     def path(self, gaps: Floats) -> _Path:
-        """The path on which these are the true gaps, one per row; chances stay within 0 and 1."""
+        """The path of these true gaps, one per row; probabilities are clipped to [0, 1]."""
         fit, cells, norms = self.fit, self.fit.cells, self.norms
         fitted = np.clip(cells.predicted - fit.shape, 0.0, 1.0)
         statistics, truth = [], []
         for line in gaps:
-            chance = np.clip(cells.predicted - line, 0.0, 1.0)
-            gap = np.abs(cells.predicted - chance)
-            noisy = np.where(fitted * (1 - fitted) > chance * (1 - chance), fitted, chance) if line.any() else chance
-            drawn = np.abs(fit.gaps(chance, self.common.noise(noisy)))
+            probability = np.clip(cells.predicted - line, 0.0, 1.0)
+            gap = np.abs(cells.predicted - probability)
+            noisy = (
+                np.where(fitted * (1 - fitted) > probability * (1 - probability), fitted, probability)
+                if line.any()
+                else probability
+            )
+            drawn = np.abs(fit.gaps(probability, self.common.noise(noisy)))
             statistics.append(
                 [_power_means(drawn, cells.share, norm) + self.common.share_errors @ gap**norm for norm in norms]
             )
@@ -166,7 +171,7 @@ class _Trials:
         return _Path(norms, observed, np.array(truth).T ** roots, low, high, typical)
 
     def along_fit(self, side: Side) -> _Path:
-        """Multiples of the fitted shape: those near 1 where the gap is many times its noise, else from 0."""
+        """Multiples of the fitted shape: near 1 if the gap is many times its noise, else from 0."""
         fit, cells = self.fit, self.fit.cells
         size = float(np.sqrt(cells.share @ fit.shape**2))
         if size == 0:
@@ -184,13 +189,13 @@ class _Trials:
         path = self.path(fit.shape * multiples[:, None])
         if side == "lower":
             return path
-        # Where noise matters, the upper end must hold for a gap without wiggles too.
+        # The upper end must also cover a gap that does not oscillate.
         line = fit.straight
         straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
         return path.joined([self.path(line * (size / straight) * multiples[:, None])])
 
     def one_direction(self, sign: int) -> _Path:
-        """Gaps of one sign in proportion to the noise, where chances near 0 and 1 bound the fitted gap."""
+        """Gaps of one sign, proportional to the noise: for probabilities near 0 and 1, which bound the fitted gap."""
         fit, cells = self.fit, self.fit.cells
         spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.effective_n))
         shape = sign * spread / np.sqrt(cells.share @ spread**2)
@@ -204,20 +209,20 @@ def _power_means(values: Floats, share: Floats, norm: float) -> Floats:
     return np.asarray((values * values if norm == 2 else values**norm) @ share)
 
 
-def _first_at_least(seen: float, quantile: Floats, truth: Floats) -> float:
-    """The smallest error at which a rising quantile reaches the observed value; else the largest tried."""
-    after = int(np.searchsorted(quantile, seen, side="left"))
-    return _between_steps(seen, quantile, truth, after)
+def _first_at_least(observed: float, quantile: Floats, truth: Floats) -> float:
+    """The smallest error at which a rising quantile reaches the observed value; otherwise the largest tested."""
+    after = int(np.searchsorted(quantile, observed, side="left"))
+    return _between_steps(observed, quantile, truth, after)
 
 
-def _last_at_most(seen: float, quantile: Floats, truth: Floats) -> float:
-    """The largest error at which a rising quantile has not passed the observed value."""
-    after = int(np.searchsorted(quantile, seen, side="right"))
-    return _between_steps(seen, quantile, truth, after)
+def _last_at_most(observed: float, quantile: Floats, truth: Floats) -> float:
+    """The largest error at which a rising quantile has not exceeded the observed value."""
+    after = int(np.searchsorted(quantile, observed, side="right"))
+    return _between_steps(observed, quantile, truth, after)
 
 
-def _between_steps(seen: float, quantile: Floats, truth: Floats, after: int) -> float:
+def _between_steps(observed: float, quantile: Floats, truth: Floats, after: int) -> float:
     if after in (0, len(quantile)):
         return float(truth[min(after, len(truth) - 1)])
     step = slice(after - 1, after + 1)
-    return float(np.interp(seen, quantile[step], truth[step]))
+    return float(np.interp(observed, quantile[step], truth[step]))

@@ -1,4 +1,4 @@
-r"""A band that holds a rising calibration curve, for any number of rows, and the bounds of the error it implies."""
+r"""Confidence band for a rising calibration curve, valid for any n, and the bounds on the error that it implies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from calibrant.results.target import Target
 from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
-#: Neighbouring scores are pooled beyond this many cells; more blocks cost level and tell nothing new.
+#: Beyond this many cells neighbouring scores are pooled; more blocks would only widen the band.
 MOST_CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Per cell of scores (lowest and highest): bounds that hold the curve everywhere with probability `level`.
+    """Simultaneous bounds on the curve at `level`, per cell of scores with their lowest and highest score.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Band:
     level: float
 
     def error(self, norm: float) -> tuple[float, float]:
-        """Smallest and largest error of the scores at hand that a curve in the band can have."""
+        """Smallest and largest error, over the scores of the sample, of any curve in the band."""
         nearest = np.maximum(0.0, np.maximum(self.lower - self.high_score, self.low_score - self.upper))
         farthest = np.maximum(self.high_score - self.lower, self.upper - self.low_score)
         return weighted_norm(nearest, self.share, norm), weighted_norm(farthest, self.share, norm)
@@ -50,16 +50,17 @@ class Band:
 
 @dataclass(frozen=True)
 class IsotonicBand:
-    r"""Lower and upper bounds of the error in any norm, exact for every n, if the true curve rises with the score.
+    r"""Lower and upper bounds on the error in any norm, exact for every n, if the true curve rises with the score.
 
-    If the curve c rises, the outcomes of a block of scores are stochastically at most binomial with the chance at its
-    right end and at least with that at its left end. So Clopper-Pearson limits of blocks bound the curve,
+    If the curve c rises, the number of events in a block of scores is stochastically at most binomial with the
+    probability at its right end, and at least with that at its left end. So Clopper-Pearson limits of blocks bound the
+    curve,
 
     .. math:: \max_{[j,k]:\,s_k \le s} L(j,k) \;\le\; c(s) \;\le\; \min_{[j,k]:\,s_j \ge s} U(j,k),
 
-    for all s at once if each limit has the risk α/2 divided by the number of blocks. Blocks have 1, 2, 4, ... cells,
-    each size starting at every half of it. The error's bounds take the nearest and the farthest value in the band at
-    each score. It is an interval for the error over the scores of the sample.
+    for all s simultaneously if each limit has an error probability of α/2 divided by the number of blocks. Blocks have
+    1, 2, 4, ... cells and overlap by half. The bounds on the error take the nearest and the farthest value in the band
+    at each score. The interval is for the error over the scores of the sample.
 
     References
     ----------
@@ -81,7 +82,7 @@ class IsotonicBand:
             high,
             level=level,
             method=repr(self),
-            assumption="independent rows; a rising calibration curve; exact for any n, for the scores at hand",
+            assumption="independent rows; a rising calibration curve; exact for any n, for the scores of the sample",
             target=Target("true error", norm),
         )
 
@@ -101,7 +102,7 @@ def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
     level = validation.fraction("level", level)
     table = Sample.of(data, needed_by="IsotonicBand").table
     if not np.array_equal(table.weight, table.count):
-        message = "IsotonicBand counts outcomes, so it has no version for weighted rows; use Inversion()."
+        message = "IsotonicBand counts outcomes, so it does not support weighted rows; use Inversion()."
         raise InvalidPredictions(message)
     if getattr(data, "group", None) is not None:
         message = "IsotonicBand needs independent rows, but these have a group; use Clustered()."
@@ -110,7 +111,7 @@ def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
 
 
 def band_of(table: BinTable, level: float) -> Band:
-    """The band of a fine table; with weights, effective counts stand for counts, and the band is approximate."""
+    """The band of a fine table; with weights it uses effective counts and is approximate."""
     if len(table) > MOST_CELLS:
         table = table.coarsen(EqualMass(MOST_CELLS)).filled()
     count = table.effective_count
@@ -119,7 +120,7 @@ def band_of(table: BinTable, level: float) -> Band:
 
 
 def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
-    """Largest lower limit of blocks that end at or before each cell, smallest upper limit of those that begin after."""
+    """Per cell the largest lower limit of blocks up to it and the smallest upper limit of blocks from it on."""
     cells = len(count)
     rows, positives = np.concatenate([[0.0], np.cumsum(count)]), np.concatenate([[0.0], np.cumsum(hits)])
     start, end = _blocks(cells)
@@ -131,7 +132,7 @@ def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
 
 
 def _blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Starts and ends of blocks of 1, 2, 4, ... cells, each size at every half of it."""
+    """Starts and ends of blocks of 1, 2, 4, ... cells that overlap by half."""
     starts, ends, size = [], [], 1
     while size <= cells:
         start = np.arange(0, cells - size + 1, max(size // 2, 1))
@@ -144,7 +145,7 @@ def _blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def clopper_pearson(hits: Floats, count: Floats, risk: float) -> tuple[Floats, Floats]:
-    """One-sided limits of a binomial chance, each wrong with probability of at most `risk`."""
+    """One-sided confidence limits of a binomial probability, each wrong with a probability of at most `risk`."""
     from scipy.special import betaincinv
 
     some, missed = hits > 1e-9 * count, count - hits > 1e-9 * count

@@ -18,7 +18,7 @@ from calibrant.table.bintable import BinTable
 _LIMIT = 36.0
 
 #: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
-_LEAST_NOISE = 1e-30
+_MIN_VARIANCE = 1e-30
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _in_bins(cells: PooledCells, residual: Floats, variance: Floats, bins: int) 
     squares = np.add.reduceat(residual, starts, axis=1) ** 2
     noise = np.add.reduceat(variance, starts)
     debiased = (squares - noise) @ (1 / np.add.reduceat(cells.share, starts))
-    return [debiased, squares @ (1 / np.maximum(noise, _LEAST_NOISE))]
+    return [debiased, squares @ (1 / np.maximum(noise, _MIN_VARIANCE))]
 
 
 def _p_values(statistics: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.inference.gap_fit import GapFit, influence
-from calibrant.inference.inversion import SPENT
+from calibrant.inference.inversion import ALPHA_SHARE
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
@@ -72,10 +72,10 @@ class PairedGaps:
             for one, own, scores, error in zip(pair, parts, sampling, seen, strict=True)
         ]
         worlds = [_Worlds.of(of_a, of_b) for of_a, of_b in product(*tried)]
-        value, z = seen[0] - seen[1], float(ndtri(1 - SPENT * (1 - level) / 2))
+        value, z = seen[0] - seen[1], float(ndtri(1 - ALPHA_SHARE * (1 - level) / 2))
         lows, highs = zip(*(some.interval(value, z) for some in worlds), strict=True)
         distance = min(some.z_of_no_difference(value) for some in worlds)
-        return Difference(value, min(lows), max(highs), min(1.0, float(2 * ndtr(-distance)) / SPENT))
+        return Difference(value, min(lows), max(highs), min(1.0, float(2 * ndtr(-distance)) / ALPHA_SHARE))
 
 
 @dataclass(frozen=True)

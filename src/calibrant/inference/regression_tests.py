@@ -1,4 +1,4 @@
-"""Tests of predicted distributions: is the spread right on average, bin by bin, and does the outcome fall evenly?"""
+"""Tests of predicted distributions: mean squared z-score, uniformity of the PIT, and the spread per bin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calibrant.table.binning import Cut, EqualMass
 
 @dataclass(frozen=True)
 class MeanSquaredZ:
-    r"""Is the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` one? Normal, with the variance that the kurtosis of z implies.
+    r"""Test that the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` is 1: a z-test, with the variance given by the kurtosis.
 
     Examples
     --------
@@ -39,10 +39,10 @@ class MeanSquaredZ:
 
 @dataclass(frozen=True)
 class PitUniformity:
-    r"""Are the transforms F(y) uniform? Largest gap of their distribution function (Kolmogorov-Smirnov).
+    r"""Kolmogorov-Smirnov test that the probability integral transforms F(y) are uniform.
 
-    With weights, Kish's effective number of rows takes the place of n. For draws, quantiles and counts, whose
-    transforms are known only up to an interval and are spread over it, the test is conservative.
+    With weights, n is Kish's effective sample size. For draws, quantiles and counts the transforms are known only up to
+    an interval, over which they are spread; the test is then conservative.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class PitUniformity:
     """
 
     def test(self, data: ForecastData) -> Significance:
-        """Large values speak against calibration."""
+        """Large values are evidence against calibration."""
         from scipy.special import kolmogorov
 
         task: Any = forecast(data, None, None)
@@ -67,7 +67,7 @@ class PitUniformity:
 
 @dataclass(frozen=True)
 class SpreadChiSquare:
-    r"""Does the error match the predicted spread in every bin of it?
+    r"""Chi-square test that the errors match the predicted spread in every bin of the spread.
 
     .. math:: \sum_k \frac{(\mathrm{MSE}_k / \mathrm{MV}_k - 1)^2}{v_k} \sim \chi^2_K, \qquad
               v_k = (\kappa - 1)\,\overline{\sigma^4}_k / (n_k\,\mathrm{MV}_k^2)
@@ -79,7 +79,7 @@ class SpreadChiSquare:
     bins: Cut | int = EqualMass(10)
 
     def test(self, data: ForecastData) -> Significance:
-        """Large values speak against calibration."""
+        """Large values are evidence against calibration."""
         from scipy.special import chdtrc
 
         table, words = spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")

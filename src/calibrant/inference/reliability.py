@@ -37,9 +37,9 @@ class ReliabilityCurve:
     predicted, observed : arrays
         One point per cell or bin, in the order of `predicted`. For "spread": root mean variance and RMSE.
     consistency_low, consistency_high : arrays
-        Where the curve of a calibrated model lies with probability `level`, point by point.
+        Where the curve of a calibrated model lies with probability `level`, pointwise.
     confidence_low, confidence_high : arrays
-        Where the true curve lies; at all points at once with probability `level` if `simultaneous`, else at each.
+        Confidence band of the true curve at `level`: simultaneous if `simultaneous`, else pointwise.
     share : array
         Share of the rows at each point.
 
@@ -70,7 +70,7 @@ class ReliabilityCurve:
 
     @property
     def outside(self) -> float:
-        """Share of the rows at whose score the curve leaves the consistency band; 1 - level is to be expected."""
+        """Share of the rows at whose score the curve leaves the consistency band; about 1 - level if calibrated."""
         out = (self.observed < self.consistency_low) | (self.observed > self.consistency_high)
         return float(self.share[out].sum())
 
@@ -96,11 +96,12 @@ def reliability_curve(
     draws: int = 200,
     seed: int = 0,
 ) -> ReliabilityCurve:
-    """The reliability diagram as numbers: CORP (isotonic) by default, binned where `bins` are given.
+    """The data of a reliability diagram: isotonic (CORP) by default, binned if `bins` are given.
 
     The isotonic curve needs no choice of bins and is the best rising fit. Its consistency band comes from outcomes
-    drawn as Y ~ Bernoulli(p), each fitted anew; its confidence band is the honest isotonic band, which holds the whole
-    curve at once for every n, if it rises (approximately, with weights). Binned curves have binomial bands, bin by bin.
+    simulated as Y ~ Bernoulli(p), with the curve refitted to each sample; its confidence band is that of
+    `IsotonicBand`, which holds simultaneously at all scores for every n if the true curve rises (approximately, with
+    weights). Binned curves have binomial bands, bin by bin.
 
     Predicted distributions give RMSE against the root mean variance in bins of the spread; positive-unlabeled data the
     implied share of positives; both are binned (10 of equal mass by default).
@@ -115,7 +116,7 @@ def reliability_curve(
         10 of equal mass by default.
     level : float in (0, 1)
     draws, seed : int
-        Simulated samples for the consistency band of the isotonic curve.
+        Number of simulated samples for the consistency band of the isotonic curve, and their seed.
 
     References
     ----------
@@ -137,7 +138,7 @@ def reliability_curve(
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     wanted = _kind(task, bins)
     if wanted == "binned" and kind == "isotonic":
-        message = "The isotonic curve has no bins; leave out bins=, or ask for kind='binned'."
+        message = "The isotonic curve has no bins; leave out bins=, or pass kind='binned'."
         raise ValueError(message)
     wanted = "binned" if wanted == "isotonic" and kind == "binned" else wanted
     if kind not in (None, wanted):
@@ -212,8 +213,8 @@ class ConfidenceGaps:
 def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> ConfidenceGaps:
     """Over- and underconfidence per bin, from a table of bins or an estimate that keeps one.
 
-    With `top_label` the scores are confidences of the predicted class: overconfident wherever fewer are right.
-    The data of `calibrant.plot.confidence_strip`.
+    With `top_label` the scores are confidences of the predicted class: overconfident where fewer predictions are
+    correct. The data of `calibrant.plot.confidence_strip`.
 
     Examples
     --------
@@ -223,7 +224,7 @@ def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> 
     """
     table = result.bins if isinstance(result, Estimate) else result
     if table is None or table.fine:
-        message = f"{result!r} has no bins to draw; take an estimate such as ece(data), or table.coarsen(...)."
+        message = f"{result!r} has no bins; pass an estimate such as ece(data), or table.coarsen(...)."
         raise ValueError(message)
     some = table.filled()
     gap = some.observed_mean - some.predicted_mean
@@ -279,7 +280,7 @@ def _binned(data: Predictions | BinTable, bins: Binning, level: float) -> Reliab
 
 
 def _of_spread(data: Forecast, bins: Binning, level: float) -> ReliabilityCurve:
-    """The mean square of a bin is nearly gamma about its expectation, with the variance that the kurtosis gives."""
+    """The mean square of a bin has nearly a gamma distribution, with a variance given by the kurtosis."""
     from scipy.special import gammaincinv
 
     table = spread_table(data, None, None, bins, needed_by="reliability_curve")[0]

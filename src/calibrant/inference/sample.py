@@ -1,6 +1,6 @@
-"""The sample behind an interval or a test: fine table, rows, clusters; pooled, and resampled.
+"""The sample behind an interval or a test: fine table, rows, clusters; pooled cells and resamples.
 
-Every method takes its data through `Sample`. Rows are never resampled: tables are, by one multinomial over cells and
+Every method accesses its data through `Sample`. Tables are resampled, not rows: by one multinomial draw over cells and
 outcomes, or over clusters of rows.
 """
 
@@ -27,30 +27,30 @@ from calibrant.table.of_data import require_fine
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
-#: Most cells of a table that is resampled, and most clusters that independent rows are divided into.
+#: Maximum number of cells of a resampled table, and of clusters that independent rows are divided into.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024
 
-#: Resamples that are summed in one matrix product.
+#: Resamples per matrix product.
 _BATCH = 64
 
-#: Cells of a pooled sample, unless a method asks for more.
+#: Default number of cells of a pooled sample.
 POOLED = 96
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Scores and outcomes of one task, as methods of inference see them.
+    """Scores and outcomes of one task, in the form that intervals and tests need.
 
     Attributes
     ----------
     source : Predictions or BinTable
     cluster : array or None
-        The number of the cluster of each row, from 0. None: rows are independent, and only the table is needed.
+        The cluster number of each row, from 0. None: rows are independent, and only the table is needed.
     table : BinTable
-        Fine and in the order of the scores. With clusters it has a cell per distinct score, so that each row has its
-        cell; else many rows are counted on a grid.
+        Fine, in the order of the scores. With clusters it has one cell per distinct score, so that each row has a
+        cell; otherwise many rows are counted on a grid.
     rows, cell
-        With clusters: the rows, and the number of the cell of each.
+        With clusters: the rows, and the cell number of each.
     """
 
     source: Predictions | BinTable
@@ -58,29 +58,29 @@ class Sample:
 
     @classmethod
     def of(cls, data: Predictions | BinTable, *, needed_by: str) -> Sample:
-        """Binary predictions, or a fine table of them, whose rows count as independent."""
+        """Binary predictions, or a fine table of them, with independent rows."""
         if isinstance(data, BinTable):
             require_fine(data, needed_by=needed_by)
         elif not isinstance(data, Binary):
             message = f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}."
             raise InvalidPredictions(message)
         if isinstance(task_of(data), Unlabeled):
-            message = f"{needed_by} has no version for positive-unlabeled data."
+            message = f"{needed_by} does not support positive-unlabeled data."
             raise InvalidPredictions(message)
         return cls(data)
 
     @classmethod
     def of_rows(cls, data: Binary) -> Sample:
-        """Binary rows with their clusters; each row is its own without a group. Rows without weight are left out."""
+        """Binary rows with their clusters (one per row if there is no group); rows of zero weight are left out."""
         if data.weight is not None and not data.weight.all():
             data = data.take(data.weight > 0)
         return cls(data, np.arange(len(data)) if data.group is None else cluster_labels(data, len(data)))
 
     @classmethod
     def of_clusters(cls, data: Predictions, *, cluster: NDArray[np.intp] | None = None) -> Sample:
-        """Rows to be resampled by cluster: those of `group`, or random ones of independent rows.
+        """Rows to be resampled by cluster: those of `group`, or random clusters of independent rows.
 
-        Random clusters lose nothing: sums over them are independent as well, and 1024 are enough to resample.
+        Nothing is lost by random clusters: their sums are independent too, and 1024 are enough to resample.
         """
         return cls(data, cluster_labels(data, len(data.rows().key)) if cluster is None else cluster)
 
@@ -88,13 +88,13 @@ class Sample:
     def rows(self) -> Rows:
         """The rows."""
         if isinstance(self.source, BinTable):
-            message = "A table has no rows; give the predictions."
+            message = "A table has no rows; pass the predictions."
             raise InvalidPredictions(message)
         return self.source.rows()
 
     @cached_property
     def table(self) -> BinTable:
-        """The cells of the scores, lowest first; none is empty unless rows are kept that have no weight."""
+        """The cells of the scores, in ascending order; cells are empty only if they hold rows of zero weight."""
         if isinstance(self.source, BinTable):
             return self.source.filled().in_rows()
         if self.cluster is not None:
@@ -105,7 +105,7 @@ class Sample:
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:
-        """The number of the cell of each row, where the sample has clusters."""
+        """The cell number of each row, if the sample has clusters."""
         return np.searchsorted(self.table.key, self.rows.key.astype(np.float64))
 
     @cached_property
@@ -126,7 +126,7 @@ class Sample:
 
     @cached_property
     def residual(self) -> Floats:
-        """Score less outcome of each row."""
+        """Score minus outcome of each row."""
         return np.asarray(self.rows.predicted.astype(np.float64) - self.rows.observed)
 
     def by_cluster(self, values: Floats) -> Floats:
@@ -145,7 +145,7 @@ class Sample:
 
     @cached_property
     def pooled_cell(self) -> NDArray[np.intp]:
-        """The number of the cell of `pooled()` that each row belongs to."""
+        """The cell of `pooled()` to which each row belongs."""
         return pooled_number(self.table.sums[1:5], POOLED)[self.cell]
 
     @cached_property
@@ -165,7 +165,7 @@ class Sample:
             yield from self.repeated(cluster_repeats(self.clusters, min(_BATCH, draws - start), rng))
 
     def repeated(self, repeats: Floats) -> Iterator[BinTable]:
-        """For each row of `repeats` the table in which every cluster occurs this often."""
+        """For each row of `repeats`, the table in which each cluster occurs that number of times."""
         totals = np.stack([np.asarray(repeats @ column) for column in self._cluster_sums], axis=1)
         for sums in totals:
             yield replace(self.coarse, sums=sums).filled()
@@ -174,7 +174,10 @@ class Sample:
         """Counts of each cell and outcome of unweighted binary rows are multinomial."""
         table, cells = self.coarse, len(self.coarse)
         if not np.array_equal(table.weight, table.count):
-            message = "A table of weighted rows does not tell which outcome had which weight; give the predictions."
+            message = (
+                "A table of weighted rows pools the weights of both outcomes, so it cannot be resampled; "
+                "pass the predictions."
+            )
             raise InvalidPredictions(message)
         shares = np.maximum(np.concatenate([table.observed, table.count - table.observed]), 0.0)
         mean, square = table.predicted / table.weight, table.predicted_squares / table.weight
@@ -203,12 +206,12 @@ def coarse_cells(table: BinTable, size: int = MOST_CELLS) -> BinTable:
 
 
 def cluster_repeats(clusters: int, draws: int, rng: np.random.Generator) -> Floats:
-    """How often each cluster occurs in a resample, one resample per row."""
+    """Number of times each cluster occurs in a resample, one resample per row."""
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), draws).astype(np.float64)
 
 
 def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
-    """Cluster numbers from 0: those of `group`, or random ones with a fixed seed (a row each up to 1024 rows)."""
+    """Cluster numbers from 0: those of `group`, or random ones with a fixed seed (up to 1024 rows, one per row)."""
     if data.group is not None:
         labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
         if len(labels) != rows:
@@ -220,10 +223,10 @@ def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
 
 
 def _cross_sums(labels: NDArray[np.intp], cell: NDArray[np.intp], sums: Floats, shape: tuple[int, int]) -> list[Any]:
-    """Sums per label and cell, a matrix for each line of `sums`; a sparse one where most of it would be empty."""
+    """Sums per label and cell, a matrix for each row of `sums`; sparse if most of it would be empty."""
     if 4 * len(labels) < shape[0] * shape[1]:
         from scipy.sparse import coo_array
 
         return [coo_array((values, (labels, cell)), shape=shape).tocsr() for values in sums]
-    place, size = labels * shape[1] + cell, shape[0] * shape[1]
-    return [np.bincount(place, values, size).astype(np.float64).reshape(shape) for values in sums]
+    flat, size = labels * shape[1] + cell, shape[0] * shape[1]
+    return [np.bincount(flat, values, size).astype(np.float64).reshape(shape) for values in sums]

@@ -17,7 +17,7 @@ Estimator = Callable[[Any], float]
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: "true error": the calibration error of the population in a norm, whatever the estimator's bias. "binned error": that
-#: of the model whose predictions are averaged within bins. "expected estimate": what the estimator itself tends to.
+#: of the model whose predictions are averaged within bins. "expected estimate": the expectation of the estimator.
 #: The others name the population value of the statistic.
 Quantity = Literal[
     "true error",
