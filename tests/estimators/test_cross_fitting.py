@@ -222,3 +222,24 @@ def test_two_columns_get_the_map_of_one():
     data = cal.Multiclass(draw_classes(rng, np.column_stack([1 - p, p])), np.column_stack([1 - p, p]))
     fitted = recalibrated(multiclass_rows(data, [1.0] * 5, 0), None).fitted
     assert fitted.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_maps_are_told_how_many_rows_the_cells_of_a_table_stand_for():
+    seen = []
+
+    class Watched(cal.recalibrate.Platt):
+        def fit(self, scores, y, sample_weight=None, *, effective_n=None):
+            seen.append((sample_weight.sum(), effective_n))
+            return super().fit(scores, y, sample_weight, effective_n=effective_n)
+
+    rng = np.random.default_rng(0)
+    p = rng.integers(1, 20, 4000) / 20
+    y = rng.random(4000) < p**2
+    cal.calibration_error(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()), recalibrator=Watched())
+    for total, effective in seen:
+        assert effective == pytest.approx(total)
+        assert total > 2000
+    seen.clear()
+    weight = rng.integers(1, 3, 4000)
+    cal.calibration_error(cal.Binary(y, p, weight=weight), recalibrator=Watched())
+    assert all(total > 1.05 * effective for total, effective in seen)

@@ -101,6 +101,27 @@ def test_maps_can_be_saved_weighted_and_fitted_to_two_samples(pu_map, tmp_path):
     np.testing.assert_allclose(heavy.predict_proba(p), fitted.predict_proba(p), atol=1e-9)
 
 
+@pytest.mark.parametrize("pu_map", MAPS, ids=repr)
+def test_the_unit_of_the_weights_does_not_matter(pu_map):
+    """Importance weights: a constant factor changes nothing, equal weights are no weights, and 0 is no row."""
+    data, rng, p = drawn(np.random.default_rng(7), 40, 200, LESS), np.random.default_rng(8), np.linspace(0, 1, 21)
+
+    def fitted(weight, rows=slice(None)):
+        positive, unlabeled = data.positive[rows], data.unlabeled[rows]
+        weighted = cal.PositiveUnlabeled(positive, unlabeled, prior=0.5, weight=weight)
+        return type(pu_map)(laplace=1.0).fit(weighted)
+
+    for weight in (rng.exponential(size=240), rng.integers(0, 4, 240), 10.0 ** rng.uniform(-100, 100, 240)):
+        expected = fitted(weight).predict_proba(p)
+        assert np.isfinite(expected).all()
+        for factor in (1e-3, 7, 1e6):
+            np.testing.assert_allclose(fitted(factor * weight).predict_proba(p), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(fitted(np.full(240, 7.0)).predict_proba(p), fitted(None).predict_proba(p), atol=1e-12)
+    zeros = np.concatenate([np.repeat([1.0, 0.0], 20), np.ones(20), np.zeros(180)])
+    np.testing.assert_array_equal(fitted(zeros).predict_proba(p), fitted(None, slice(20)).predict_proba(p))
+    assert fitted(zeros).weight_ == 40
+
+
 def test_maps_refuse_what_they_cannot_use():
     with pytest.raises(cal.InvalidPredictions, match="needs a PositiveUnlabeled"):
         pu.PUPlatt().fit([0.5], [0.4])

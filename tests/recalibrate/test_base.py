@@ -31,6 +31,7 @@ ONE_EVENT = [
     rc.VennAbers(),
     rc.ScalingBinning(),
     rc.NadarayaWatson(),
+    rc.Smoothed(),
     rc.Partition(clusters=4),
     rc.OneVsRest(rc.Beta()),
     rc.Auto(folds=3),
@@ -174,14 +175,107 @@ def test_auto_draws_its_folds_from_the_counts_of_a_table():
 @pytest.mark.parametrize(
     "recalibrator", [m for m in ONE_EVENT if not isinstance(m, (rc.Auto, rc.Partition))], ids=lambda m: repr(m)
 )
-def test_a_row_of_weight_two_is_the_row_twice_and_of_weight_zero_no_row(recalibrator):
+def test_counts_of_rows_with_their_number_are_the_rows_repeated(recalibrator):
     p, y = sample(60)
-    weight = np.tile([1.0, 2.0, 0.0], 20)
-    times = weight.astype(int)
+    count = np.tile([1, 2, 0], 20)
     recalibrator = clone(recalibrator).set_params(laplace=1.0)
-    weighted = clone(recalibrator).fit(p, y, sample_weight=weight).predict_proba(p)
-    repeated = clone(recalibrator).fit(np.repeat(p, times), np.repeat(y, times)).predict_proba(p)
-    np.testing.assert_allclose(weighted, repeated, atol=1e-7)
+    repeated = clone(recalibrator).fit(np.repeat(p, count), np.repeat(y, count))
+    for weight in (count, 0.3 * count):
+        counted = clone(recalibrator).fit(p, y, sample_weight=weight, effective_n=count.sum())
+        assert counted.weight_ == pytest.approx(repeated.weight_)
+        np.testing.assert_allclose(counted.predict_proba(p), repeated.predict_proba(p), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "recalibrator", [rc.Temperature(), rc.Platt(), rc.Beta(), rc.Isotonic(allow_certainty=True)], ids=repr
+)
+def test_maps_of_means_alone_see_a_row_of_weight_two_as_the_row_twice(recalibrator):
+    p, y = sample(60)
+    count = np.tile([1, 2, 0], 20)
+    repeated = clone(recalibrator).fit(np.repeat(p, count), np.repeat(y, count)).predict_proba(p)
+    np.testing.assert_allclose(recalibrator.fit(p, y, count).predict_proba(p), repeated, atol=1e-7)
+
+
+WEIGHTED = [
+    *((recalibrator, sample) for recalibrator in ONE_EVENT),
+    *((recalibrator, sample_of_classes) for recalibrator in SEVERAL),
+    *(
+        (recalibrator, sample_of_classes)
+        for recalibrator in (
+            rc.VectorScaling(),
+            rc.MatrixScaling(),
+            rc.Dirichlet(),
+            rc.StructuredVectorScaling(),
+            rc.StructuredMatrixScaling(),
+            rc.EnsembleTemperature(),
+            rc.ConditionalLogit(),
+            rc.FromClassifier(LogisticRegression()),
+        )
+    ),
+    (rc.CatBoost(trees=5, folds=2), sample),
+    (rc.LightGBM(trees=5, folds=2), sample),
+]
+
+
+@pytest.mark.parametrize(("recalibrator", "world"), WEIGHTED, ids=[names([m])[0] for m, _ in WEIGHTED])
+def test_the_unit_of_the_weights_does_not_matter(recalibrator, world):
+    """Importance weights: a constant factor changes nothing, and equal weights are no weights."""
+    if isinstance(recalibrator, (rc.CatBoost, rc.LightGBM)):
+        pytest.importorskip(recalibrator._library)
+    p, y = world(200)
+    rng = np.random.default_rng(3)
+    template = clone(recalibrator).set_params(laplace=1.0)
+    for weight in (rng.exponential(size=200), rng.integers(0, 4, 200)):
+        expected = clone(template).fit(p, y, weight)
+        some = weight[weight > 0]
+        assert expected.weight_ == pytest.approx(some.sum() ** 2 / (some**2).sum())
+        for factor in (1e-3, 7, 1e6):
+            scaled = clone(template).fit(p, y, factor * weight).predict_proba(p)
+            np.testing.assert_allclose(scaled, expected.predict_proba(p), rtol=0, atol=1e-9)
+    plain = clone(template).fit(p, y).predict_proba(p)
+    for constant in (1e-200, 0.3, 7, 1e200):
+        np.testing.assert_array_equal(clone(template).fit(p, y, np.full(200, constant)).predict_proba(p), plain)
+    extreme = clone(template).fit(p, y, 10.0 ** rng.uniform(-200, 200, 200)).predict_proba(p)
+    assert np.isfinite(extreme).all()
+
+
+@pytest.mark.parametrize(
+    "recalibrator", [m for m in ONE_EVENT if not isinstance(m, (rc.OneVsRest, rc.Auto))], ids=lambda m: repr(m)
+)
+def test_the_unit_of_the_weights_of_a_table_does_not_matter(recalibrator):
+    p, y = sample()
+    weight = np.random.default_rng(3).exponential(size=len(p))
+
+    def fitted(weight):
+        table = cal.BinTable.of(cal.Binary(y, p, weight=weight), cal.table.Distinct())
+        return clone(recalibrator).set_params(laplace=1.0).fit(table)
+
+    expected = fitted(weight)
+    assert expected.weight_ == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    for factor in (1e-3, 7, 1e6):
+        np.testing.assert_allclose(
+            fitted(factor * weight).predict_proba(p), expected.predict_proba(p), rtol=0, atol=1e-9
+        )
+    for constant in (1e-200, 0.3, 7, 1e200):
+        equal = fitted(np.full(len(p), constant)).predict_proba(p)
+        np.testing.assert_allclose(equal, fitted(None).predict_proba(p), rtol=0, atol=1e-9)
+
+
+def test_auto_takes_a_table_of_equal_weights_as_one_of_rows():
+    p, y = sample()
+    tables = [cal.BinTable.of(cal.Binary(y, p, weight=w), cal.table.Distinct()) for w in (None, np.full(len(p), 0.3))]
+    rows, equal = (rc.Auto(folds=3).fit(table).predict_proba(p) for table in tables)
+    np.testing.assert_allclose(equal, rows, rtol=0, atol=1e-9)
+
+
+def test_an_effective_number_of_rows_needs_weights_and_a_table_has_its_own():
+    with pytest.raises(ValueError, match="effective_n must be a positive number and come with sample_weight"):
+        rc.Platt().fit([0.2, 0.7], [0, 1], effective_n=5)
+    with pytest.raises(ValueError, match="effective_n must be a positive number"):
+        rc.Platt().fit([0.2, 0.7], [0, 1], [1, 2], effective_n=0)
+    table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.table.Distinct())
+    with pytest.raises(TypeError, match="A table holds its outcomes and weights"):
+        rc.Platt().fit(table, sample_weight=[1, 2])
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def test_bayesian_binning_is_the_average_of_histograms_by_evidence():
 def test_the_numbers_of_bins_are_those_of_the_paper(n, fewest, most, monkeypatch):
     seen, cuts = [], RunningWeight.cuts
 
-    def counted(running, number):
+    def counted(self, number):
         seen.append(number)
-        return cuts(running, number)
+        return cuts(self, number)
 
     monkeypatch.setattr(RunningWeight, "cuts", counted)
     rc.BayesianBinning().fit((np.arange(n) + 0.5) / n, np.arange(n) % 2)

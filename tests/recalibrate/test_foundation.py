@@ -134,12 +134,14 @@ def test_class_missing_in_the_fit_keeps_its_column(libraries, scaling):
     np.testing.assert_allclose(single, [[0.25, 0.75]])
 
 
-def test_whole_weights_repeat_rows_and_others_are_refused(libraries):
+def test_weights_in_the_ratio_of_whole_numbers_repeat_rows_and_others_are_refused(libraries):
     p, y = world(10)
-    fitted = TabICL(model_path=weights(libraries)).fit(p, y, np.full(10, 3))
-    assert fitted._network.n_rows == 30
+    scaling = TabICL(model_path=weights(libraries))
+    assert scaling.fit(p, y, np.full(10, 0.5))._network.n_rows == 10
+    for unit in (1, 0.1, 1e-200):
+        assert scaling.fit(p, y, unit * np.repeat([2, 3], 5))._network.n_rows == 25
     with pytest.raises(ValueError, match="whole numbers"):
-        TabICL(model_path=weights(libraries)).fit(p, y, np.full(10, 0.5))
+        scaling.fit(p, y, np.sqrt(np.arange(1, 11)))
 
 
 @pytest.mark.parametrize("scaling", MAPS)

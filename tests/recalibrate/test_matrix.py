@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.weights import effective_n, importance_weights
 from calibrant.recalibrate import (
     Dirichlet,
     MatrixScaling,
@@ -56,7 +57,7 @@ def structured_objective(theta, z, y, weight, *, diagonal=True, strengths=(1.0, 
 def first_step(logits, y, weight=None):
     """Log probabilities after temperature scaling and Laplace's rule."""
     temperature = Temperature(input="logits", laplace=1).fit(logits, y, weight).temperature_
-    n = len(y) if weight is None else weight.sum()
+    n = effective_n(weight, len(y))
     p = softmax(logits / temperature, axis=1)
     return np.log(p * (1 - 1 / (n + 1)) + 1 / (n + 1) / logits.shape[1])
 
@@ -77,7 +78,7 @@ def test_objective_is_the_one_of_the_specification(scaling, weighted):
         np.concatenate([moved, fitted.intercept_]),
         z,
         y,
-        np.ones(len(y)) if weight is None else weight,
+        np.ones(len(y)) if weight is None else importance_weights(weight),
         diagonal=diagonal,
         strengths=(0.5, 2.0, 0.7),
         rho=1.2,
@@ -173,12 +174,12 @@ def test_probabilities_and_their_logits_give_one_map(scaling):
 
 
 @pytest.mark.parametrize("scaling", MAPS)
-def test_weight_two_is_the_row_twice_and_row_order_does_not_matter(scaling):
+def test_counts_of_rows_are_the_rows_repeated_and_row_order_does_not_matter(scaling):
     logits, y = world(120, 3)
     weight = np.random.default_rng(5).integers(0, 4, len(y))
     order = np.random.default_rng(6).permutation(weight.sum())
     repeated = np.repeat(np.arange(len(y)), weight)[order]
-    once = scaling(input="logits").fit(logits, y, sample_weight=weight)
+    once = scaling(input="logits").fit(logits, y, sample_weight=weight, effective_n=weight.sum())
     twice = scaling(input="logits").fit(logits[repeated], y[repeated])
     np.testing.assert_allclose(once.predict_proba(logits), twice.predict_proba(logits), atol=1e-6)
 

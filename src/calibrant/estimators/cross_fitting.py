@@ -18,6 +18,7 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
+from calibrant.numerics.weights import Mass
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import outcome_cells
@@ -213,10 +214,20 @@ def _by_classifier(rows: CrossFitted, recalibrator: Any, targets: Sequence[int])
     weighted = not np.all(rows.weight == rows.weight[0])
     for k in targets:
         own = rows.fold == k
-        options = {"sample_weight": rows.weight[~own]} if weighted else {}
-        model = _fresh(recalibrator).fit(rows.predicted[~own], labels[~own], **options)
+        model, options = _fresh(recalibrator), _weights(recalibrator, rows.take(~own)) if weighted else {}
+        model = model.fit(rows.predicted[~own], labels[~own], **options)
         result[own] = _columns(model, rows.predicted[own])
     return result
+
+
+def _weights(recalibrator: Any, rows: CrossFitted) -> dict[str, Any]:
+    """What `fit` is told of the weights: maps of this package also how many rows they stand for, which cells pool."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    if not has_fit_parameter(recalibrator, "effective_n"):
+        return {"sample_weight": rows.weight}
+    mass = Mass(float(rows.weight.sum()), float(rows.weight_squares.sum()))
+    return {"sample_weight": rows.weight, "effective_n": mass.effective_n}
 
 
 def _fresh(recalibrator: Any) -> Any:

@@ -261,6 +261,8 @@ def _steps(predicted: Floats, ones: Floats, zeros: Floats) -> Floats:
 
     total = ones + zeros
     some = np.flatnonzero(total > EMPTY)
+    if len(some) == 0:
+        return predicted
     weight = total[some]
     blocks = isotonic_regression(ones[some] / weight, weights=weight).blocks[:-1]
     weight, observed, prior = np.add.reduceat([weight, ones[some], weight * predicted[some]], blocks, axis=1)

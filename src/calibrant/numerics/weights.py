@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 
@@ -34,6 +35,36 @@ def all_alike(weight: Floats | None) -> bool:
 def effective_n(weight: Floats | None, n: int) -> float:
     """Kish's effective number of rows, (sum w)² / sum w²; `n` itself without weights."""
     return Mass.of(weight, n).effective_n
+
+
+def weighted_rows(weight: Floats) -> NDArray[np.intp]:
+    """The rows that have weight: more than 0, and more than rounds to 0 next to the largest."""
+    return np.flatnonzero(weight / weight.max())
+
+
+def importance_weights(weight: Floats | None, total: float | None = None) -> Floats | None:
+    """Weights without their unit: scaled to add up to Kish's effective number of rows.
+
+    So scaled, a weight is a number of rows, as penalties, prior counts and likelihoods need it. None where all weights
+    are the same, up to rounding: each row counts as one. All weights are positive: see `weighted_rows`.
+
+    Parameters
+    ----------
+    weight : array or None
+        None stays None.
+    total : float, optional
+        What the scaled weights add up to, where entries stand for several rows each; then None means no weights only.
+    """
+    if weight is None:
+        return None
+    if total is not None and abs(float(weight.sum()) - total) <= 1e-12 * total:
+        return weight
+    relative: Floats = weight / weight.max()
+    if total is None:
+        if relative.min() > 1 - 1e-12:
+            return None
+        total = effective_n(relative, len(relative))
+    return relative * (total / float(relative.sum()))
 
 
 def variance_of_mean(mean: Floats, mean_square: Floats, effective_n: Floats) -> Floats:

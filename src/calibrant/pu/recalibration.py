@@ -15,18 +15,24 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic import affine, positive_unlabeled_fit
 from calibrant.numerics.special import expit
+from calibrant.numerics.weights import importance_weights, weighted_rows
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The two samples as a map sees them: masses sum to the prior on the positives, to 1 on the unlabeled rows."""
+    """The two samples as a map sees them: masses sum to the prior on the positives, to 1 on the unlabeled rows.
+
+    The effective numbers of rows, (sum w)² / sum w², are the numbers of rows where there are no weights.
+    """
 
     positive: Scores
     unlabeled: Scores
     positive_mass: Floats
     unlabeled_mass: Floats
+    effective_positives: float
+    effective_unlabeled: float
 
     @property
     def rising(self) -> BinomialCells:
@@ -76,7 +82,7 @@ class PURecalibrator(Recalibrator):
         unlabeled : scores of unlabeled rows, drawn from the whole population
         """
         sides = self._sides(positive, unlabeled)
-        self._set_one_event(float(len(sides.positive) + len(sides.unlabeled)))
+        self._set_one_event(sides.effective_positives + sides.effective_unlabeled)
         self._fit_sides(sides)
         return self
 
@@ -94,7 +100,8 @@ class PURecalibrator(Recalibrator):
         else:
             scores = (self._validate_scores(positive), self._validate_scores(unlabeled))
             prior, weights = validation.fraction("prior", self.prior), (None, None)
-        return Sides(*scores, prior * _mass(scores[0], weights[0]), _mass(scores[1], weights[1]))
+        (positive, mass, size), (unlabeled, whole, rows) = map(_with_mass, scores, weights)
+        return Sides(positive, unlabeled, prior * mass, whole, size, rows)
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         message = f"{type(self).__name__} is fitted to positives and unlabeled rows."
@@ -123,7 +130,7 @@ class _PULogistic(PURecalibrator):
     ridge: float | None = None
 
     def _fit_sides(self, sides: Sides) -> None:
-        ridge = 1 / len(sides.positive) if self.ridge is None else self.ridge
+        ridge = 1 / sides.effective_positives if self.ridge is None else self.ridge
         if not ridge > 0:
             message = f"ridge must be positive (without one there may be no finite fit), got {self.ridge!r}."
             raise ValueError(message)
@@ -165,7 +172,7 @@ class PUPlatt(_PULogistic):
     prior : float, optional
         The share of positives; not needed where `fit` gets a `PositiveUnlabeled`.
     ridge : float, optional
-        ϱ; by default one over the number of positives.
+        ϱ; by default one over the effective number of positives.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
 
@@ -226,5 +233,12 @@ class PUBeta(_PULogistic):
         return np.array([1.0, 1.0, 0.0])
 
 
-def _mass(scores: Scores, weight: NDArray[Any] | None) -> Floats:
-    return np.full(len(scores), 1 / len(scores)) if weight is None else weight / weight.sum()
+def _with_mass(scores: Scores, weight: NDArray[Any] | None) -> tuple[Scores, Floats, float]:
+    """The rows that have weight, their shares of it, and their effective number."""
+    if weight is not None:
+        some = weighted_rows(weight)
+        scores, weight = scores.take(some), importance_weights(weight[some])
+    if weight is None:
+        return scores, np.full(len(scores), 1 / len(scores)), float(len(scores))
+    total = float(weight.sum())
+    return scores, weight / total, total

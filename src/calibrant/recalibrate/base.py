@@ -20,6 +20,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, class_codes
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.weights import importance_weights, weighted_rows
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
 from calibrant.table.bintable import BinTable
@@ -35,7 +36,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         What the scores are. Logits are log odds (one column) or unnormalised log probabilities (K columns).
     laplace : float
         Mix the output with the uniform distribution, with the weight a / (n + 1), where a is this number and n the
-        total weight of the rows fitted: p' = (1 - w) p + w / K. Zero mixes nothing, one is Laplace's rule.
+        effective number of rows fitted: p' = (1 - w) p + w / K. Zero mixes nothing, one is Laplace's rule.
     clip : bool
         Clip probabilities that miss [0, 1] by at most 1e-6 instead of refusing them.
 
@@ -46,7 +47,13 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     n_features_in_ : int
         Number of columns of the scores fitted.
     weight_ : float
-        Total weight of the rows fitted: their number, where there are no weights.
+        Effective number of rows fitted, (sum w)² / sum w²; their number, where there are no weights.
+
+    Notes
+    -----
+    Weights are importance weights: multiplying all of them by a constant changes nothing, equal weights are no weights,
+    and a row of weight 0 is no row. The hooks get weights that are scaled to add up to the effective number of rows,
+    which is what penalties, prior counts and marginal likelihoods then see.
 
     Examples
     --------
@@ -73,6 +80,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         sample_weight: ArrayLike | None = None,
         *,
         classes: Sequence[Hashable] | NDArray[Any] | None = None,
+        effective_n: float | None = None,
     ) -> Self:
         """Fit the map to scores and observed classes.
 
@@ -83,13 +91,16 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            A row of weight 2 counts as the row twice.
+            Importance weights, in any unit.
         classes : sequence, optional
             The labels of the columns, needed only where `y` does not show all of them and they are not 0 .. K-1.
+        effective_n : float, optional
+            The effective number of rows behind the weights, if not (sum w)² / sum w². Where `sample_weight` counts
+            how often each row occurred, it is their sum.
         """
         if isinstance(scores, BinTable):
-            if y is not None:
-                message = "A table holds its outcomes; fit it without y."
+            if y is not None or sample_weight is not None or effective_n is not None:
+                message = "A table holds its outcomes and weights; fit it without y, sample_weight and effective_n."
                 raise TypeError(message)
             return self.fit_table(scores)
         if isinstance(scores, (Binary, Multiclass)):
@@ -104,9 +115,9 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         named = [str(name) for name in getattr(scores, "columns", [])]
         codes, names = _coded(validation.as_array("y", y), checked, classes, named)
         weight = validation.weights("sample_weight", sample_weight, length=len(checked))
-        if weight is not None and not weight.all():
-            some = np.flatnonzero(weight)
+        if weight is not None and len(some := weighted_rows(weight)) < len(weight):
             checked, codes, weight = checked.take(some), codes[some], weight[some]
+        weight = _scaled(weight, effective_n)
         self.classes_ = np.asarray(names)
         self.n_features_in_ = checked.columns
         self.weight_ = float(len(checked) if weight is None else weight.sum())
@@ -131,7 +142,7 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @abstractmethod
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        """Set the fitted attributes from rows whose weights, if there are any, are positive."""
+        """Set the fitted attributes from rows whose weights, if any, are positive and add up to `self.weight_`."""
 
     @abstractmethod
     def _predict(self, scores: Scores) -> Floats:
@@ -215,8 +226,8 @@ class Identity(Recalibrator):
     """
 
     def fit_table(self, table: BinTable) -> Self:
-        """Nothing is learnt but the number of rows."""
-        self._set_one_event(table.total)
+        """Nothing is learnt but the effective number of rows."""
+        self._set_one_event(BinomialCells.of_table(table).total)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
@@ -224,6 +235,14 @@ class Identity(Recalibrator):
 
     def _predict(self, scores: Scores) -> Floats:
         return scores.probabilities
+
+
+def _scaled(weight: Floats | None, effective_n: float | None) -> Floats | None:
+    """Weights that add up to the effective number of rows; None where they are the same for all rows."""
+    if effective_n is not None and (weight is None or not 0 < effective_n < np.inf):
+        message = f"effective_n must be a positive number and come with sample_weight, got {effective_n!r}."
+        raise ValueError(message)
+    return importance_weights(weight, effective_n)
 
 
 def _coded(

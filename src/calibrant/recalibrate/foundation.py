@@ -111,8 +111,8 @@ class TabICL(_InContext):
     Attributes
     ----------
     rows_, codes_ : arrays
-        The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
-        since the network takes no weights.
+        The probabilities and class numbers given as context. The network takes no weights: those in the ratio of
+        whole numbers repeat rows, others are refused.
 
     Notes
     -----
@@ -174,8 +174,8 @@ class TabPFN(_InContext):
     Attributes
     ----------
     rows_, codes_ : arrays
-        The probabilities and class numbers given as context. Whole sample weights repeat rows; others are refused,
-        since the network takes no weights.
+        The probabilities and class numbers given as context. The network takes no weights: those in the ratio of
+        whole numbers repeat rows, others are refused.
 
     Notes
     -----
@@ -222,11 +222,16 @@ def _columns(scores: Scores) -> Floats:
 
 
 def _repeated(rows: Floats, codes: Codes, weight: Floats | None) -> tuple[Floats, Codes]:
-    """Rows as often as their weights say."""
+    """Rows as often as their weights say, which must be in the ratio of small whole numbers."""
     if weight is None:
         return rows, codes
-    counts = np.rint(weight).astype(np.intp)
-    if not np.allclose(counts, weight, rtol=0, atol=1e-9):
-        message = "sample_weight must hold whole numbers here: a foundation model can only be shown a row again."
-        raise ValueError(message)
-    return np.repeat(rows, counts, axis=0), np.repeat(codes, counts)
+    for times in range(1, 101):
+        exact = times * (weight / weight.min())
+        counts = np.rint(exact).astype(np.intp)
+        if np.allclose(counts, exact, rtol=1e-9, atol=0):
+            return np.repeat(rows, counts, axis=0), np.repeat(codes, counts)
+    message = (
+        "sample_weight must hold whole numbers here, up to a common factor: a foundation model can only be shown a row "
+        "again."
+    )
+    raise ValueError(message)

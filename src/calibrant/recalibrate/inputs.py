@@ -155,7 +155,7 @@ class BinomialCells:
     scores : Scores
         The score of each cell, one column.
     weight, positive : array
-        Weight of all rows of the cell, and of those with the outcome 1.
+        Weight of all rows of the cell, and of those with the outcome 1, in effective numbers of rows.
     """
 
     scores: Scores
@@ -189,10 +189,14 @@ class BinomialCells:
 
     @classmethod
     def of_table(cls, table: BinTable) -> BinomialCells:
-        """The cells of a table that have weight, at their mean score."""
-        some = table if table.weight.all() else table.filled()
+        """The cells of a table that have weight, at their mean score. Weights add up to the effective n."""
+        some = (table if table.weight.all() else table.filled()).in_rows()
         p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score
-        return cls(Scores(p, logits=False), some.weight, some.observed * some.observed_scale)
+        weight, positive = some.weight, some.observed * some.observed_scale
+        row = some.population.squares / some.total
+        if abs(row - 1) > 1e-12:
+            weight, positive = weight / row, positive / row
+        return cls(Scores(p, logits=False), weight, positive)
 
     def __len__(self) -> int:
         return len(self.weight)

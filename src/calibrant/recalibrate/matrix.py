@@ -150,7 +150,7 @@ class Dirichlet(MatrixMap):
 class StructuredVectorScaling(_Structured, VectorMap):
     r"""Structured vector scaling (SVS): temperature scaling, then a penalised slope and intercept per class.
 
-    With z the log probabilities after temperature scaling and Laplace's rule, and n the total weight of the rows,
+    With z the log probabilities after temperature scaling and Laplace's rule, and n the effective number of rows,
 
     .. math:: q = \mathrm{softmax}(z + d \odot z + b), \quad
               \text{penalty}\;\; \frac{K^\rho}{n^\tau}\Bigl(\lambda_b \|b\|^2 + \lambda_d \|d\|^2\Bigr)
@@ -189,7 +189,7 @@ class StructuredVectorScaling(_Structured, VectorMap):
 class StructuredMatrixScaling(_Structured, MatrixMap):
     r"""Structured matrix scaling (SMS): temperature scaling, then a matrix that pays most off the diagonal.
 
-    With z the log probabilities after temperature scaling and Laplace's rule, and n the total weight of the rows,
+    With z the log probabilities after temperature scaling and Laplace's rule, and n the effective number of rows,
 
     .. math:: q = \mathrm{softmax}(z + W z + b), \quad
               \text{penalty}\;\; \frac{K^\rho}{n^\tau}\Bigl(\lambda_b \|b\|^2 + \lambda_d \sum_k W_{kk}^2\Bigr)

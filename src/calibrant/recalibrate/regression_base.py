@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
@@ -15,6 +16,7 @@ from calibrant.data import validation
 from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.weights import importance_weights, weighted_rows
 from calibrant.recalibrate.persistence import Stored
 from calibrant.recalibrate.transformed_distributions import stretched
 
@@ -58,7 +60,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         y : array-like of shape (n,) or (n, d)
             The observed values, with the array form.
         sample_weight : array-like of shape (n,), optional
-            Row weights, with the array form.
+            Importance weights, in any unit, with the array form.
         """
         task = forecast if isinstance(forecast, Forecast) else self._task(forecast, y, sample_weight)
         if task is forecast and (y is not None or sample_weight is not None):
@@ -66,7 +68,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
             raise TypeError(message)
         self._require_kind(task)
         self.n_features_in_ = 2 * len(task.outputs)
-        self._fit(task)
+        self._fit(_unit_free(task))
         return self
 
     def transform(self, forecast: Any) -> Any:
@@ -90,7 +92,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
 
     @abstractmethod
     def _fit(self, task: Forecast) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes from rows whose weights, if any, add up to their effective number."""
 
     @abstractmethod
     def _transform(self, task: Forecast) -> Forecast:
@@ -200,6 +202,16 @@ class PerGroup(ForecastRecalibrator):
                     raise TypeError(message)
                 factor[rows] = fixed.std / part.std
         return stretched(task, factor)
+
+
+def _unit_free(task: AnyForecast) -> AnyForecast:
+    """The rows that have weight, with weights that add up to their effective number; equal weights are no weights."""
+    if task.weight is None:
+        return task
+    rows = weighted_rows(task.weight)
+    some = copy.copy(task) if len(rows) == len(task) else task.take(rows)
+    some.weight = importance_weights(task.weight[rows])
+    return some
 
 
 def _grouped(task: Forecast) -> tuple[Gaussian | Samples, NDArray[Any]]:

@@ -75,7 +75,7 @@ class StdScaling(SpreadRecalibrator):
             return {"scale": _weighted_median(z, weight) / NORMAL_MAD}
         moment = float(np.sqrt(mean_of(z**2, weight)))
         if self.criterion == "nll":
-            _warn_if_carried_by_one(z, weight)
+            _warn_if_carried_by_one(z, rows.key, weight)
             return {"scale": moment}
         start = _weighted_median(z, weight) / NORMAL_MAD or moment
         if isinstance(task, Samples):
@@ -261,9 +261,14 @@ def _minimiser(loss: Any, start: float) -> float:
     """The factor of lowest loss, by Brent's method on its logarithm."""
     from scipy.optimize import minimize_scalar
 
-    middle = np.log(start)
-    found = minimize_scalar(lambda t: loss(float(np.exp(t))), bracket=(middle - 1, middle, middle + 1), tol=1e-10)
-    return float(np.exp(found.x))
+    def of_log(t: float) -> float:
+        return float(loss(float(np.exp(t))))
+
+    middle = float(np.log(start))
+    bracket: tuple[float, ...] = (middle - 1, middle, middle + 1)
+    if of_log(middle) >= min(of_log(middle - 1), of_log(middle + 1)):  # one row that carries all may be far away
+        bracket = (middle - 1, middle + 1)  # from which the search goes downhill
+    return float(np.exp(minimize_scalar(of_log, bracket=bracket, tol=1e-10).x))
 
 
 def _scaled_draws(task: Samples, factor: float) -> Samples:
@@ -279,13 +284,14 @@ def _weighted_median(values: Floats, weight: Floats | None) -> float:
     return float(values[order][np.searchsorted(running, running[-1] / 2)])
 
 
-def _warn_if_carried_by_one(z: Floats, weight: Floats | None) -> None:
+def _warn_if_carried_by_one(z: Floats, std: Floats, weight: Floats | None) -> None:
     squares = z**2 if weight is None else weight * z**2
     share = float(squares.max() / squares.sum())
     if len(z) >= 50 and share > CARRIED_BY_ONE:
-        row = int(np.argmax(squares))
+        row = np.argmax(squares)
         warnings.warn(
-            f"Row {row} alone carries {share:.0%} of the sum of squared z-scores that sets the factor; "
-            f"criterion='crps' or 'mad' withstands such rows.",
+            f"The row with std = {std[row]:.3g} and |z| = {z[row]:.3g} alone carries {share:.0%} of the sum of squared "
+            "z-scores that sets the factor; "
+            "criterion='crps' or 'mad' withstands such rows.",
             stacklevel=4,
         )

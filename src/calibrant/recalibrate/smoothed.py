@@ -39,7 +39,7 @@ class Smoothed(BinaryRecalibrator):
     def _fit_cells(self, cells: BinomialCells) -> None:
         bins = LogitBins.of(cells.log_odds, cells.weight)
         index, m = bins.index(cells.log_odds), len(bins)
-        zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), index, m)
+        zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), cells.log_odds, index, m)
         average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
         self.edges_, self.limit_ = bins.edges, bins.limit
         self.shift_, self.shrink_ = average.shift[0], average.shrink[0]
@@ -85,7 +85,7 @@ class ConditionalLogit(Recalibrator):
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         self.rows_ = len(scores)
         z = self._logs(scores)
-        w = np.ones(len(z)) if weight is None else weight * (weight.sum() / (weight**2).sum())
+        w = np.ones(len(z)) if weight is None else weight
         stages = TwoStages.fit(z, codes, w)
         near = neighbours.Neighbours.of(z)
         surplus, expected = neighbours.counts(stages.fitted, codes, w)
@@ -115,17 +115,20 @@ class ConditionalLogit(Recalibrator):
         return compressed_logs(log_softmax(scores.log_probabilities), self.rows_)
 
 
-def _parts(values: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:
+def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:
     """Sums of each row of `values` per part and bin, (PARTS + 1, size); the last part is empty.
 
-    Whole numbers are counts of rows, each of which falls into a part by itself; other weights stay whole.
+    Whole numbers are counts of rows, each of which falls into a part by itself; other weights are not divided, and
+    parts are drawn for the sorted cells, so that their order does not matter.
     """
     parts = np.zeros((2, PARTS + 1, size))
     if np.array_equal(values, np.round(values)):
         counts: Floats = np.stack([np.bincount(index, column, size) for column in values])
         parts[:, :PARTS] = np.moveaxis(fold_counts(counts, [1] * PARTS, seed=0), 0, 1)
     else:
-        place = fold_of_rows(len(index), [1] * PARTS, seed=0) * size + index
+        part_of = np.empty(len(index), np.intp)
+        part_of[np.lexsort((*values, log_odds))] = fold_of_rows(len(index), [1] * PARTS, seed=0)
+        place = part_of * size + index
         for part, column in zip(parts, values, strict=True):
             part[:PARTS] = np.bincount(place, column, PARTS * size).reshape(PARTS, size)
     return parts[0], parts[1]
