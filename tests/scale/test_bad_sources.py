@@ -75,6 +75,25 @@ def test_the_other_tasks_name_their_own_reasons():
     assert table.invalid == {"mean not finite": 1, "std not positive": 1}
 
 
+@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "parquet"])
+@pytest.mark.parametrize(
+    ("unit", "size"), [(1e-200, "small"), (1e-152, "small"), (1e152, "large"), (1e154, "large"), (1e200, "large")]
+)
+def test_weights_whose_squares_are_no_numbers_are_refused_with_the_remedy(engine, unit, size, tmp_path):
+    frame = pl.DataFrame({"p": [0.2, 0.7, 0.9], "y": [0, 1, 1], "mass": [unit, 2 * unit, unit]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    source = {"pandas": frame.to_pandas(), "polars lazy": frame.lazy(), "parquet": tmp_path / "log.parquet"}[engine]
+    with pytest.raises(cal.InvalidPredictions, match=f"'mass' are too {size}: .* divide them by their mean"):
+        bin_table(source, y_true="y", y_prob="p", weight="mass")
+    usual = frame.with_columns(pl.col("mass") / pl.col("mass").mean())
+    assert bin_table(usual, y_true="y", y_prob="p", weight="mass").population.effective_n == pytest.approx(16 / 6)
+
+
+def test_a_row_of_next_to_no_weight_is_no_reason_to_refuse_the_others():
+    frame = pl.DataFrame({"p": [0.2, 0.7, 0.9], "y": [0, 1, 1], "w": [1e-200, 1.0, 1.0]})
+    assert bin_table(frame, y_true="y", y_prob="p", weight="w").population.effective_n == pytest.approx(2)
+
+
 def test_no_valid_rows_is_an_error():
     with pytest.raises(cal.InvalidPredictions, match="no valid rows"):
         bin_table(pl.DataFrame({"p": [2.0], "y": [0]}), y_true="y", y_prob="p", max_invalid=1)

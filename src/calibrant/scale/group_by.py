@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -184,9 +184,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     sums.setdefault("weight_squares", sums["weight"])
     sums.setdefault("observed_squares", sums["observed"])
     stacked = np.stack([sums[name][order] for name in SUMS])
-    if not np.isfinite(stacked).all():
-        message = "The sums overflow or the source holds values that the engine could not tell from numbers."
-        raise InvalidPredictions(message)
+    _require_finite(sums, plan)
     if len(raw) == 0:
         return {}
     ends = np.searchsorted(code[order], np.arange(len(found)), side="right")
@@ -204,6 +202,22 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
         for group, part in zip(found, parts, strict=True)
         if part.stop > part.start
     }
+
+
+def _require_finite(sums: dict[str, Floats], plan: Plan) -> None:
+    if plan.weight is not None and not all(np.isfinite(sums[name]).all() for name in ("weight", "weight_squares")):
+        raise InvalidPredictions(extreme_weights(plan.weight, "large"))
+    if not all(np.isfinite(column).all() for column in sums.values()):
+        message = "The sums overflow or the source holds values that the engine could not tell from numbers."
+        raise InvalidPredictions(message)
+
+
+def extreme_weights(column: str, size: Literal["large", "small"]) -> str:
+    """What to say where weights are numbers, but the squares of them or of their sum are not."""
+    return (
+        f"The weights in column {column!r} are too {size}: squares of them are beyond the range of double precision. "
+        "Only their ratios matter, so divide them by their mean."
+    )
 
 
 def _reasons(rows: RowExpressions, plan: Plan) -> dict[Group, Counter[str]]:

@@ -21,7 +21,7 @@ from calibrant.scale.columns import (
     OneTable,
     OneVsRestColumns,
 )
-from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
+from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning
@@ -30,6 +30,9 @@ from calibrant.table.discretization import cut_cells
 from calibrant.table.unlabeled import Unlabeled
 
 Names = str | Sequence[str]
+
+#: The square of the sum of weights must be a number, and the sum of squares one that has all its digits.
+LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
 def bin_table(
@@ -151,6 +154,7 @@ def _collected(
     """The valid tables of one plan, with exact bins where these were asked for."""
     tables = _tables(parts, plan, watch)
     _require_valid(tables, max_invalid, [part.name for part in parts])
+    _require_squares(tables, plan.weight)
     _require_possible(tables)
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 
@@ -214,6 +218,19 @@ def _require_possible(tables: Tables) -> None:
                 "than all rows would be positive."
             )
             raise InvalidPredictions(message)
+
+
+def _require_squares(tables: Tables, column: str | None) -> None:
+    """Refuse weights whose squares vanish, or whose sum has no square: effective numbers of rows need both."""
+    if column is None:
+        return
+    for table in tables.values():
+        with np.errstate(over="ignore"):
+            total, squares = table.population
+        if total > LARGEST_TOTAL:
+            raise InvalidPredictions(extreme_weights(column, "large"))
+        if total > 0 and squares < SMALLEST_SQUARES:
+            raise InvalidPredictions(extreme_weights(column, "small"))
 
 
 def _order(item: tuple[tuple[Any, ...], BinTable]) -> list[tuple[str, Any]]:
