@@ -27,10 +27,6 @@ CROSS_CUTTING = {
 MISSING: set[str] = {
     "calibrant.estimators.linear_binning",
     "calibrant.estimators.norms",
-    "calibrant.numerics.binned_sums",
-    "calibrant.numerics.equal_mass",
-    "calibrant.numerics.rows",
-    "calibrant.numerics.sorting",
     "calibrant.pu.logistic",
     "calibrant.pu.torch_risks",
     "calibrant.table.from_rows",

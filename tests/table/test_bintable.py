@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics.binned_sums import equal_width_index
 from calibrant.numerics.rows import SUMS, Rows
-from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import merge
 
 scores = st.one_of(
@@ -29,14 +27,6 @@ def unpack(rows, weighted):
     if weighted and not w.any():
         w[0] = 1
     return y.astype(int), p, (w if weighted else None)
-
-
-@given(st.lists(scores, min_size=1, max_size=50), st.integers(1, 40))
-def test_the_fast_index_agrees_with_a_search_in_the_edges(p, n):
-    edges = EqualWidth(n).edges
-    p = np.array(p + edges.tolist() + np.nextafter(edges, 2)[:-1].tolist() + np.nextafter(edges, -1)[1:].tolist())
-    for key in (p, p.astype(np.float32)):
-        np.testing.assert_array_equal(equal_width_index(key, edges), np.searchsorted(edges[1:-1], key, side="left"))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 71_001, 200_000])

@@ -6,8 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics.binned_sums import _exact_hybrid_index, hybrid_index, hybrid_scale
-from calibrant.scale.batch_sums import first_of_cells
 
 BINS = [cal.EqualMass(2), cal.EqualMass(15), cal.EqualWidth(3), cal.EqualWidth(15), cal.Edges([0, 0.5, 1])]
 SCORES = st.one_of(
@@ -109,28 +107,6 @@ def test_a_million_rows_of_the_spec_give_results_within_its_table(world, dtype, 
     limit = np.array(mean) + 3 * np.array(sd) / np.sqrt(DRAWS)
     assert (np.nanmean(gaps, axis=0) <= limit).all(), (np.nanmean(gaps, axis=0), limit)
     assert stopped_elsewhere <= 3
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("cells", "limit"), [(2**16, 37.0), (2**12, 17.0), (10, 1.0), (2**17, 80.0), (2**20, 37.0)])
-def test_single_precision_finds_the_very_cells_of_double_precision(dtype, cells, limit):
-    rng = np.random.default_rng(3)
-    small = 10 ** rng.uniform(-45, 0, 50_000)
-    for p in (rng.random(50_000), rng.beta(2.77, 0.048, 50_000), small, 1 - small, np.array([0, 0.5, 1, 5e-324])):
-        p = p.astype(dtype)
-        np.testing.assert_array_equal(hybrid_index(p, cells, limit), _exact_hybrid_index(p, cells, limit))
-
-
-def test_no_score_of_single_precision_is_so_near_an_edge_that_engines_could_disagree():
-    """One half lies on an edge, but its odds are exactly 1; all others are far off beside rounding (2e-11)."""
-    cells, limit = 2**16, 37.0
-    _, first = first_of_cells(cal.table.HybridGrid(cells, limit), np.dtype(np.float32))
-    first = first[(first > 0) & (first.view(np.float32) != 0.5)]
-    least, slope = hybrid_scale(cells, limit)
-    for bits, towards in ((first, np.floor), (first - np.uint32(1), np.ceil)):
-        p = bits.view(np.float32).astype(np.float64)
-        place = p * (cells / 2) + (np.log((p + least) / ((1 - p) + least)) * slope + (cells / 4 - cells // 2))
-        assert np.abs(place - towards(place)).min() > 5e-10
 
 
 def test_dividing_cells_at_equal_width_edges_makes_those_bins_exact_and_survives_addition():
