@@ -11,7 +11,8 @@ from scipy.stats import pmean
 import calibrant as cal
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, signed_root, weighted_norm, with_norm
 
-bins = st.lists(st.tuples(st.floats(-1, 1), st.floats(0.01, 1)), min_size=1, max_size=8)
+gaps = st.one_of(st.just(0.0), st.floats(1e-6, 1), st.floats(-1, -1e-6))  # powers of tiny ones would underflow
+bins = st.lists(st.tuples(gaps, st.floats(0.01, 1)), min_size=1, max_size=8)
 norms = st.sampled_from([1, 1.5, 2, 3, math.inf])
 
 
@@ -27,11 +28,11 @@ def test_a_norm_is_a_weighted_power_mean_of_the_sizes(rows, norm):
     share /= share.sum()
     expected = norm_by_hand(gap, share, norm)
     assert weighted_norm(gap, share, norm) == pytest.approx(expected, rel=1e-12)
-    assert mass_norm(gap * share, share, norm) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    assert mass_norm(gap * share, share, norm) == pytest.approx(expected, rel=1e-9)
     if np.isfinite(norm) and np.all(gap != 0):
         assert weighted_norm(gap, share, norm) == pytest.approx(pmean(np.abs(gap), norm, weights=share), rel=1e-9)
-    assert weighted_norm(gap, share, 1) <= weighted_norm(gap, share, norm) * (1 + 1e-12) + 1e-300
-    assert weighted_norm(gap, share, norm) <= weighted_norm(gap, share, math.inf) * (1 + 1e-12) + 1e-300
+    assert weighted_norm(gap, share, 1) <= weighted_norm(gap, share, norm) + 1e-12
+    assert weighted_norm(gap, share, norm) <= weighted_norm(gap, share, math.inf) + 1e-12
 
 
 @pytest.mark.parametrize("norm", [1, 2, 2.5, math.inf])
