@@ -12,9 +12,9 @@ from . import simulate as simulate
 from . import table as table
 from ._version import __version__ as __version__
 from .data.distributions import Distribution as Distribution
-from .data.distributions import Gaussian as Gaussian
-from .data.distributions import Quantiles as Quantiles
-from .data.distributions import Samples as Samples
+from .data.forecasts import Gaussian as Gaussian
+from .data.forecasts import Quantiles as Quantiles
+from .data.forecasts import Samples as Samples
 from .data.positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .data.predictions import Binary as Binary
 from .data.predictions import Multiclass as Multiclass

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.formats import UsageError, columns_of, header, reading, relations
-from calibrant.data.distributions import Gaussian, Quantiles
+from calibrant.data.forecasts import Gaussian, Quantiles
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions

@@ -1,8 +1,8 @@
 from .distributions import Distribution as Distribution
-from .distributions import Forecast as Forecast
-from .distributions import Gaussian as Gaussian
-from .distributions import Quantiles as Quantiles
-from .distributions import Samples as Samples
+from .forecasts import Forecast as Forecast
+from .forecasts import Gaussian as Gaussian
+from .forecasts import Quantiles as Quantiles
+from .forecasts import Samples as Samples
 from .positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .predictions import Binary as Binary
 from .predictions import Multiclass as Multiclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.distributions import Samples
+from calibrant.data.forecasts import Samples
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,

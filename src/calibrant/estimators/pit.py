@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.distributions import Forecast
+from calibrant.data.forecasts import Forecast
 from calibrant.estimators.regression_common import null_reference
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.weights import effective_n

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.distributions import Forecast, Gaussian, Quantiles
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.data.predictions import Predictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.distributions import Forecast, Samples
+from calibrant.data.forecasts import Forecast, Samples
 from calibrant.estimators.norms import check_norm, with_norm
 from calibrant.estimators.pit import PitCurve, central_curve, pit_curve
 from calibrant.estimators.regression_common import (

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators import score_references
 from calibrant.estimators.log_scores import infinite_rows, log_provenance
 from calibrant.estimators.regression_common import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.distributions import Samples
+from calibrant.data.forecasts import Samples
 from calibrant.estimators.norms import result
 from calibrant.estimators.regression_common import (
     ForecastData,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators.regression_common import mean_of, null_reference
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.weights import effective_n

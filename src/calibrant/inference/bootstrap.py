@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.distributions import Quantiles
+from calibrant.data.forecasts import Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.distributions import Forecast
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson

@@ -7,7 +7,7 @@ from functools import partial
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.distributions import Forecast
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.binning import PaperBins

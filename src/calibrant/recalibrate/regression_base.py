@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
-from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.weights import importance_weights, weighted_rows

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.regression_base import OutputRecalibrator, spread_of

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.data.distributions import Distribution, Forecast, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Samples
 from calibrant.estimators.regression_common import mean_of, ratio_variance, table_kurtosis
 from calibrant.estimators.score_references import fair_crps, gaussian_crps
 from calibrant.numerics.arrays import Floats

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.distributions import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.numerics.arrays import Floats
 
 

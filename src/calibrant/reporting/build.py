@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from calibrant.data.distributions import Forecast
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.reporting.model import Report
 from calibrant.table.bintable import BinTable

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.distributions import Forecast, Gaussian
+from calibrant.data.forecasts import Forecast, Gaussian
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
 from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_curves import (

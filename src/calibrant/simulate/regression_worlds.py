@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.data.distributions import Gaussian
+from calibrant.data.forecasts import Gaussian
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.quadrature import integral
 from calibrant.simulate.worlds import Seed

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from calibrant.data.distributions import Distribution, Gaussian, Samples
+from calibrant.data.distributions import Distribution
+from calibrant.data.forecasts import Gaussian, Samples
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
 from calibrant.numerics.arrays import Floats

@@ -1,0 +1,251 @@
+"""Predicted distributions of a number and observed values: normal distributions, quantiles, draws of an ensemble.
+
+Every regression metric asks a `Forecast` two questions: how large is the predicted spread relative to the error
+(`rows`), and where in its own distribution did the outcome fall (`pit`, `quantile`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.rows import Rows
+
+
+class Forecast(Predictions):
+    """A predicted distribution per row and output. Methods give one flat column: rows times outputs.
+
+    Examples
+    --------
+    >>> forecast = Gaussian([1.0, 2.5], mean=[1.0, 2.0], std=[0.5, 1.0])
+    >>> isinstance(forecast, Forecast), forecast.quantile(0.5)
+    (True, array([1., 2.]))
+    """
+
+    y_true: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.y_true)
+
+    @property
+    def outputs(self) -> Sequence[Forecast]:
+        """One task per output column."""
+        return [self]
+
+    @property
+    def flat_weight(self) -> Floats | None:
+        """The row weights, repeated for each output."""
+        size = self.y_true.shape[1] if self.y_true.ndim == 2 else 1
+        return self.weight if self.weight is None or size == 1 else np.repeat(self.weight, size)
+
+    @abstractmethod
+    def pit(self) -> tuple[Floats, Floats]:
+        """The probability integral transform F(y), as the interval [low, high] it is known to lie in.
+
+        Low equals high where the distribution is continuous and known. For draws, quantiles and counts the
+        transform is spread evenly over the interval, which is what randomising it would do on average.
+        """
+
+    @abstractmethod
+    def quantile(self, q: float) -> Floats:
+        """The predicted quantile of each row at the probability `q` in (0, 1)."""
+
+
+class Gaussian(Forecast):
+    """Predicted means and standard deviations, and the observed values.
+
+    `y_true`, `mean` and `std` have shape (n,), or (n, d) for d outputs per row (e.g. the coordinates of a box).
+
+    >>> Gaussian([1.0, 2.5], mean=[1.2, 2.0], std=[0.3, 0.4])
+    <Gaussian, n=2>
+    """
+
+    columns = ("y_true", "mean", "std")
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        mean: ArrayLike,
+        std: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> None:
+        self.y_true = as_outputs("y_true", y_true, None)
+        self.mean = as_outputs("mean", mean, self.y_true.shape)
+        self.std = as_outputs("std", std, self.y_true.shape)
+        validation.require("std", self.std, (self.std > 0).reshape(len(self), -1).all(axis=1), "must be positive")
+        self._attach(weight, group)
+
+    @property
+    def outputs(self) -> Sequence[Gaussian]:
+        """One task per output column."""
+        if self.y_true.ndim == 1:
+            return [self]
+        columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
+        return [Gaussian(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
+
+    def rows(self) -> Rows:
+        """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
+        std = self.std.astype(np.float64, copy=False).ravel()
+        return Rows(std, std * std, self.error() ** 2, self.flat_weight)
+
+    def error(self) -> Floats:
+        """Outcome minus mean."""
+        return (self.y_true.astype(np.float64, copy=False) - self.mean).ravel()
+
+    def z(self) -> Floats:
+        """The error in units of the predicted standard deviation."""
+        return self.error() / self.std.ravel()
+
+    def pit(self) -> tuple[Floats, Floats]:
+        """The normal distribution function of z."""
+        from scipy.special import ndtr
+
+        u = ndtr(self.z())
+        return u, u
+
+    def quantile(self, q: float) -> Floats:
+        """Mean plus the normal quantile of `q` times the standard deviation."""
+        from scipy.special import ndtri
+
+        return (self.mean + ndtri(q) * self.std.astype(np.float64, copy=False)).ravel()
+
+
+class Quantiles(Forecast):
+    """Predicted quantiles at given levels, and the observed values.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+    levels : array-like of shape (q,), rising, inside (0, 1)
+    values : array-like of shape (n, q)
+        Column j holds the predicted `levels[j]` quantile; rows must not fall.
+    sort : bool
+        Sort rows whose quantiles cross instead of refusing them.
+
+    Examples
+    --------
+    >>> Quantiles([1.0, 3.0], levels=[0.1, 0.5, 0.9], values=[[0, 1, 2], [1, 2, 3]])
+    <Quantiles, n=2>
+    """
+
+    columns = ("y_true", "values")
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        levels: ArrayLike,
+        values: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sort: bool = False,
+    ) -> None:
+        self.y_true = validation.column("y_true", y_true)
+        self.levels = validation.column("levels", levels).astype(np.float64)
+        validation.require("levels", self.levels, (self.levels > 0) & (self.levels < 1), "must lie in (0, 1)")
+        rising = np.diff(self.levels, prepend=-1.0) > 0
+        validation.require("levels", self.levels, rising, "must rise")
+        self.values = validation.matrix("values", values, rows=len(self), columns=len(self.levels))
+        if sort:
+            self.values = np.sort(self.values, axis=1)
+        uncrossed = (np.diff(self.values, axis=1) >= 0).all(axis=1)
+        remedy = " Pass sort=True to sort them."
+        validation.require("values", self.values, uncrossed, "must not cross (fall along a row)", remedy=remedy)
+        self._attach(weight, group)
+
+    def rows(self) -> Rows:
+        """One row per value and level: is the share of outcomes below the quantile its level?"""
+        key = np.repeat(self.levels, len(self))
+        below = (self.y_true[:, None] <= self.values).T.ravel().astype(np.int8)
+        weight = None if self.weight is None else np.tile(self.weight, len(self.levels))
+        return Rows(key, key, below, weight)
+
+    def pit(self) -> tuple[Floats, Floats]:
+        """The neighbouring levels between whose quantiles the outcome fell."""
+        levels = np.concatenate([[0.0], self.levels, [1.0]])
+        above = (self.values < self.y_true[:, None]).sum(axis=1)
+        return levels[above], levels[above + 1]
+
+    def quantile(self, q: float) -> Floats:
+        """The column of level `q`, which must be one of the given ones."""
+        column = int(np.argmin(np.abs(self.levels - q)))
+        if abs(self.levels[column] - q) > 1e-9:
+            message = f"These predictions have no quantile at level {q:g}; theirs are {self.levels.tolist()}."
+            raise InvalidPredictions(message)
+        return self.values[:, column].astype(np.float64, copy=False)
+
+
+class Samples(Forecast):
+    """Draws from the predicted distribution (an ensemble), and the observed values.
+
+    >>> Samples([0.5, 1.5], draws=[[0.0, 1.0, 0.4], [1.0, 2.0, 1.8]])
+    <Samples, n=2>
+    """
+
+    columns = ("y_true", "draws")
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        draws: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> None:
+        self.y_true = validation.column("y_true", y_true)
+        self.draws = validation.matrix("draws", draws, rows=len(self))
+        if self.draws.shape[1] < 2:
+            message = f"draws needs at least two columns, got shape {self.draws.shape}."
+            raise InvalidPredictions(message)
+        self._attach(weight, group)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of the draws."""
+        return self.draws.mean(axis=1, dtype=np.float64)
+
+    @property
+    def std(self) -> Floats:
+        """Unbiased standard deviation of the draws, inflated by sqrt(1 + 1/m).
+
+        That is what the error of the mean of m draws should be: the outcome and the mean both vary.
+        """
+        spread = self.draws.astype(np.float64, copy=False).var(axis=1, ddof=1)
+        return np.sqrt(spread * (1 + 1 / self.draws.shape[1]))
+
+    def rows(self) -> Rows:
+        """As for `Gaussian`, with the mean and the inflated standard deviation of the draws."""
+        std = self.std
+        validation.require("draws", self.draws, std > 0, "must not be all alike in a row: their spread is zero")
+        return Rows(std, std * std, (self.y_true - self.mean) ** 2, self.weight)
+
+    def pit(self) -> tuple[Floats, Floats]:
+        """The rank of the outcome among the m draws, as an interval of width 1 / (m + 1), wider where it ties."""
+        size = self.draws.shape[1] + 1
+        below = (self.draws < self.y_true[:, None]).sum(axis=1)
+        upto = (self.draws <= self.y_true[:, None]).sum(axis=1)
+        return below / size, (upto + 1) / size
+
+    def quantile(self, q: float) -> Floats:
+        """The q (m + 1)-th smallest draw, interpolated: the outcome falls below it with probability q."""
+        return np.quantile(self.draws.astype(np.float64, copy=False), q, axis=1, method="weibull")
+
+
+def as_outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:
+    array = validation.as_array(name, values)
+    wide = array.ndim == 2 and array.shape[1] > 1
+    array = validation.matrix(name, array) if wide else validation.column(name, array)
+    if shape is not None and array.shape != shape:
+        message = f"{name} has shape {array.shape}, expected {shape}, that of y_true."
+        raise InvalidPredictions(message)
+    return array
