@@ -7,6 +7,14 @@ from scipy import stats
 import calibrant as cal
 
 
+class _TwoRows:
+    def cdf(self, y):
+        return np.array([0.5, 0.5])
+
+    def ppf(self, p):
+        return p
+
+
 def test_a_distribution_needs_its_functions():
     with pytest.raises(cal.InvalidPredictions, match="dist needs a method cdf"):
         cal.Distribution([1.0], object())
