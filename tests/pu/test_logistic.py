@@ -39,7 +39,7 @@ def test_the_logistic_model_takes_sparse_rows_and_refuses_wrong_marks():
     dense = pu.PULogistic(prior=0.5).fit(features, marks)
     thin = pu.PULogistic(prior=0.5).fit(sparse.csr_matrix(features), marks)
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
-    with pytest.raises(ValueError, match="mark labelled positives by 1"):
+    with pytest.raises(ValueError, match="must be 1 for labelled positives"):
         pu.PULogistic().fit(features, np.arange(100) % 3 + 1)
 
 
@@ -113,7 +113,7 @@ def test_it_is_a_scikit_learn_estimator():
 
 @pytest.mark.parametrize("marks", [[0, 0, 0, 0], [1, 1, 1, 1], [0, -1, 0, -1], [1, 0, -1, 1], [1, 2, 1, 2]])
 def test_marks_must_be_1_and_one_other(marks):
-    with pytest.raises(cal.InvalidPredictions, match=r"labelled positives by 1 and all others by 0 \(or by -1\)"):
+    with pytest.raises(cal.InvalidPredictions, match=r"must be 1 for labelled positives and 0 \(or -1\)"):
         pu.PULogistic().fit(np.arange(8.0).reshape(4, 2), marks)
 
 
