@@ -29,66 +29,6 @@ def unpack(rows, weighted):
     return y.astype(int), p, (w if weighted else None)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 71_001, 200_000])
-@pytest.mark.parametrize("bins", [1, 3, 15, 100])
-def test_bins_of_equal_width_hold_the_rows_a_search_finds(rows, bins):
-    rng = np.random.default_rng(rows)
-    p, y = rng.random(rows), rng.integers(0, 2, rows)
-    found = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], p, side="left")
-    table = cal.BinTable.of(cal.Binary(y, p), cal.EqualWidth(bins), squares=False)
-    np.testing.assert_array_equal(table.count, np.bincount(found, minlength=bins))
-    np.testing.assert_array_equal(table.observed, np.bincount(found, y, bins))
-    np.testing.assert_allclose(table.product, np.bincount(found, p * y, bins), atol=1e-9)
-    unlabeled = cal.BinTable.of(cal.PositiveUnlabeled(p, p, prior=0.5), cal.EqualWidth(bins))
-    np.testing.assert_array_equal(unlabeled.weight, table.count)
-    np.testing.assert_array_equal(unlabeled.observed, table.count)
-
-
-def test_a_score_on_an_edge_belongs_to_the_bin_below_and_zero_to_the_first():
-    table = cal.BinTable.of(cal.Binary([0, 0, 0, 0, 0], [0.0, 0.1, 0.2, 0.9, 1.0]), cal.EqualWidth(10))
-    np.testing.assert_array_equal(table.count, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])
-
-
-@given(rows, binnings, st.booleans())
-def test_sums_equal_the_definition_row_by_row(rows, binning, weighted):
-    y, p, w = unpack(rows, weighted)
-    table = cal.BinTable.of(cal.Binary(y, p, weight=w), binning)
-    weight = np.ones(len(p)) if w is None else w
-    values = [np.ones(len(p)), weight, weight**2, weight * p, weight * y, weight * p**2, weight * p * y, weight * y]
-    index = np.searchsorted(table.edges[1:-1], p, side="left")
-    for name, column in zip(SUMS, values, strict=True):
-        if name == "predicted_squares" and not weighted and not isinstance(binning, cal.EqualMass):
-            continue  # left out by the fast pass
-        expected = [column[index == k].sum() for k in range(len(table))]
-        np.testing.assert_allclose(getattr(table, name), expected, rtol=1e-12, atol=1e-12, err_msg=name)
-
-
-@given(rows, st.integers(1, 20))
-def test_equal_mass_edges_are_order_statistics_and_never_part_equal_scores(rows, n):
-    y, p, _ = unpack(rows, False)
-    table = cal.BinTable.of(cal.Binary(y, p), cal.EqualMass(n))
-    ordered = np.sort(p)
-    ranks = [len(p) * b // n for b in range(1, n)]
-    inner = {ordered[rank - 1] for rank in ranks if rank > 0} - {ordered[-1]}
-    np.testing.assert_array_equal(table.edges[1:-1], sorted(inner))
-    assert table.edges[0] == ordered[0]
-    assert table.edges[-1] == ordered[-1]
-
-
-@given(rows, binnings, st.booleans(), st.randoms(use_true_random=False))
-def test_row_order_does_not_matter(rows, binning, weighted, random):
-    shuffled = random.sample(rows, len(rows))
-    tables = [
-        cal.BinTable.of(cal.Binary(y, p, weight=w), binning)
-        for y, p, w in (unpack(r, weighted) for r in (rows, shuffled))
-        if w is None or w.any()
-    ]
-    if weighted and not any(row[2] for row in rows):
-        return  # the weight that stands in for all zeros goes to another row
-    np.testing.assert_array_equal(tables[0].edges, tables[1].edges)
-    np.testing.assert_allclose(tables[0].sums, tables[1].sums, rtol=1e-12, atol=1e-12)
-
-
 @given(rows, st.integers(1, 20))
 def test_a_whole_weight_is_a_repeated_row(rows, n):
     y, p, w = unpack(rows, True)
@@ -177,13 +117,6 @@ def test_only_fine_tables_can_be_coarsened_and_only_bins_have_edges():
         _ = cal.BinTable.of(data, cal.table.Distinct()).edges
 
 
-def test_scores_outside_the_edges_are_refused():
-    with pytest.raises(ValueError, match=r"outside the edges \[0, 0.5\]"):
-        cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.Edges([0, 0.5]))
-    with pytest.raises(ValueError, match="outside the edges"):
-        cal.BinTable.of(cal.Gaussian([0, 1], [0, 1], [1, 2]), cal.EqualWidth(3))
-
-
 @pytest.mark.parametrize("bad", [0, -1, 2.5, True, "15"])
 def test_a_binning_needs_a_whole_number_of_bins(bad):
     for binning in (cal.EqualWidth, cal.EqualMass):
@@ -198,14 +131,6 @@ def test_empty_bins_are_kept_and_have_no_mean():
     assert len(table) == 3
     assert np.isnan(table.predicted_mean[1])
     assert len(table.filled()) == 2
-
-
-def test_float32_scores_are_summed_in_double_precision():
-    p = np.full(3_000_001, 0.3, np.float32)
-    assert cal.ece(np.zeros(len(p), np.int8), p, bins=cal.EqualWidth(15)) == pytest.approx(
-        float(np.float32(0.3)), abs=1e-12
-    )
-    assert cal.ece(np.zeros(len(p), np.int8), p) == pytest.approx(float(np.float32(0.3)), abs=1e-12)
 
 
 def test_gaussian_rows_put_squared_sigma_beside_squared_errors():
