@@ -47,13 +47,6 @@ def test_weights_must_leave_something_on_both_sides():
         cal.PositiveUnlabeled([0.5], [0.5, 0.6], prior=0.5, weight=[0, 1, 1])
 
 
-def test_a_prior_larger_than_the_data_allow_is_called_out_with_the_largest_consistent_one():
-    p, _, y = censored(0, 5000, 1.0)
-    with pytest.warns(UserWarning, match=r"The largest prior consistent with the bins is 0\.6"):
-        cal.ece(cal.PositiveUnlabeled(p[y], p, prior=0.9))
-    cal.ece(cal.PositiveUnlabeled(p[y], p, prior=0.5))  # warnings are errors here
-
-
 def test_labels_may_be_marked_in_any_usual_way():
     p, s, _ = censored(1, 200, 0.5)
     expected = cal.ece(cal.PositiveUnlabeled(p[s], p[~s], prior=0.5))

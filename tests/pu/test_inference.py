@@ -63,15 +63,6 @@ def test_the_score_test_has_its_size_in_a_single_sample(known):
     assert 0.03 <= np.mean(rejected) <= 0.07
 
 
-def test_variances_are_those_of_repeated_draws():
-    rng = np.random.default_rng(5)
-    gaps = [pu.Gaps.of(cal.BinTable.of(drawn(rng, 200, 2000, LESS), cal.EqualWidth(5))) for _ in range(800)]
-    seen = np.cov([g.gap for g in gaps], rowvar=False)
-    expected = np.mean([g.covariance() for g in gaps], axis=0)
-    np.testing.assert_allclose(seen, expected, atol=0.2 * np.abs(expected).max())
-    np.testing.assert_allclose(np.diag(seen), np.diag(expected), rtol=0.25)
-
-
 @pytest.mark.parametrize("known", ["label_frequency", "prior"])
 def test_variances_of_a_single_sample_are_those_of_repeated_draws(known):
     rng = np.random.default_rng(6)
@@ -172,9 +163,3 @@ def test_the_diagram_draws_the_rates_it_was_given():
     np.testing.assert_allclose(x, result.predicted)
     np.testing.assert_allclose(y, np.minimum(result.rate, 1))
     plt.close("all")
-
-
-def test_a_table_without_squares_says_so():
-    table = cal.ece(drawn(np.random.default_rng(0), 50, 500, LESS), bins=cal.EqualWidth(5)).bins
-    with pytest.raises(ValueError, match="without squares"):
-        cal.calibration_test(table)

@@ -158,16 +158,6 @@ def test_sample_rows_use_the_unbiased_variance_of_a_new_draw():
     assert pairs.observed[0] == 1.0
 
 
-def test_positive_unlabeled_rows_weigh_the_unlabeled_and_scale_the_positives_to_the_prior():
-    data = cal.PositiveUnlabeled([0.9, 0.8], [0.1, 0.2, 0.8, 0.9], prior=0.5)
-    table = cal.BinTable.of(data, cal.EqualWidth(2))
-    np.testing.assert_array_equal(table.weight, [2, 2])
-    np.testing.assert_allclose(table.observed_mean, [0.0, 1.0])
-    np.testing.assert_allclose(table.predicted_mean, [0.15, 0.85])
-    twice = table + table
-    np.testing.assert_allclose(twice.observed_mean, table.observed_mean)
-
-
 def test_pairs_without_a_task_make_a_table_too():
     key = np.array([0.1, 0.9])
     assert cal.BinTable.of(Rows(key, key, np.array([0, 1], np.int8)), cal.EqualMass(2)).n == 2

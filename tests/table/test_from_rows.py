@@ -201,6 +201,13 @@ def test_bins_of_equal_mass_reach_as_far_as_the_positives():
     np.testing.assert_array_equal(inside.cut.edges, [0.3, 0.4, 0.6])
 
 
+def test_squared_predictions_are_summed_on_request():
+    parts = cal.PositiveUnlabeled(POSITIVE, UNLABELED, prior=0.5).parts()
+    with_squares, without = (cut_rows(parts, EqualWidth(2), squares=squares).sums[5] for squares in (True, False))
+    np.testing.assert_allclose(with_squares, [0.3**2 + 0.4**2 + 0.5**2, 0.6**2])
+    assert np.isnan(without).all()
+
+
 def test_selection_without_a_sort_gives_the_table_of_a_sort(monkeypatch):
     rng = np.random.default_rng(0)
     p, y = rng.random(500).round(2), rng.integers(0, 2, 500).astype(np.int8)
