@@ -78,7 +78,7 @@ def weighted(world: World, rng: np.random.Generator) -> cal.Binary:
 
 
 def other_worlds() -> dict[str, World]:
-    """Worlds that no choice was made by."""
+    """Worlds that were not used for tuning."""
     mixture = LogitMixtureScores((-2.0, 2.5), (1.0, 1.5), (0.6, 0.4))
     atoms = WithAtoms(BetaScores(2.0, 0.2), at_one=0.3)
     return {
@@ -117,7 +117,7 @@ def comparisons() -> list[tuple[str, str]]:
 
 
 def compare_task(task: tuple[str, str]) -> dict[str, object]:
-    """Two models with the same rows: how often their difference is covered, and called significant."""
+    """Two models with the same rows: how often their difference is covered, and significant."""
     name, models = task
     covered, called = [], []
     truth = 0.0 if models == "equal" else _difference(name, SHARPER[models])

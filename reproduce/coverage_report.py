@@ -77,10 +77,10 @@ def tests(tables: Tables) -> list[str]:
         "",
         *size_table(tables["coverage_size"]),
         "",
-        "Share of samples in which an error is missed. Figure 5: uniform scores, chance c^d, 1000 samples; the sweep "
-        "used as a test misses 0.160 (n = 1000, 5 %) and 0.425 (n = 5000, 2 %). Published worlds, both n: the "
-        "gap of each shrunk until its square over p(1 - p), summed over the rows, is 14, so that one who knows its "
-        "shape would miss it in 0.04 of samples; 400 samples each.",
+        "Share of samples in which an error is missed. Figure 5: uniform scores, probability c^d, 1000 samples; the "
+        "sweep used as a test misses 0.160 (n = 1000, 5 %) and 0.425 (n = 5000, 2 %). Published worlds, both n: the "
+        "gap of each is shrunk until its square over p(1 - p), summed over the rows, is 14, so that a test that knows "
+        "its shape would miss it in 0.04 of samples; 400 samples each.",
         "",
         *power_table(tables["coverage_power"]),
         "",
@@ -117,7 +117,7 @@ def per_cell(cells: list[Line], key: str) -> dict[tuple[str, int], float]:
 
 
 def summary(cells: list[Line]) -> list[str]:
-    lines = ["| | least | mean | bar |", "|-|-|-|-|"]
+    lines = ["| | lowest | mean | required |", "|-|-|-|-|"]
     for key in ("cover L1", "cover L2"):
         found = per_cell(cells, key)
         for words, some in (("miscalibrated", False), ("calibrated", True)):
@@ -172,7 +172,7 @@ def bound_table(cells: list[Line]) -> list[str]:
 
 
 def other_table(cells: list[Line]) -> list[str]:
-    lines = ["| method | miscalibrated: least | mean | calibrated: least | mean |", "|-|-|-|-|-|"]
+    lines = ["| method | miscalibrated: lowest | mean | calibrated: lowest | mean |", "|-|-|-|-|-|"]
     for key, words in (
         ("chi-square cover L2", "`ChiSquareMixture`, L2, all n"),
         ("basic bootstrap cover L1", "`Bootstrap`, basic, L1"),
@@ -187,10 +187,11 @@ def other_table(cells: list[Line]) -> list[str]:
 
 
 def beyond(tables: Tables) -> list[str]:
-    """Coverage in worlds that no choice was made by, and of rows that are not alike."""
+    """Coverage in worlds that were not used for tuning, and for clustered and weighted rows."""
     elsewhere, designs = tables["coverage_elsewhere"], tables["coverage_designs"]
     lines = [
-        "Worlds that no choice was made by (300 samples, standard error 0.013), two-sided L1 / L2, then lower bounds:",
+        "Worlds that were not used for tuning (300 samples, standard error 0.013), two-sided L1 / L2, then lower "
+        "bounds:",
         "",
         "| world | n | two-sided | lower bound |",
         "|-|-|-|-|",
@@ -200,20 +201,20 @@ def beyond(tables: Tables) -> list[str]:
         lines.append(f"| {line['world']} | {line['n']:.0f} | {pairs[0]} | {pairs[1]} |")
     lines += [
         "",
-        "Rows that are not alike, L2, 300 samples: 400 clusters of five rows (half of them with one outcome), and 2000 "
-        "weighted rows; beside the default what it covers if clusters or weights are not told.",
+        "Clustered and weighted rows, L2, 300 samples: 400 clusters of five rows (half of them with one outcome), and "
+        "2000 weighted rows; coverage of the default, and if clusters or weights are ignored.",
         "",
-        "| rows | world | default | not told |",
+        "| rows | world | default | ignored |",
         "|-|-|-|-|",
     ]
     for line in designs:
         lines.append(f"| {line['design']} | {line['world']} | {line['default']:.3f} | {line['independent rows']:.3f} |")
     lines += [
         "",
-        "Two models on the same 1000 rows (`compare` at 95 %, 300 samples): equal ones by construction, and one more "
-        "overconfident than the other. Calibration errors by `PairedGaps`, the default, but where said.",
+        "Two models on the same 1000 rows (`compare` at 95 %, 300 samples): with equal errors by construction, and one "
+        "more overconfident than the other. Calibration errors by `PairedGaps`, the default, unless noted.",
         "",
-        "| estimator | models | true difference | covered | called significant |",
+        "| estimator | models | true difference | covered | significant |",
         "|-|-|-|-|-|",
     ]
     for line in tables["coverage_compare"]:

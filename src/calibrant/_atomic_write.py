@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a file is replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A place beside `path` to write to, which takes its name when the block ends well and vanishes when it does not.
+    """A temporary file next to `path`, renamed to `path` if the block succeeds and deleted if it raises.
 
-    Readers see the old file or the new one, never a part. The content reaches the disk before the name does, so that
-    a crash of the machine leaves no empty file either.
+    Readers see the old file or the new one, never a partial one. The content is flushed to disk before the renaming, so
+    a crash of the machine leaves no empty file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -86,7 +86,7 @@ def test_a_stream_goes_on_from_its_checkpoint(tmp_path):
     second.update(log.y[600:], log.p[600:])
     assert_same_table(second.table(), bin_table(log, y_true="y", y_prob="p", grid=cal.table.HybridGrid(2**12)))
     cal.BinTable.of(cal.Binary([0, 1], [0.1, 0.2]), cal.table.Distinct()).save(path)
-    with pytest.raises(ValueError, match="goes on from a table"):
+    with pytest.raises(ValueError, match="restored from a table"):
         StreamingTable.restore(path)
 
 

@@ -1,4 +1,4 @@
-"""The one door in: what a user hands over, checked once, as one class per task.
+"""Validated input: one class of predictions per task, checked once.
 
 Here belong checks, columns and choices of rows. Bins and estimates do not.
 """

@@ -1,4 +1,4 @@
-"""Predictions where only some positives are labelled and nobody is known to be negative."""
+"""Predictions where only some positives are labelled and no row is known to be negative."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scenario = Literal["case-control", "single-sample"]
 
 
 class PositiveUnlabeled(Predictions):
-    """Probabilities of rows known to be positive and of rows nobody has labelled, with the share of positives known.
+    """Probabilities of labelled positives and of unlabeled rows, with a known share of positives.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class PositiveUnlabeled(Predictions):
         The share of positives in the population; see `calibrant.pu.estimate_prior`.
     scenario : {"case-control", "single-sample"}
         Case-control: two samples; the unlabeled rows are drawn from the whole population. Single-sample: one sample
-        from the population, of which some positives were labelled, and `unlabeled` are its other rows. The sample
-        of everybody is then all rows, labelled ones too, and that is what the attribute `unlabeled` holds.
+        from the population, of which some positives were labelled, and `unlabeled` are its other rows. The attribute
+        `unlabeled` then holds the whole sample, including the labelled rows.
     label_frequency : float in (0, 1]
         Single-sample only, instead of `prior`: the share of positives that were labelled.
     weight, group : array-like, optional
@@ -145,7 +145,7 @@ class PositiveUnlabeled(Predictions):
 
     @property
     def unlabeled_weight(self) -> Any:
-        """Weights of the sample of everybody, or None."""
+        """Weights of the sample of the population, or None."""
         return None if self.weight is None else self.weight[len(self) - len(self.unlabeled) :]
 
     def rows(self) -> Rows:
@@ -158,7 +158,7 @@ class PositiveUnlabeled(Predictions):
         raise InvalidPredictions(message)
 
     def parts(self) -> tuple[Rows, Rows]:
-        """The sample of everybody, which is weighed and predicted, and the positives, which are observed."""
+        """The sample of the population (weights and predictions), and the positives (outcomes)."""
         return (
             _half(self.unlabeled, self.unlabeled_weight, "population"),
             _half(self.positive, self.positive_weight, "positives"),

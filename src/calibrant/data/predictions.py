@@ -45,7 +45,7 @@ class Predictions(ABC):
     (True, 3, array([1., 2., 1.]))
     """
 
-    #: The columns that have one entry per row, beside weight and group.
+    #: The columns that have one entry per row, other than weight and group.
     columns: ClassVar[tuple[str, ...]] = ()
 
     weight: Floats | None

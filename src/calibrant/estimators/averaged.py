@@ -78,7 +78,7 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
 
 
 def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
-    """The exact table; beyond some size one on the grid, whose cells are finer than the curves can tell apart."""
+    """The exact table; for many rows a table on a grid that is finer than the curves can resolve."""
     if not isinstance(data, BinTable):
         data = binary(data, y_prob)
         if len(data) > GRID_ROWS:

@@ -65,7 +65,7 @@ def debiased_ece(
 
 def _check_finite_norm(norm: float) -> float:
     if np.isinf(norm):
-        message = "debiased_ece has no version for the infinite norm; use mce for the largest gap."
+        message = "debiased_ece does not support the infinite norm; use mce for the largest gap."
         raise ValueError(message)
     return check_norm(norm)
 

@@ -73,8 +73,8 @@ def _cell_parts(cells: BinTable) -> tuple[Rows, ...]:
         message = "The cells must lie in [0, 1]: smoothing with reflection is for probabilities."
         raise ValueError(message)
     if isinstance(cells.task, Unlabeled):
-        everybody = _cell_rows(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "population")
-        return everybody, _cell_rows(cells, cells.observed, cells.product, np.ones(len(cells)), "positives")
+        population = _cell_rows(cells, cells.weight, cells.predicted, np.zeros(len(cells)), "population")
+        return population, _cell_rows(cells, cells.observed, cells.product, np.ones(len(cells)), "positives")
     mass = np.concatenate([cells.weight - cells.observed, cells.observed])
     moment = np.concatenate([cells.predicted - cells.product, cells.product])
     return (_cell_rows(cells, mass, moment, np.repeat([0.0, 1.0], len(cells)), "both"),)

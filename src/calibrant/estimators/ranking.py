@@ -14,7 +14,7 @@ from calibrant.table.of_data import Data, fine
 def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
 
-    On positive-unlabeled data the comparison is with everybody, of whom the share π is positive, and
+    On positive-unlabeled data the comparison is with the whole population, of which the share π is positive, and
 
     .. math:: \mathrm{AUC} = \frac{\mathrm P(p_P > p_U) + \frac12 \mathrm P(p_P = p_U) - \pi/2}{1 - \pi}.
 

@@ -51,9 +51,10 @@ def sweep_ece(
 
     .. math:: b^\star = \max\{b : \bar y_1 \le \dots \le \bar y_{b'} \text{ for every } b' \le b\}
 
-    and the result is `ece` with b* bins. A true calibration curve rises, so bins in disorder are too small to be
-    believed. Equal scores are never parted, so the result does not depend on the order of the rows (published code
-    splits them and moves by a tenth). Where every b is in order (separable outcomes) each distinct score is a bin.
+    and the result is `ece` with b* bins. A true calibration curve rises, so bins whose outcomes do not rise are too
+    small to be reliable. Equal scores are never split, so the result does not depend on the order of the rows
+    (published code splits them and moves by a tenth). Where every b is in order (separable outcomes) each distinct
+    score is a bin.
 
     Parameters
     ----------

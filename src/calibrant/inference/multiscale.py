@@ -14,7 +14,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
 
-#: Log-odds beyond this are as good as certain.
+#: Log-odds are clipped to this.
 _LIMIT = 36.0
 
 #: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
@@ -104,6 +104,6 @@ def _p_values(statistics: Floats) -> Floats:
     """Share of samples, each included, whose statistic is at least as large, column by column."""
     size = len(statistics)
     ordered = np.sort(statistics, axis=0)
-    least = statistics - 1e-12 * np.maximum(np.abs(statistics), 1e-300)
-    below = [np.searchsorted(ordered[:, k], least[:, k]) for k in range(statistics.shape[1])]
+    reference = statistics - 1e-12 * np.maximum(np.abs(statistics), 1e-300)
+    below = [np.searchsorted(ordered[:, k], reference[:, k]) for k in range(statistics.shape[1])]
     return 1 - np.stack(below, axis=1) / size

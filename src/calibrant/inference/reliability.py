@@ -271,8 +271,8 @@ def _binned(data: Predictions | BinTable, bins: Binning, level: float) -> Reliab
     some = binned(data, None, bins)[0].filled()
     predicted, observed, count = some.predicted_mean, some.observed_mean, some.effective_count
     risk = (1 - level) / 2
-    chance = np.clip(predicted, 1e-15, 1 - 1e-15)
-    band = [np.clip(np.ceil(bdtrik(at, count, chance) - 1e-9), 0, count) / count for at in (risk, 1 - risk)]
+    probability = np.clip(predicted, 1e-15, 1 - 1e-15)
+    band = [np.clip(np.ceil(bdtrik(at, count, probability) - 1e-9), 0, count) / count for at in (risk, 1 - risk)]
     low, high = clopper_pearson(observed * count, count, risk)
     return ReliabilityCurve(
         "binned", predicted, observed, band[0], band[1], low, high, some.share, level, simultaneous=False, n=some.n

@@ -17,25 +17,25 @@ Scratch = tuple[Singles, Singles, NDArray[np.int32], NDArray[np.intp]]
 def equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch | None = None) -> NDArray[np.intp]:
     """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
-    Single precision finds the bin of all keys but the few that lie close to an edge, for half the traffic; only those
-    are searched. With `scratch` the result lies in its last array: fresh memory costs as much as the arithmetic.
+    Single precision finds the bin of all keys except the few close to an edge, with half the memory traffic; only those
+    are searched. With `scratch` the result is its last array: allocating memory costs as much as the arithmetic.
     """
     n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
     tolerance = np.float32(n * 3e-7)  # more than the four roundings of key, factor, product and sum can add up to
     if tolerance > 0.1 or (low and abs(low) > width):
         return np.searchsorted(edges[1:-1], key, side="left")
-    place, whole, short, index = scratch or _scratch(len(key))
+    position, whole, short, index = scratch or _scratch(len(key))
     if len(index) > len(key):
-        place, whole, short, index = place[: len(key)], whole[: len(key)], short[: len(key)], index[: len(key)]
-    np.copyto(place, key - low if low else key, casting="same_kind")
-    place *= np.float32(n / width)
-    place += tolerance  # so that all that may be wrong lies just above a whole number
-    np.floor(place, out=whole)
+        position, whole, short, index = position[: len(key)], whole[: len(key)], short[: len(key)], index[: len(key)]
+    np.copyto(position, key - low if low else key, casting="same_kind")
+    position *= np.float32(n / width)
+    position += tolerance  # so that all that may be wrong lies just above an integer
+    np.floor(position, out=whole)
     np.copyto(short, whole, casting="unsafe")  # two casts that have vector instructions, for one that has none
     np.copyto(index, short)
-    place -= whole
-    if place.min() < 2 * tolerance:
-        near = np.flatnonzero(place < 2 * tolerance)
+    position -= whole
+    if position.min() < 2 * tolerance:
+        near = np.flatnonzero(position < 2 * tolerance)
         index[near] = np.searchsorted(edges[1:-1], key[near], side="left")
     return index
 
@@ -51,9 +51,9 @@ def _scratch(size: int) -> Scratch:
 
 
 def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
-    """What keeps the odds of `HybridGrid` off zero, and cells per unit of their logarithm.
+    """The offset that keeps the odds of `HybridGrid` above zero, and the number of cells per unit of their logarithm.
 
-    The ends 0 and 1 fall a hair inside the first and the last cell, so that no rounding takes them out.
+    The scores 0 and 1 fall just inside the first and the last cell, so that rounding cannot move them out.
     """
     spread = limit + float(np.log1p(np.exp(-limit)))
     return float(np.exp(-limit)), cells / (4 * spread) * (1 - 1e-12)
@@ -62,7 +62,7 @@ def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
 def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
     """Cells of `HybridGrid`. Single precision finds all but those near an edge, several times faster.
 
-    The places it finds are off by less than 2e-7 of the grid (a few roundings of numbers up to 1 and of logits up
+    The positions it finds are off by less than 2e-7 of the grid (a few roundings of numbers up to 1 and of logits up
     to 74); only cells closer than twice that to an edge are computed again in double precision.
     """
     tolerance = np.float32(4e-7 * cells)
@@ -71,36 +71,36 @@ def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp
     index = np.empty(len(key), np.intp)
     for start in range(0, len(key), SMALL_CHUNK):
         p = key[start : start + SMALL_CHUNK]
-        place = _hybrid_place(p, cells, limit)
-        part, whole = index[start : start + SMALL_CHUNK], np.floor(place)
+        position = _hybrid_position(p, cells, limit)
+        part, whole = index[start : start + SMALL_CHUNK], np.floor(position)
         part[:] = whole
-        place -= whole
-        place -= np.float32(0.5)
-        near = np.flatnonzero(np.abs(place, out=place) > np.float32(0.5) - tolerance)
+        position -= whole
+        position -= np.float32(0.5)
+        near = np.flatnonzero(np.abs(position, out=position) > np.float32(0.5) - tolerance)
         part[near] = _exact_hybrid_index(p[near], cells, limit)
     return index
 
 
-def _hybrid_place(p: NDArray[Any], cells: int, limit: float) -> NDArray[np.float32]:
+def _hybrid_position(p: NDArray[Any], cells: int, limit: float) -> NDArray[np.float32]:
     single = np.float32
-    least, slope = (single(number) for number in hybrid_scale(cells, limit))
+    offset, slope = (single(number) for number in hybrid_scale(cells, limit))
     rest = np.subtract(1, p).astype(single, copy=False)  # in the precision of p, which keeps it right near 1
-    rest += least
+    rest += offset
     p = p.astype(single, copy=False)
-    place = np.add(p, least)
-    place /= rest
-    np.log(place, out=place)
-    place *= slope
-    place += single(cells / 4)
-    place += np.multiply(p, single(cells / 2), out=rest)
-    return place
+    position = np.add(p, offset)
+    position /= rest
+    np.log(position, out=position)
+    position *= slope
+    position += single(cells / 4)
+    position += np.multiply(p, single(cells / 2), out=rest)
+    return position
 
 
 def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
     """The definition, counted from the middle of the grid as engines do, to the same rounding."""
     p, middle = key.astype(np.float64), cells // 2
-    least, slope = hybrid_scale(cells, limit)
-    odds = (p + least) / ((1 - p) + least)
+    offset, slope = hybrid_scale(cells, limit)
+    odds = (p + offset) / ((1 - p) + offset)
     return np.floor(p * (cells / 2) + (np.log(odds) * slope + (cells / 4 - middle))).astype(np.intp) + middle
 
 

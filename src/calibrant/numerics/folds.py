@@ -1,4 +1,4 @@
-"""Who goes into which fold: shuffled, never stratified by outcome, clusters kept together.
+"""Assignment of rows to folds: shuffled, never stratified by outcome, clusters kept together.
 
 Stratified folds give every training part the class shares of its held-out part, so a chance excess of positives is
 confirmed out of fold.
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Codes, Floats
 
-#: What a random generator is made from; a generator is used as it is.
+#: Seed of a random generator, or the generator itself.
 Seed = int | Sequence[int] | np.random.Generator
 
 
 def fold_of_rows(n: int, sizes: Sequence[float], *, seed: Seed, cluster: NDArray[Any] | None = None) -> Codes:
     """Fold of each of `n` rows, 0 .. len(sizes) - 1.
 
-    Numbers of rows (of clusters, where there are some) are as near to the relative `sizes` as whole numbers come.
-    Where there are fewer rows than folds, each has a fold of its own and the last folds are empty.
+    Numbers of rows (or of clusters) are the relative `sizes` rounded to integers. With fewer rows than folds, each row
+    has its own fold and the last folds are empty.
     """
     names, unit_of = (None, None) if cluster is None else np.unique(cluster, return_inverse=True)
     units = n if names is None else len(names)
@@ -33,9 +33,9 @@ def fold_of_rows(n: int, sizes: Sequence[float], *, seed: Seed, cluster: NDArray
 
 
 def fold_counts(counts: Floats, sizes: Sequence[float], *, seed: Seed) -> Floats:
-    """Whole numbers of rows per cell, divided into folds: shape (folds, *shape of counts).
+    """Integer numbers of rows per cell, divided into folds: shape (folds, *shape of counts).
 
-    Every row falls into a fold by itself, so the folds have their `sizes` on average only.
+    Every row is assigned independently, so the folds have their `sizes` only on average.
     """
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(counts.round().astype(np.int64), np.divide(sizes, np.sum(sizes)))

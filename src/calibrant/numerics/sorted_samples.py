@@ -65,10 +65,10 @@ class SortedSamples:
         which = self._all if samples is None else samples
         rows, inner = which[:, None], np.minimum(ranks, self.n - 1)
         last = self.key[rows, np.maximum(ranks - 1, 0)]
-        parted = (last == self.key[rows, inner]) & (ranks > 0) & (ranks < self.n)
+        split = (last == self.key[rows, inner]) & (ranks > 0) & (ranks < self.n)
         cuts = np.broadcast_to(ranks, (len(which), n_bins + 1)).copy()
-        if parted.any():
-            cuts[parted] = self._at_most(which[np.nonzero(parted)[0]], last[parted])
+        if split.any():
+            cuts[split] = self._at_most(which[np.nonzero(split)[0]], last[split])
         return cuts
 
     def cuts_at(self, edges: Floats, samples: Ranks | None = None) -> Ranks:

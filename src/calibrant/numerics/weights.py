@@ -1,4 +1,4 @@
-"""Weights of rows: their total, and the number of equally weighted rows they are as good as."""
+"""Weights of rows: their total, and the effective sample size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mass(NamedTuple):
 
     @property
     def effective_n(self) -> float:
-        """Kish's effective number of rows, (sum w)² / sum w²; zero where there is no weight."""
+        """Kish's effective number of rows, (sum w)² / sum w²; zero if all weights are zero."""
         return self.total**2 / self.squares if self.squares > 0 else 0.0
 
     @classmethod
@@ -28,7 +28,7 @@ class Mass(NamedTuple):
 
 
 def all_alike(weight: Floats | None) -> bool:
-    """Whether all rows have the same weight, which is as good as none."""
+    """Whether all rows have the same weight, which is equivalent to no weights."""
     return weight is None or bool((weight == weight[0]).all())
 
 
@@ -68,6 +68,6 @@ def importance_weights(weight: Floats | None, total: float | None = None) -> Flo
 
 
 def variance_of_mean(mean: Floats, mean_square: Floats, effective_n: Floats) -> Floats:
-    """Estimated variance of means of (effectively) this many rows each; NaN where one row or none does not tell."""
+    """Estimated variance of means of (effectively) this many rows each; NaN for one row or none."""
     several = np.where(effective_n > 1, effective_n, np.nan)
     return np.maximum(mean_square - mean**2, 0.0) / (several - 1)

@@ -93,7 +93,7 @@ class VarianceIsotonic(SpreadRecalibrator):
 
     Levels are joined by straight lines between the blocks, and go on unchanged beyond the first and the last. Many
     rows come to share a spread; bins that part such ties would depend on the order of the rows, which is why `ence`
-    never parts them.
+    never splits them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The cells of one part of the data dealt into folds, for cross-fitted recalibration."""
+"""The cells of one part of the data divided into folds, for cross-fitted recalibration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FoldTables(NamedTuple):
 
 
 def fold_tables(data: Binary | BinTable, cells: BinTable, seed: int) -> FoldTables:
-    """The rows behind `cells` dealt at random into folds; rows of one cluster (`group`) stay together."""
+    """The rows behind `cells` divided at random into folds; rows of one cluster (`group`) stay together."""
     if isinstance(data, Binary) and (len(data) <= GRID_ROWS or data.weight is not None or data.group is not None):
         sums = _sums_by_fold(data, cells, fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group))
     else:

@@ -63,7 +63,7 @@ class Part:
 
     @cached_property
     def folds(self) -> FoldTables:
-        """The rows dealt into folds, for maps that are measured on rows they were not fitted on."""
+        """The rows divided into folds, for maps that are evaluated on rows they were not fitted on."""
         return fold_tables(self.data, self.cells, self.seed)
 
     @cached_property

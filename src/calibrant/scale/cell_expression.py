@@ -1,4 +1,4 @@
-"""The cell number of a score as one Narwhals expression: the twin, bit for bit, of `HybridGrid.index`."""
+"""The cell number of a score as one Narwhals expression, equal bit for bit to `HybridGrid.index`."""
 
 from __future__ import annotations
 

@@ -221,15 +221,15 @@ class UnlabeledColumns:
 
     @property
     def nested(self) -> bool:
-        """Whether the labelled rows belong to the sample of everybody."""
+        """Whether the labelled rows belong to the sample of the population."""
         return self.scenario == "single-sample"
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
-        """Only the sample of everybody weighs and is predicted, only the positives are observed."""
+        """The population sample has weights and predictions, the positives have outcomes."""
         score, checks = _probability(frame, _only(y_prob, "UnlabeledColumns(prior)"))
         positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
-        everybody = (positive | unlabeled) if self.nested else unlabeled
-        mass = everybody.cast(nw.Float64)
+        population = (positive | unlabeled) if self.nested else unlabeled
+        mass = population.cast(nw.Float64)
         known = Check("y_true neither positive nor unlabeled", positive | unlabeled)
         checks = (*checks, *_present(frame, y_true, "y_true"), known)
         predicted = score.cast(nw.Float64) * mass

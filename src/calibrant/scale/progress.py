@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-#: Seconds between two looks at the engine.
+#: Seconds between two progress queries to the engine.
 INTERVAL = 0.25
 
 Percent = Callable[[], float | None]

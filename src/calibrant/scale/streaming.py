@@ -86,7 +86,9 @@ class StreamingTable:
         """Go on from a checkpoint."""
         saved = BinTable.load(path)
         if not isinstance(saved.cut, HybridGrid) or saved.task != Labelled():
-            message = f"A stream goes on from a table of probabilities on a HybridGrid, not from {saved!r}."
+            message = (
+                f"A stream can only be restored from a table of probabilities on a HybridGrid, not from {saved!r}."
+            )
             raise ValueError(message)
         stream = cls(grid=saved.cut)
         stream.add(saved)

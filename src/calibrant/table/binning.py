@@ -50,7 +50,7 @@ class EqualWidth:
 
 @dataclass(frozen=True)
 class EqualMass:
-    """`n_bins` bins that hold the same number of rows; equal scores never part, so ties may leave fewer bins.
+    """`n_bins` bins that hold the same number of rows; equal scores are never split, so ties may leave fewer bins.
 
     Inner edge b is the order statistic of rank floor(rows * b / n_bins), in whole numbers. Where rows differ in weight,
     it is the score at which the running weight first reaches b / n_bins of the total. The unit of the weights does not
