@@ -132,11 +132,11 @@ def _laplace_in_order(at: Floats, residual: Floats, bandwidth: float) -> float:
     r"""Sum over all pairs of :math:`e^{-|p_i - p_j| / b} r_i r_j` for rising p, in one pass.
 
     With :math:`S_j = \sum_{i < j} e^{-(p_j - p_i)/b} r_i` it is the sum of r_j (r_j + 2 S_j). The factor splits into
-    one of i and one of j, so S is a running sum; stretches of 300 bandwidths keep the factors within range.
+    one of i and one of j, so S is a running sum; segments of 300 bandwidths keep the factors within range.
     """
     total, carried, since = 0.0, 0.0, at[0]
-    for stretch in _stretches(at, 300 * bandwidth):
-        p, r = at[stretch], residual[stretch]
+    for segment in _segments(at, 300 * bandwidth):
+        p, r = at[segment], residual[segment]
         growth = np.exp((p - p[0]) / bandwidth)
         carried *= math.exp(-(p[0] - since) / bandwidth)
         running = carried + np.cumsum(r * growth)
@@ -146,7 +146,7 @@ def _laplace_in_order(at: Floats, residual: Floats, bandwidth: float) -> float:
     return total
 
 
-def _stretches(at: Floats, length: float) -> Iterator[slice]:
+def _segments(at: Floats, length: float) -> Iterator[slice]:
     """Slices of the rising `at`, none longer than `length`."""
     start = 0
     while start < len(at):
