@@ -242,6 +242,7 @@ class Samples(Forecast):
 
 
 def as_outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:
+    """A column of finite numbers, or a matrix of several outputs, of the given shape."""
     array = validation.as_array(name, values)
     wide = array.ndim == 2 and array.shape[1] > 1
     array = validation.matrix(name, array) if wide else validation.column(name, array)

@@ -22,11 +22,11 @@ def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
     are preserved; a row exactly on a node goes to that node only. One pass, no sort.
     """
     sums = np.zeros((4, size + 1))
-    for pairs in parts:
-        if pairs.plain_binary:
-            sums += _outcome_node_sums(pairs.key, pairs.observed, size)
+    for rows in parts:
+        if rows.plain_binary:
+            sums += _outcome_node_sums(rows.key, rows.observed, size)
         else:
-            sums += _weighted_node_sums(pairs, size)
+            sums += _weighted_node_sums(rows, size)
     return _shared(sums)
 
 
@@ -75,10 +75,10 @@ def _outcome_node_sums(
     return np.stack([every[0], positive[0], every[1], positive[1]])
 
 
-def _weighted_node_sums(pairs: Rows, size: int) -> Floats:
+def _weighted_node_sums(rows: Rows, size: int) -> Floats:
     sums = np.zeros((4, size + 1))
-    for rows, node, beyond in _between_nodes(pairs.key, size):
-        chunk = pairs.take(rows)
+    for part, node, beyond in _between_nodes(rows.key, size):
+        chunk = rows.take(part)
         weight = np.ones(len(node)) if chunk.weight is None else chunk.weight
         mass = 0 * weight if chunk.role == "positives" else weight
         observed = 0 * weight if chunk.role == "population" else weight * chunk.observed

@@ -35,17 +35,17 @@ OPENED_SHARE = 0.5
 SAMPLE = 1 << 12
 
 
-def radix_bucket_sums(pairs: Rows, *, squares: bool = False, codes: NDArray[np.int16] | None = None) -> Floats:
+def radix_bucket_sums(rows: Rows, *, squares: bool = False, codes: NDArray[np.int16] | None = None) -> Floats:
     """The columns of `SUMS` of plain binary rows in each of the `BUCKETS`, in the order of the scores.
 
     Without `squares`, the sum of squared predictions is NaN. `codes`, if given, is filled with the bucket and outcome
     of each row (see `rows_in`).
     """
     count, predicted, squared = np.zeros(2 * BUCKETS, np.intp), np.zeros(2 * BUCKETS), np.zeros(2 * BUCKETS)
-    coder = _Coder(pairs.key.dtype)
-    for start in range(0, len(pairs.key), CHUNK):
+    coder = _Coder(rows.key.dtype)
+    for start in range(0, len(rows.key), CHUNK):
         chunk = slice(start, start + CHUNK)
-        code, p = coder.codes(pairs.key[chunk], pairs.observed[chunk])
+        code, p = coder.codes(rows.key[chunk], rows.observed[chunk])
         count += np.bincount(code, minlength=2 * BUCKETS)
         predicted += np.bincount(code, p, 2 * BUCKETS)
         if squares:
@@ -71,30 +71,30 @@ def rows_in(buckets: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.
     return np.flatnonzero(chosen)
 
 
-def selection_is_faster(pairs: Rows, n: int) -> bool:
+def selection_is_faster(rows: Rows, n: int) -> bool:
     """Whether `equal_mass_sums` applies and is likely to beat a sort: half the time for a million rows and 15 bins.
 
     It is not for few rows, nor where edges fall into the buckets of most rows: many bins, or scores in few buckets.
     """
-    size = len(pairs.key)
-    if not pairs.plain_binary or size < SELECTION_ROWS[pairs.key.dtype]:
+    size = len(rows.key)
+    if not rows.plain_binary or size < SELECTION_ROWS[rows.key.dtype]:
         return False
-    count = radix_bucket_sums(pairs.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
+    count = radix_bucket_sums(rows.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
     opened = np.unique(_inner_ranks(count, n)[1])
     return bool(count[opened].sum() <= OPENED_SHARE * count.sum())
 
 
-def equal_mass_sums(pairs: Rows, n: int, *, squares: bool) -> tuple[Floats, Floats]:
+def equal_mass_sums(rows: Rows, n: int, *, squares: bool) -> tuple[Floats, Floats]:
     """Edges and sums of `n` bins of equal mass of plain binary rows; only rows near an edge are sorted."""
-    codes = np.empty(len(pairs.key), np.int16)
-    sums = radix_bucket_sums(pairs, squares=squares, codes=codes)
+    codes = np.empty(len(rows.key), np.int16)
+    sums = radix_bucket_sums(rows, squares=squares, codes=codes)
     count = sums[0].astype(np.intp)
     ranks, bucket = _inner_ranks(count, n)
     opened = np.zeros(BUCKETS, np.bool_)
     opened[bucket] = True
-    around = sorted_rows(pairs.take(rows_in(opened, codes)))
+    around = sorted_rows(rows.take(rows_in(opened, codes)))
     ahead = np.cumsum(np.where(opened, 0, count))[bucket]
-    low, high = pairs.key.min(), pairs.key.max()
+    low, high = rows.key.min(), rows.key.max()
     at = around.rows.key[ranks - ahead - 1]
     at, first = np.unique(at[at < high], return_index=True)
     edges = np.concatenate([[low], at, [high]]).astype(np.float64) + 0.0  # no edge is -0.0
