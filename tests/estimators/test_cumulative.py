@@ -16,6 +16,38 @@ def test_the_ks_error_is_the_largest_running_gap(rows):
     assert cal.ks_error(y, p) <= cal.ece(y, p, bins=cal.EqualMass(50)) + 1e-12
 
 
+def test_the_ks_error_of_weighted_rows_is_the_largest_running_gap():
+    rng = np.random.default_rng(0)
+    p, weight = rng.random(80).round(1), rng.exponential(size=80)
+    y = rng.random(80) < p**2
+    expected = max(abs((weight * (p - y))[p <= s].sum()) for s in p) / weight.sum()
+    assert cal.ks_error(cal.Binary(y, p, weight=weight)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("prior", [0.2, 0.35])
+def test_labelled_positives_stand_for_all_in_the_running_gap(prior, weighted):
+    rng = np.random.default_rng(1)
+    positive, unlabeled = rng.beta(4, 2, 30).round(1), rng.random(90).round(1)
+    weight = rng.exponential(size=120) if weighted else np.ones(120)
+    of_positive, of_unlabeled = weight[:30] / weight[:30].sum(), weight[30:] / weight[30:].sum()
+    expected = 0.0
+    for s in np.unique([*positive, *unlabeled]):
+        predicted = (of_unlabeled * unlabeled)[unlabeled <= s].sum()
+        expected = max(expected, abs(predicted - prior * of_positive[positive <= s].sum()))
+    data = cal.PositiveUnlabeled(positive, unlabeled, prior=prior, weight=weight if weighted else None)
+    assert cal.ks_error(data) == pytest.approx(expected, abs=1e-12)
+
+
+def test_labels_of_a_single_sample_are_divided_by_their_frequency_in_the_running_gap():
+    rng = np.random.default_rng(2)
+    p = rng.random(200).round(2)
+    labelled = rng.random(200) < 0.4 * p
+    expected = max(abs((p - labelled / 0.4)[p <= s].mean() * np.mean(p <= s)) for s in p)
+    data = cal.PositiveUnlabeled.from_labels(labelled, p, scenario="single-sample", label_frequency=0.4)
+    assert cal.ks_error(data) == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_top_label_is_the_first_of_equal_maxima_and_keeps_weight_and_group():
     data = cal.Multiclass([1, 0], [[0.5, 0.5], [0.4, 0.6]], weight=[1, 2], group=["x", "y"])
     top = data.top_label()

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,6 +15,7 @@ import calibrant as cal
 mpl.use("Agg")
 ESTIMATE = cal.Estimate(0.25, name="ECE (L1)", method="EqualMass(n_bins=2)", n=8, details={"null": 0.1})
 INTERVAL = cal.Interval(0.2, 0.3, level=0.95, method="Bootstrap(n=999)")
+SIGNIFICANCE = cal.Significance(statistic=1.5, p_value=0.2, method="KS", n=10)
 
 
 def test_an_estimate_is_a_float_and_arithmetic_gives_plain_floats():
@@ -70,12 +72,54 @@ def test_negative_estimates_stay_negative_and_clip_on_request():
 def test_an_interval_knows_what_it_contains():
     assert 0.25 in INTERVAL
     assert 0.31 not in INTERVAL
+    assert 0.19 not in INTERVAL
+    assert INTERVAL.low in INTERVAL
+    assert INTERVAL.high in INTERVAL
+    assert np.nextafter(0.2, 0) not in INTERVAL
+    assert np.nextafter(0.3, 1) not in INTERVAL
+    assert math.nan not in INTERVAL
+
+
+@pytest.mark.parametrize(
+    ("found", "field"),
+    [
+        *((INTERVAL, field) for field in ("low", "high", "level", "method", "side", "assumption", "target")),
+        *((SIGNIFICANCE, field) for field in ("statistic", "p_value", "method", "n", "null")),
+    ],
+)
+def test_fields_of_results_cannot_be_changed(found, field):
+    before = getattr(found, field)
+    with pytest.raises(FrozenInstanceError):
+        setattr(found, field, before)
+
+
+@pytest.mark.parametrize("field", ["name", "method", "n", "target", "interval", "bins", "details", "value", "other"])
+def test_no_field_of_an_estimate_can_be_set(field):
+    with pytest.raises(AttributeError, match="Estimate is immutable"):
+        setattr(ESTIMATE, field, None)
+
+
+def test_equal_results_are_equal_and_can_be_keys():
+    assert cal.Interval(0.2, 0.3, level=0.95, method="Bootstrap(n=999)") == INTERVAL
+    assert cal.Interval(0.2, 0.3, level=0.9, method="Bootstrap(n=999)") != INTERVAL
+    assert len({INTERVAL, cal.Interval(0.2, 0.3, level=0.95, method="Bootstrap(n=999)")}) == 1
+    assert (INTERVAL.side, INTERVAL.assumption, INTERVAL.target) == ("two-sided", "", None)
+    assert str(INTERVAL) == "[0.2, 0.3]"
+
+
+def test_a_target_fills_in_that_of_an_interval_without_one():
+    mean, slope = cal.results.Target("mean score"), cal.results.Target("binned error", 1)
+    filled = ESTIMATE.with_interval(INTERVAL).with_target(mean)
+    assert (filled.target, filled.interval.target) == (mean, mean)
+    own = ESTIMATE.with_interval(replace(INTERVAL, target=slope)).with_target(mean)
+    assert (own.target, own.interval.target) == (mean, slope)
+    assert ESTIMATE.with_target(mean).interval is None
+    assert ESTIMATE.target is None
 
 
 def test_significance_prints_in_one_line_and_exports():
-    test = cal.Significance(statistic=1.5, p_value=0.2, method="KS", n=10)
-    assert repr(test) == "<KS: statistic 1.5, p = 0.2, n=10>"
-    assert test.to_dict()["p_value"] == 0.2
+    assert repr(SIGNIFICANCE) == "<KS: statistic 1.5, p = 0.2, n=10>"
+    assert SIGNIFICANCE.to_dict()["p_value"] == 0.2
 
 
 def test_an_estimate_draws_its_bins_on_the_axes_it_is_given():

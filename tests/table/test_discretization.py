@@ -1,11 +1,14 @@
 """How far results from cells are from results from rows: within the bound, always; within the spec, on its worlds."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.table.discretization import cut_cells
 
 BINS = [cal.EqualMass(2), cal.EqualMass(15), cal.EqualWidth(3), cal.EqualWidth(15), cal.Edges([0, 0.5, 1])]
 SCORES = st.one_of(
@@ -41,6 +44,78 @@ def test_the_bound_is_zero_where_no_cell_is_cut_and_can_be_reached():
     exact = cal.ece([0, 1], [0.4, 0.6], bins=cal.EqualMass(2))
     assert abs(cal.ece(one_cell, bins=cal.EqualMass(2)) - exact) == pytest.approx(0.4)
     assert 0.4 <= one_cell.error_bound(cal.EqualMass(2)) < 1.3
+
+
+def subsets(rows):
+    return (np.array(chosen, dtype=int) for size in range(len(rows) + 1) for chosen in combinations(rows, size))
+
+
+def cut_by_hand(table, index, n_bins):
+    """For each edge of equal mass that falls into a cell: the rows of the cell, and how many go to the left."""
+    n, before = len(index), np.concatenate([[0], np.cumsum(table.count)])
+    for b in range(1, n_bins):
+        rank = n * b // n_bins
+        cell = int(np.sum(before < rank)) - 1
+        left = rank - int(before[cell])
+        rows = np.flatnonzero(index == table.key[cell])
+        if 0 < left < len(rows):
+            yield rows, left
+
+
+@pytest.mark.parametrize("n_bins", [2, 3, 5])
+@pytest.mark.parametrize("cells", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bounds_are_the_worst_over_all_rows_that_an_edge_may_part_from_its_cell(seed, cells, n_bins):
+    rng = np.random.default_rng(seed)
+    p, y = rng.permutation(60)[:9] / 60, rng.integers(0, 2, 9)
+    y[:2] = 0, 1
+    grid = cal.table.HybridGrid(cells)
+    table = cal.BinTable.of(cal.Binary(y, p), grid)
+    any_rows, known_number = 0.0, 0.0
+    for rows, left in cut_by_hand(table, grid.index(p), n_bins):
+        part = left / len(rows)
+        whole, positives = (p - y)[rows].sum(), y[rows].sum()
+        any_rows += max(abs((p - y)[some].sum() - part * whole) for some in subsets(rows))
+        outcomes = max(abs(y[some].sum() - part * positives) for some in subsets(rows) if len(some) == left)
+        known_number += outcomes + min(left, len(rows) - left) * np.ptp(p[rows])
+    bins = cal.EqualMass(n_bins)
+    assert table.error_bound(bins) == pytest.approx(2 * any_rows / 9, abs=1e-12)
+    assert table.error_bound(bins, distinct=True) == pytest.approx(2 * known_number / 9, abs=1e-12)
+    doubled = cal.BinTable.of(cal.Binary(y, p, weight=np.full(9, 2.5)), grid)
+    assert doubled.error_bound(bins) == pytest.approx(table.error_bound(bins), abs=1e-12)
+    assert doubled.error_bound(bins, distinct=True) == pytest.approx(2 * known_number / 9, abs=1e-12)
+
+
+@pytest.mark.parametrize("edge", [0.3, 0.5, 0.62])
+def test_the_bound_of_fixed_edges_is_the_worst_over_all_weighted_rows(edge):
+    p, y = np.array([0.1, 0.25, 0.4, 0.7, 0.9]), np.array([0, 1, 0, 1, 1])
+    weight = np.array([1.0, 3.0, 2.0, 0.5, 1.0])
+    table = cal.BinTable.of(cal.Binary(y, p, weight=weight), cal.table.HybridGrid(1))
+    error, part = weight * (p - y), (edge - 0.1) / 0.8
+    worst = max(abs(error[some].sum() - part * error.sum()) for some in subsets(range(5)))
+    assert table.error_bound(cal.Edges([0, edge, 1])) == pytest.approx(2 * worst / weight.sum(), abs=1e-12)
+
+
+def test_the_bound_of_positive_unlabeled_cells_moves_positives_and_unlabeled_rows_apart():
+    positive, unlabeled = np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6, 0.9])
+    data = cal.PositiveUnlabeled(positive, unlabeled, prior=0.45)
+    table = cal.BinTable.of(data, cal.table.HybridGrid(1))
+    mass = np.concatenate([np.full(3, -0.45 * 4 / 3), unlabeled])  # positives stand for 0.45 of four rows
+    part = (0.5 - 0.1) / 0.8
+    worst = max(abs(mass[some].sum() - part * mass.sum()) for some in subsets(range(7)))
+    assert table.error_bound(cal.Edges([0, 0.5, 1])) == pytest.approx(2 * worst / 4, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("edge", "cut"), [(0.1, True), (0.15, True), (0.3, False), (0.35, False), (0.8, False), (0.05, False)]
+)
+def test_only_an_edge_inside_a_cell_or_on_its_lowest_score_cuts_it(edge, cut):
+    # one cell from 0.1 to 0.3, one of the single score 0.8
+    table = cal.BinTable.of(cal.Binary([1, 0, 1], [0.1, 0.3, 0.8]), cal.table.HybridGrid(2))
+    assert table.low.tolist() == [0.1, 0.8]
+    cells, part = cut_cells(table, cal.Edges([0, edge, 1]))
+    assert cells.tolist() == [0] * cut
+    assert part == pytest.approx([(edge - 0.1) / 0.2] * cut)
 
 
 def test_the_bound_is_refused_where_it_says_nothing():
