@@ -56,7 +56,7 @@ class Distribution(Forecast):
         """The given rows, by number (repeats allowed) or mask, with their distributions."""
         number = np.arange(len(self))[rows]
         some = super().take(number)
-        some.y_true, some.dist = self.y_true[number], _Rows(self.dist, number, self.y_true.shape)
+        some.y_true, some.dist = self.y_true[number], _TakenRows(self.dist, number, self.y_true.shape)
         return some
 
     @property
@@ -135,7 +135,7 @@ class _Column:
         return of_column
 
 
-class _Rows:
+class _TakenRows:
     """Some rows of a distribution over `shape`, which may be repeated."""
 
     def __init__(self, dist: Any, rows: NDArray[np.intp], shape: tuple[int, ...]) -> None:

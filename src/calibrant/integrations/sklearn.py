@@ -99,7 +99,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         weight = validation.weights("sample_weight", sample_weight, length=len(labels))
-        rows = _Rows(X, labels, weight, fit_params)
+        rows = _TrainingRows(X, labels, weight, fit_params)
         if self.cv == "prefit" or _frozen(self.estimator):
             check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
@@ -160,7 +160,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
         return report(_task(labels, p, classes, weight), by=by, title=title)
 
-    def _pairs(self, rows: _Rows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
+    def _pairs(self, rows: _TrainingRows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
         """One classifier and map per split."""
         pairs = []
         for train, held_out in splits:
@@ -168,7 +168,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             pairs.append((classifier, self._map(classifier, rows, held_out)))
         return pairs
 
-    def _single(self, rows: _Rows, splits: list[Any]) -> tuple[Any, Recalibrator]:
+    def _single(self, rows: _TrainingRows, splits: list[Any]) -> tuple[Any, Recalibrator]:
         """One map for the held-out predictions of all splits, one classifier for all rows."""
         parts, order = [], []
         for train, held_out in splits:
@@ -181,7 +181,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_)
         return classifier, fresh
 
-    def _map(self, classifier: Any, rows: _Rows, held_out: NDArray[np.intp]) -> Recalibrator:
+    def _map(self, classifier: Any, rows: _TrainingRows, held_out: NDArray[np.intp]) -> Recalibrator:
         scores = _scores(classifier, rows.features(held_out), self.classes_)
         fresh = self._fresh(classifier)
         return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_)
@@ -202,7 +202,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _TrainingRows:
     """The training data, and classifiers fitted to parts of it."""
 
     X: Any

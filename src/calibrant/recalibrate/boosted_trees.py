@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
-from calibrant.recalibrate.boosting import Boosted, Rows
+from calibrant.recalibrate.boosting import Boosted, TrainingRows
 
 
 class CatBoost(Boosted):
@@ -65,7 +65,7 @@ class CatBoost(Boosted):
     _suffix = ".cbm"
     _library = "catboost"
 
-    def _train(self, train: Rows, held: Rows, classes: int) -> Any:
+    def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
         library = self._import()
         options: dict[str, Any] = {"loss_function": "Logloss"}
         if classes > 2:
@@ -149,7 +149,7 @@ class LightGBM(Boosted):
     _suffix = ".txt"
     _library = "lightgbm"
 
-    def _train(self, train: Rows, held: Rows, classes: int) -> Any:
+    def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
         library = self._import()
         options: dict[str, Any] = {"objective": "binary"}
         if classes > 2:

@@ -24,7 +24,7 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainingRows:
     """What trees are fitted to.
 
     Attributes
@@ -41,13 +41,13 @@ class Rows:
     codes: Codes
     weight: Floats | None
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Any) -> TrainingRows:
         """Some of the rows."""
         start = None if self.start is None else self.start[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.features[rows], start, self.codes[rows], weight)
+        return TrainingRows(self.features[rows], start, self.codes[rows], weight)
 
-    def with_all_classes(self, classes: int) -> Rows:
+    def with_all_classes(self, classes: int) -> TrainingRows:
         """The same, and a row of negligible weight for each class that has none: CatBoost drops such classes."""
         missing = np.setdiff1d(np.arange(classes), self.codes)
         if not len(missing):
@@ -56,7 +56,7 @@ class Rows:
         weight = np.ones(len(again.features)) if again.weight is None else again.weight
         weight[-len(missing) :] = 1e-6 * weight.mean()
         codes = np.concatenate([self.codes, missing])
-        return Rows(again.features, again.start, codes, weight)
+        return TrainingRows(again.features, again.start, codes, weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -81,7 +81,7 @@ class Boosted(Recalibrator):
                 message = f"{name} must be at least {minimum}, got {value!r}."
                 raise ValueError(message)
         self._import()
-        rows = Rows(self._features(scores), self._start(scores), codes, weight)
+        rows = TrainingRows(self._features(scores), self._start(scores), codes, weight)
         counts = np.bincount(codes, weights=weight, minlength=scores.classes)
         self.rates_ = (counts + 1) / (counts.sum() + len(counts))
         out = np.empty((len(scores), scores.classes))
@@ -176,7 +176,7 @@ class Boosted(Recalibrator):
         return path.with_name(f"{path.stem}.{number}{self._suffix}")
 
     @abstractmethod
-    def _train(self, train: Rows, held: Rows, classes: int) -> Any:
+    def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
         """A model fitted to `train`, with the number of trees that has the lowest loss on `held`."""
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Boosted(Recalibrator):
 
 
 def _train_and_held_out(n: int, number: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
-    """Rows to train on and rows held out, fold by fold; a single row is both."""
+    """TrainingRows to train on and rows held out, fold by fold; a single row is both."""
     fold = fold_of_rows(n, [1] * min(number, n), seed=seed)
     for k in range(int(fold.max()) + 1):
         held = fold == k
