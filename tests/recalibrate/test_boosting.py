@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.recalibrate.boosting import Boosted, Rows, _train_and_held_out
+from calibrant.recalibrate.boosting import Boosted, TrainingRows, _train_and_held_out
 
 
 class Stump(Boosted):
@@ -68,13 +68,13 @@ def test_a_fold_with_nothing_to_learn_has_no_model():
 
 
 def test_missing_classes_get_a_row_of_next_to_no_weight():
-    rows = Rows(np.eye(3), None, np.array([0, 0, 2]), None)
+    rows = TrainingRows(np.eye(3), None, np.array([0, 0, 2]), None)
     filled = rows.with_all_classes(4)
     np.testing.assert_array_equal(filled.codes, [0, 0, 2, 1, 3])
     np.testing.assert_allclose(filled.weight[:3], 1)
     assert (filled.weight[3:] < 1e-5).all()
     assert rows.with_all_classes(1) is rows
-    part = Rows(np.eye(3), np.eye(3), np.arange(3), np.arange(3.0)).take([2])
+    part = TrainingRows(np.eye(3), np.eye(3), np.arange(3), np.arange(3.0)).take([2])
     assert (part.codes.tolist(), part.weight.tolist(), part.start.tolist()) == ([2], [2.0], [[0, 0, 1]])
 
 

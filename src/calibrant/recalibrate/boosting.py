@@ -193,7 +193,7 @@ class Boosted(Recalibrator):
 
 
 def _train_and_held_out(n: int, number: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
-    """TrainingRows to train on and rows held out, fold by fold; a single row is both."""
+    """Rows to train on and rows held out, fold by fold; a single row is both."""
     fold = fold_of_rows(n, [1] * min(number, n), seed=seed)
     for k in range(int(fold.max()) + 1):
         held = fold == k
