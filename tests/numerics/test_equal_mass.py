@@ -1,4 +1,4 @@
-"""Edges as places in a list of cells: bins of equal mass by a loop, and sums of cells that an edge divides."""
+"""Edges as positions in a list of cells: bins of equal mass by a loop, and sums of cells that an edge divides."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +12,7 @@ from calibrant.numerics.equal_mass import (
     RunningWeight,
     equal_count_edges,
     equal_mass_rows,
-    places_of,
+    positions_of,
     require_inside,
     scores_at,
     sums_between,
@@ -131,37 +131,37 @@ LOW, HIGH = np.array([0.1, 0.2, 0.5, 0.8]), np.array([0.1, 0.4, 0.5, 0.9])
 
 
 @pytest.mark.parametrize(
-    ("edge", "place"),
+    ("edge", "position"),
     [(0.05, 0), (0.1, 1), (0.15, 1), (0.2, 1), (0.25, 1.25), (0.4, 2), (0.45, 2), (0.5, 3), (0.85, 3.5), (0.95, 4)],
 )
-def test_an_edge_as_a_place(edge, place):
-    np.testing.assert_allclose(places_of(np.array([0, edge, 1]), LOW, HIGH), [0, place, 4])
+def test_an_edge_as_a_position(edge, position):
+    np.testing.assert_allclose(positions_of(np.array([0, edge, 1]), LOW, HIGH), [0, position, 4])
 
 
 @pytest.mark.parametrize(
-    ("place", "score"), [(1, 0.1), (1.25, 0.25), (1.5, 0.3), (2, 0.4), (3, 0.5), (3.5, 0.85), (4, 0.9)]
+    ("position", "score"), [(1, 0.1), (1.25, 0.25), (1.5, 0.3), (2, 0.4), (3, 0.5), (3.5, 0.85), (4, 0.9)]
 )
-def test_the_highest_score_left_of_a_place(place, score):
-    assert scores_at(np.array([float(place)]), LOW, HIGH) == pytest.approx(score)
+def test_the_highest_score_left_of_a_position(position, score):
+    assert scores_at(np.array([float(position)]), LOW, HIGH) == pytest.approx(score)
 
 
 @given(
     st.lists(st.floats(0, 5), min_size=1, max_size=8),
     st.lists(st.floats(0, 1), max_size=6),
 )
-def test_sums_between_places_are_those_of_the_parts_of_each_cell(cells, parts):
+def test_sums_between_positions_are_those_of_the_parts_of_each_cell(cells, parts):
     size = len(cells)
-    places = np.array([0.0, *sorted(part * size for part in parts), size])
+    positions = np.array([0.0, *sorted(part * size for part in parts), size])
     sums = np.array([cells, np.ones(size)])
     expected = [
         [
             sum(row[k] * max(0.0, min(right, k + 1) - max(left, k)) for k in range(size))
-            for left, right in pairwise(places)
+            for left, right in pairwise(positions)
         ]
         for row in sums
     ]
-    np.testing.assert_allclose(sums_between(sums, places), expected, atol=1e-12)
-    np.testing.assert_allclose(sums_between(sums, places).sum(axis=1), sums.sum(axis=1))
+    np.testing.assert_allclose(sums_between(sums, positions), expected, atol=1e-12)
+    np.testing.assert_allclose(sums_between(sums, positions).sum(axis=1), sums.sum(axis=1))
 
 
 def test_keys_outside_the_edges_are_refused_and_those_on_them_are_not():
