@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.numerics import sorting
@@ -32,6 +32,7 @@ def rows_of(rows, kind):
     return Rows(p, p, y, w) if kind == "weighted" else Rows(p, p**2, 3.0 * y)
 
 
+@settings(max_examples=50)
 @given(lists, kinds)
 def test_distinct_keys_have_the_sums_of_their_rows(rows, kind):
     rows = rows_of(rows, kind)
@@ -41,6 +42,7 @@ def test_distinct_keys_have_the_sums_of_their_rows(rows, kind):
     np.testing.assert_allclose(sums.T, expected, rtol=1e-12, atol=1e-300)
 
 
+@settings(max_examples=50)
 @given(lists, kinds, st.data())
 def test_sums_between_cuts_are_those_of_the_rows_between(rows, kind, data):
     ordered = sorted_rows(rows_of(rows, kind))
@@ -62,6 +64,7 @@ def test_sums_between_cuts_of_more_rows_than_a_chunk(monkeypatch):
         np.testing.assert_allclose(SortedRows(rows, None).between(cuts), expected, rtol=1e-13)
 
 
+@settings(max_examples=50)
 @given(lists, kinds)
 def test_runs_of_equal_keys_end_where_the_key_changes(rows, kind):
     rows = rows_of(rows, kind)
@@ -75,6 +78,7 @@ def test_runs_of_equal_keys_end_where_the_key_changes(rows, kind):
         assert ordered.after_ties(np.array([leading])).tolist() == [expected]
 
 
+@settings(max_examples=50)
 @given(lists, kinds)
 def test_each_row_keeps_what_belongs_to_it(rows, kind):
     rows = rows_of(rows, kind)
@@ -89,6 +93,7 @@ def test_each_row_keeps_what_belongs_to_it(rows, kind):
     assert in_order(ordered) == in_order(rows)
 
 
+@settings(max_examples=50)
 @given(lists, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(rows, random):
     first, second = (sorted_rows(rows_of(some, "binary")).rows for some in (rows, random.sample(rows, len(rows))))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
@@ -52,6 +52,7 @@ def test_a_score_on_an_edge_belongs_to_the_bin_below_and_zero_to_the_first():
     np.testing.assert_array_equal(table.count, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])
 
 
+@settings(max_examples=25)
 @given(rows, binnings, st.booleans())
 def test_sums_equal_the_definition_row_by_row(rows, binning, weighted):
     y, p, w = unpack(rows, weighted)
@@ -66,6 +67,7 @@ def test_sums_equal_the_definition_row_by_row(rows, binning, weighted):
         np.testing.assert_allclose(getattr(table, name), expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
+@settings(max_examples=25)
 @given(rows, st.integers(1, 20))
 def test_equal_mass_edges_are_order_statistics_and_never_part_equal_scores(rows, n):
     y, p, _ = unpack(rows, False)
@@ -78,6 +80,7 @@ def test_equal_mass_edges_are_order_statistics_and_never_part_equal_scores(rows,
     assert table.edges[-1] == ordered[-1]
 
 
+@settings(max_examples=25)
 @given(rows, binnings, st.booleans(), st.randoms(use_true_random=False))
 def test_row_order_does_not_matter(rows, binning, weighted, random):
     shuffled = random.sample(rows, len(rows))
@@ -107,6 +110,7 @@ def test_float32_scores_are_summed_in_double_precision():
     assert cal.ece(np.zeros(len(p), np.int8), p) == pytest.approx(float(np.float32(0.3)), abs=1e-12)
 
 
+@settings(max_examples=25)
 @given(rows, st.integers(1, 12))
 def test_weighted_bins_end_where_the_running_weight_reaches_its_part(rows, n):
     y, p, _ = unpack(rows, False)
@@ -121,6 +125,7 @@ def test_weighted_bins_end_where_the_running_weight_reaches_its_part(rows, n):
     np.testing.assert_array_equal(edges, [distinct[0], *sorted(ends)])
 
 
+@settings(max_examples=25)
 @given(rows, st.integers(1, 12))
 def test_spreads_are_cut_by_rank_and_summed_by_bin(rows, n):
     y, key, _ = unpack(rows, False)
@@ -134,6 +139,7 @@ def test_spreads_are_cut_by_rank_and_summed_by_bin(rows, n):
         np.testing.assert_allclose(table.sums[row], np.bincount(which, values, len(table.key)), atol=1e-12)
 
 
+@settings(max_examples=25)
 @given(rows, st.sampled_from([Distinct(), HybridGrid(16), HybridGrid(), LogGrid(8)]), st.booleans())
 def test_cells_hold_the_rows_of_their_number_and_only_cells_with_rows_are_kept(rows, grid, weighted):
     y, p, w = unpack(rows, weighted)
@@ -148,6 +154,7 @@ def test_cells_hold_the_rows_of_their_number_and_only_cells_with_rows_are_kept(r
         np.testing.assert_allclose(sums, some.sums()[:, inside].sum(axis=1), rtol=1e-12, atol=1e-12)
 
 
+@settings(max_examples=25)
 @given(rows, rows, st.sampled_from([Distinct(), HybridGrid(64), EqualWidth(7)]))
 def test_parts_that_are_cut_alike_add_up_to_the_whole(first, second, cut):
     def cells(some):
