@@ -101,5 +101,5 @@ def test_priors_shade_the_shares_they_imply(ax):
 def test_what_cannot_be_drawn_says_why(data):
     with pytest.raises(ValueError, match="keeps no bins"):
         cal.plot.reliability_diagram(cal.brier(data), ax=Figure().subplots())
-    with pytest.raises(ValueError, match="no bins to draw"):
+    with pytest.raises(ValueError, match="has no bins"):
         cal.inference.confidence_gaps(cal.BinTable.of(data, cal.table.Distinct()))
