@@ -18,7 +18,8 @@ from calibrant.estimators.cross_fitting import (
 )
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable
-from tests.estimators.worlds import Fixed, draw_classes, over_world, paper_world
+from tests.estimators.worlds import Fixed, over_world, paper_world
+from tests.numerics.worlds import draw_classes
 
 
 def test_groups_stay_in_one_fold_and_count_as_units():

@@ -7,19 +7,13 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from tests.estimators.worlds import draw_classes, over_world, tempered
-
-rows = st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
-
+from tests.estimators.worlds import columns, over_world, tempered, weighted_rows
+from tests.numerics.worlds import draw_classes
 
 PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
-def columns(rows):
-    return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-
-
-@given(rows, st.sampled_from(["brier", "log_loss"]), st.booleans())
+@given(weighted_rows, st.sampled_from(["brier", "log_loss"]), st.booleans())
 def test_the_parts_make_up_the_score_and_none_is_negative(rows, score, weighted):
     p, y, w = columns(rows)
     p = np.clip(np.round(p, 2), 0.01, 0.99)
@@ -29,7 +23,7 @@ def test_the_parts_make_up_the_score_and_none_is_negative(rows, score, weighted)
     assert parts.refinement == pytest.approx(parts.score - parts.miscalibration)
 
 
-@given(rows, st.booleans())
+@given(weighted_rows, st.booleans())
 def test_miscalibration_is_what_isotonic_regression_saves(rows, weighted):
     p, y, w = columns(rows)
     p = np.round(p, 1) * 0.9 + 0.05

@@ -5,20 +5,14 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 import calibrant as cal
-
-rows = st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
-
-
-def columns(rows):
-    return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+from tests.estimators.worlds import columns, weighted_rows
 
 
-@given(rows)
+@given(weighted_rows)
 def test_scores_agree_with_scikit_learn_with_and_without_weights(rows):
     p, y, w = columns(rows)
     assert cal.brier(y, p) == pytest.approx(brier_score_loss(y, p), abs=1e-12)

@@ -5,7 +5,8 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
-from tests.estimators.worlds import Fixed, Shift, draw_classes, over_world, paper_world, tempered
+from tests.estimators.worlds import Fixed, Shift, over_world, paper_world, tempered
+from tests.numerics.worlds import draw_classes
 
 
 def test_the_oracle_map_recovers_the_true_error_in_every_norm():

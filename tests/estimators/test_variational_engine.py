@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.variational_engine import TRAINING_PARTS, Settings, Variational
-from tests.estimators.worlds import Fixed, draw_classes, over_world, tempered
+from tests.estimators.worlds import Fixed, over_world, tempered
+from tests.numerics.worlds import draw_classes
 
 
 def test_repeats_average_over_divisions_into_folds():

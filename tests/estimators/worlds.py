@@ -1,8 +1,16 @@
 """Known maps and worlds for the variational estimator."""
 
 import numpy as np
+from hypothesis import strategies as st
 
 import calibrant as cal
+
+#: A probability, an outcome and a weight per row.
+weighted_rows = st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
+
+
+def columns(rows):
+    return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
 
 
 class Fixed:
@@ -25,10 +33,6 @@ def tempered(power):
         return g / g.sum(axis=1, keepdims=True)
 
     return function
-
-
-def draw_classes(rng, p):
-    return (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, p.shape[1] - 1)
 
 
 def over_world(rng, n, *, slope=0.4, shift=0.3):

@@ -1,17 +1,9 @@
 """Reports are logged to MLflow with their numbers and their page."""
 
-import numpy as np
 import pytest
 
 import calibrant as cal
 from calibrant.integrations.mlflow import log_report, report_metrics
-
-
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    p = rng.random(3000)
-    return (rng.random(3000) < 0.5 + 0.6 * (p - 0.5)).astype(int), p
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,6 @@ import pytest
 import calibrant as cal
 
 
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    p = rng.random(3000)
-    return (rng.random(3000) < 0.5 + 0.6 * (p - 0.5)).astype(int), p
-
-
 def test_a_model_that_is_off_fails_and_says_by_how_much(rows):
     y, p = rows
     with pytest.raises(AssertionError, match=r"above 0\.02: <.*at 95%"):

@@ -9,13 +9,6 @@ import calibrant as cal
 from calibrant.integrations.torchmetrics import CalibrationError
 
 
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    p = rng.random(3000)
-    return (rng.random(3000) < 0.5 + 0.6 * (p - 0.5)).astype(int), p
-
-
 def test_batches_give_the_estimate_of_all_rows(rows):
     y, p = rows
     metric = CalibrationError(partial(cal.ece, bins=cal.EqualMass(10)))

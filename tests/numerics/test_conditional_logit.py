@@ -7,21 +7,7 @@ from calibrant.numerics import conditional_logit as conditional
 from calibrant.numerics import neighbours
 from calibrant.numerics.smoothers import kernel_basis, matern
 from calibrant.numerics.special import log_softmax, softmax
-
-
-def draw(rng, p):
-    return (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, p.shape[1] - 1)
-
-
-def world(rng, n, k, change):
-    f = rng.dirichlet(0.5 * np.ones(k), n).clip(1e-12)
-    f /= f.sum(axis=1, keepdims=True)
-    h = softmax(change(np.log(f)))
-    return f, h, draw(rng, h), rng.permutation(np.arange(n) % 5)
-
-
-def gain(f, g, truth):
-    return ((f - truth) ** 2 - (g - truth) ** 2).sum(axis=1).mean()
+from tests.numerics.worlds import class_world, draw_classes, gain
 
 
 def test_the_features_are_those_of_the_definition():
@@ -72,7 +58,7 @@ def test_small_probabilities_are_compressed_in_order():
 
 def test_the_hessian_is_the_derivative_of_the_totals():
     rng = np.random.default_rng(1)
-    f, _, _, _ = world(rng, 40, 3, lambda z: z)
+    f, _, _, _ = class_world(rng, 40, 3, lambda z: z)
     design = conditional.SharedFeatures.of(np.log(f)).design(np.log(f))
     weight, b = 0.5 + rng.random(40), rng.normal(size=len(design.block)) * 0.1
 
@@ -95,7 +81,7 @@ def test_the_hessian_is_the_derivative_of_the_totals():
     ],
 )
 def test_most_of_a_known_error_is_found(change, share):
-    f, h, y, fold = world(np.random.default_rng(2), 2000, 4, change)
+    f, h, y, fold = class_world(np.random.default_rng(2), 2000, 4, change)
     g = conditional.cross_fitted(f, fold, y, np.ones(2000))
     assert g.sum(axis=1) == pytest.approx(1)
     assert gain(f, g, h) > share * gain(f, h, h)
@@ -107,7 +93,7 @@ def test_a_confusion_between_two_classes_is_found_by_the_matrix():
         mixed[:, 0] += 0.35 * (z[:, 1] - z[:, 2])
         return mixed
 
-    f, h, y, fold = world(np.random.default_rng(3), 3000, 5, change)
+    f, h, y, fold = class_world(np.random.default_rng(3), 3000, 5, change)
     g = conditional.cross_fitted(f, fold, y, np.ones(3000))
     assert gain(f, g, h) > 0.7 * gain(f, h, h)
 
@@ -117,7 +103,7 @@ def test_a_local_error_is_found_by_the_neighbours():
     f = rng.dirichlet(np.ones(3), 3000)
     inside = ((f - [0.5, 0.3, 0.2]) ** 2).sum(axis=1) < 0.03
     h = np.where(inside[:, None], [0.1, 0.1, 0.8], f)
-    y, fold = draw(rng, h), rng.permutation(np.arange(3000) % 5)
+    y, fold = draw_classes(rng, h), rng.permutation(np.arange(3000) % 5)
     z = np.log(f)
     stages = conditional.TwoStages.fit(z, y, np.ones(3000))
     near = neighbours.Neighbours.of(z)
@@ -129,7 +115,7 @@ def test_a_local_error_is_found_by_the_neighbours():
 
 
 def test_calibrated_vectors_stay_nearly_as_they_are():
-    f, _, y, fold = world(np.random.default_rng(5), 2000, 4, lambda z: z)
+    f, _, y, fold = class_world(np.random.default_rng(5), 2000, 4, lambda z: z)
     g = conditional.cross_fitted(f, fold, y, np.ones(2000))
     assert np.abs(g - f).sum(axis=1).mean() < 0.05
 
@@ -137,7 +123,7 @@ def test_calibrated_vectors_stay_nearly_as_they_are():
 @pytest.mark.parametrize("n", [400, 4500])  # below and above the number of reference rows
 def test_labels_of_a_fold_never_touch_its_map(n):
     rng = np.random.default_rng(6)
-    f, _, y, fold = world(rng, n, 3, lambda z: 0.5 * z)
+    f, _, y, fold = class_world(rng, n, 3, lambda z: 0.5 * z)
     g = conditional.cross_fitted(f, fold, y, np.ones(n), targets=[1])
     turned = np.where(fold == 1, (y + 1) % 3, y)
     again = conditional.cross_fitted(f, fold, turned, np.ones(n), targets=[1])
@@ -157,7 +143,7 @@ def test_few_rows_many_classes_and_exact_zeros_are_no_obstacle():
 
 def test_weights_of_zero_and_two_are_rows_left_out_and_repeated_for_the_first_stages():
     rng = np.random.default_rng(11)
-    f, _, y, _ = world(rng, 300, 3, lambda z: 0.5 * z)
+    f, _, y, _ = class_world(rng, 300, 3, lambda z: 0.5 * z)
     w = rng.integers(1, 3, 300).astype(float)
     z = np.log(f)
     again = np.repeat(np.arange(300), w.astype(int))

@@ -7,12 +7,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from calibrant.numerics.isotonic import pool_adjacent_violators
 
-rows = st.lists(st.tuples(st.floats(0.001, 0.999), st.booleans(), st.floats(0.1, 3)), min_size=2, max_size=60)
-
-
-def columns(rows):
-    return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-
 
 @given(st.lists(st.tuples(st.floats(0.1, 5), st.floats(-3, 3)), min_size=1, max_size=200))
 def test_pooling_gives_the_isotonic_fit(rows):

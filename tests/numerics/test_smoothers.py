@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 from calibrant.numerics import smoothers
+from tests.numerics.worlds import binary_world, gain
 
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
-
-
-def rows(rng, n, chance):
-    f = rng.beta(0.5, 0.5, n)
-    return f, (rng.random(n) < chance(f)).astype(float)
-
-
-def gain(f, g, truth):
-    """Expected gain in Brier score, without the noise of outcomes."""
-    return ((f - truth) ** 2 - (g - truth) ** 2).mean()
 
 
 def test_bins_keep_few_scores_apart_and_bound_the_number_of_many():
@@ -33,7 +24,7 @@ def test_bins_keep_few_scores_apart_and_bound_the_number_of_many():
 
 def test_labels_of_a_fold_never_touch_its_map():
     rng = np.random.default_rng(3)
-    f, y = rows(rng, 300, lambda f: f**2)
+    f, y = binary_world(rng, 300, lambda f: f**2)
     fold = rng.permutation(np.arange(300) % 5)
     g = smoothers.cross_fitted(f, fold, y, 1 - y)
     turned = np.where(fold == 2, 1 - y, y)
@@ -58,7 +49,7 @@ def test_entries_of_many_rows_equal_the_rows():
 
 def test_calibrated_scores_stay_nearly_as_they_are():
     rng = np.random.default_rng(5)
-    f, y = rows(rng, 2000, lambda f: f)
+    f, y = binary_world(rng, 2000, lambda f: f)
     g = smoothers.cross_fitted(f, rng.permutation(np.arange(2000) % 5), y, 1 - y)
     assert np.abs(g - f).mean() < 0.015
 
@@ -78,7 +69,7 @@ def test_calibrated_scores_stay_nearly_as_they_are():
 )
 def test_most_of_a_known_error_is_found(chance, share):
     rng = np.random.default_rng(6)
-    f, y = rows(rng, 10_000, chance)
+    f, y = binary_world(rng, 10_000, chance)
     truth = chance(f)
     g = smoothers.cross_fitted(f, rng.permutation(np.arange(10_000) % 5), y, 1 - y)
     assert gain(f, g, truth) > share * gain(f, truth, truth)

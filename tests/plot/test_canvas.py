@@ -3,15 +3,9 @@
 import subprocess
 import sys
 
-import matplotlib as mpl
 import pytest
 
-
-@pytest.fixture(autouse=True)
-def no_setting_of_matplotlib_changes():
-    before = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == before
+pytestmark = pytest.mark.usefixtures("unchanged_settings")
 
 
 @pytest.mark.parametrize("module", ["regression", "reliability"])

@@ -1,25 +1,13 @@
 """The forest plot: one interval per group."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import calibrant as cal
 from calibrant.inference import ByGroup
 from calibrant.results.estimate import Interval, Significance
 
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-@pytest.fixture(autouse=True)
-def no_setting_of_matplotlib_changes():
-    before = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == before
+pytestmark = pytest.mark.usefixtures("unchanged_settings")
 
 
 def test_the_forest_puts_the_worst_group_on_top_and_fills_those_that_stand_out(ax):

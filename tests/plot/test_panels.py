@@ -1,34 +1,13 @@
 """Panels per class, and the strip of over- and underconfidence."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import calibrant as cal
+from tests.plot.figures import line
 
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-@pytest.fixture(autouse=True)
-def no_setting_of_matplotlib_changes():
-    before = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    p = rng.random(500).round(2)
-    return cal.Binary(rng.random(500) < 0.5 + 0.7 * (p - 0.5), p)
-
-
-def line(ax, label):
-    return next(drawn for drawn in ax.lines if drawn.get_label().startswith(label))
+pytestmark = pytest.mark.usefixtures("unchanged_settings")
 
 
 def test_panels_show_the_top_label_and_every_class():

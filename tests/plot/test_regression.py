@@ -1,27 +1,12 @@
 """Figures of predicted distributions."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import calibrant as cal
+from tests.plot.figures import line
 
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-@pytest.fixture(autouse=True)
-def no_setting_of_matplotlib_changes():
-    before = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == before
-
-
-def line(ax, label):
-    return next(drawn for drawn in ax.lines if drawn.get_label().startswith(label))
+pytestmark = pytest.mark.usefixtures("unchanged_settings")
 
 
 def test_bins_of_predicted_spreads_are_drawn_as_spread_against_error(ax):

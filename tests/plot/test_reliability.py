@@ -1,35 +1,14 @@
 """Reliability diagrams draw the numbers they were given, on the axes they were given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
+from tests.plot.figures import line
 
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-@pytest.fixture(autouse=True)
-def no_setting_of_matplotlib_changes():
-    before = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    p = rng.random(500).round(2)
-    return cal.Binary(rng.random(500) < 0.5 + 0.7 * (p - 0.5), p)
-
-
-def line(ax, label):
-    return next(drawn for drawn in ax.lines if drawn.get_label().startswith(label))
+pytestmark = pytest.mark.usefixtures("unchanged_settings")
 
 
 def test_the_curve_of_a_fine_table_is_the_isotonic_regression(data, ax):

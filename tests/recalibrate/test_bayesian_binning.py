@@ -6,16 +6,11 @@ from scipy.special import betaln
 
 from calibrant import recalibrate as rc
 from calibrant.numerics.equal_mass import RunningWeight
-
-
-def world(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < p**2).astype(int)
+from tests.recalibrate.worlds import squared_world
 
 
 def test_bayesian_binning_is_the_average_of_histograms_by_evidence():
-    p, y = world(80)
+    p, y = squared_world(80)
     order = np.argsort(p)
     p, y = p[order], y[order]
     new = np.linspace(0.01, 0.99, 33)

@@ -5,17 +5,12 @@ import pytest
 
 import calibrant as cal
 from calibrant import recalibrate as rc
-
-
-def world(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < p**2).astype(int)
+from tests.recalibrate.worlds import squared_world
 
 
 @pytest.mark.parametrize("bins", [cal.EqualMass(7), cal.EqualWidth(5), cal.Edges([0, 0.3, 0.5, 1])], ids=repr)
 def test_histogram_gives_the_share_of_positives_of_the_bin(bins):
-    p, y = world()
+    p, y = squared_world()
     table = cal.BinTable.of(cal.Binary(y, p), bins)
     histogram = rc.Histogram(bins=bins, allow_certainty=True).fit(p, y)
     np.testing.assert_allclose(histogram.values_, table.observed_mean)
@@ -35,7 +30,7 @@ def test_an_empty_bin_keeps_its_middle_and_a_bin_of_one_outcome_gets_laplaces_ru
 
 
 def test_scaling_binning_averages_the_scaled_scores_of_a_bin():
-    p, y = world(300)
+    p, y = squared_world(300)
     fitted = rc.ScalingBinning(scaling=rc.Beta(), bins=cal.EqualMass(5)).fit(p, y)
     scaled = rc.Beta().fit(p, y).predict_proba(p)[:, 1]
     table = cal.BinTable.of(cal.Binary(y, scaled), cal.EqualMass(5))

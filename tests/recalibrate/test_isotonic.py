@@ -3,38 +3,23 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant.recalibrate import CentredIsotonic, Isotonic, VennAbers
-
-rows = st.integers(2, 40).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.integers(0, 15), min_size=n, max_size=n), st.lists(st.integers(0, 1), min_size=n, max_size=n)
-    )
-)
+from tests.recalibrate.worlds import isotonic_peer, tied_rows
 
 
-def peer(p, y, new, weight=None):
-    """scikit-learn, with tied scores pooled by hand first."""
-    weight = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=float)
-    distinct, index = np.unique(p, return_inverse=True)
-    total = np.bincount(index, weight)
-    mean = np.bincount(index, weight * y) / total
-    return IsotonicRegression(out_of_bounds="clip").fit(distinct, mean, sample_weight=total).predict(new)
-
-
-@given(rows)
+@given(tied_rows)
 @settings(max_examples=100, deadline=None)
 def test_isotonic_is_scikit_learns_with_ties_pooled(data):
     p, y = np.array(data[0]) / 15, np.array(data[1])
     new = np.linspace(0, 1, 61)
     q = Isotonic(allow_certainty=True).fit(p, y).predict_proba(new)[:, 1]
-    np.testing.assert_allclose(q, peer(p, y, new), atol=1e-12)
+    np.testing.assert_allclose(q, isotonic_peer(p, y, new), atol=1e-12)
     weight = np.arange(1, len(p) + 1)
     q = Isotonic(allow_certainty=True).fit(p, y, sample_weight=weight).predict_proba(new)[:, 1]
-    np.testing.assert_allclose(q, peer(p, y, new, weight), atol=1e-12)
+    np.testing.assert_allclose(q, isotonic_peer(p, y, new, weight), atol=1e-12)
 
 
 def test_isotonic_is_exactly_scikit_learns_where_no_scores_are_tied():
@@ -50,7 +35,7 @@ def test_isotonic_is_exactly_scikit_learns_where_no_scores_are_tied():
     np.testing.assert_allclose(Isotonic().fit(p, y).predict_proba(new)[inside, 1], expected[inside], rtol=1e-12)
 
 
-@given(rows)
+@given(tied_rows)
 @settings(max_examples=60, deadline=None)
 def test_blocks_of_one_outcome_move_inside_and_the_map_still_rises(data):
     p, y = np.array(data[0]) / 15, np.array(data[1])

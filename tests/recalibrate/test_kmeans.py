@@ -3,12 +3,7 @@
 import numpy as np
 
 from calibrant import recalibrate as rc
-
-
-def world(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < p**2).astype(int)
+from tests.recalibrate.worlds import squared_world
 
 
 def test_partition_gives_the_class_shares_of_its_cluster():
@@ -49,7 +44,7 @@ def test_centres_rise_and_there_are_no_more_than_distinct_scores():
     fitted = rc.Partition().fit([0.1, 0.5, 0.9, 0.9], [0, 1, 1, 1])
     np.testing.assert_allclose(fitted.centres_[:, 1], [0.1, 0.5, 0.9])
     assert rc.Partition().seed == 0
-    by_default = rc.Partition().fit(*world())
+    by_default = rc.Partition().fit(*squared_world())
     assert len(by_default.centres_) == 15
     assert (np.diff(by_default.centres_[:, 1]) > 0).all()
 

@@ -9,13 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant as cal
 from calibrant.numerics.logistic import RIDGE, logistic_fit
 from calibrant.recalibrate import Beta, Platt, Quadratic, Spline
-
-
-def world(n=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=n) * 2
-    y = rng.random(n) < expit(0.3 + 0.6 * x - 0.1 * x**2)
-    return expit(x), y
+from tests.recalibrate.worlds import quadratic_world
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -29,7 +23,7 @@ def world(n=2000, seed=0):
     ids=["Platt", "Quadratic", "Beta"],
 )
 def test_the_score_equations_hold(recalibrator, features, weighted):
-    p, y = world()
+    p, y = quadratic_world()
     weight = np.random.default_rng(1).exponential(size=len(p)) if weighted else np.ones(len(p))
     q = recalibrator.fit(p, y, sample_weight=weight).predict_proba(p)[:, 1]
     equations = features(p).T @ (weight * (q - y)) / weight.sum()
@@ -40,7 +34,7 @@ def test_the_score_equations_hold(recalibrator, features, weighted):
 
 @pytest.mark.parametrize(("recalibrator", "degree"), [(Platt(), 1), (Quadratic(), 2)], ids=["Platt", "Quadratic"])
 def test_scikit_learns_logistic_regression_finds_the_same_map(recalibrator, degree):
-    p, y = world()
+    p, y = quadratic_world()
     x = logit(p)
     powers = np.stack([x**d for d in range(1, degree + 1)], axis=1)
     peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000, solver="newton-cg").fit(powers, y)
@@ -113,7 +107,7 @@ def test_quadratic_does_not_turn_where_nothing_was_seen():
 
 @pytest.mark.parametrize("recalibrator", [Platt(), Quadratic(), Beta(), Spline()], ids=repr)
 def test_a_grid_table_of_many_rows_gives_nearly_the_map_of_the_rows(recalibrator):
-    p, y = world(50_000)
+    p, y = quadratic_world(50_000)
     table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid())
     grid = np.linspace(0.01, 0.99, 50)
     by_rows, by_table = recalibrator.fit(p, y).predict_proba(grid), recalibrator.fit(table).predict_proba(grid)

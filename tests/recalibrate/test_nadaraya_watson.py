@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from calibrant import recalibrate as rc
-
-
-def world(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < p**2).astype(int)
+from tests.recalibrate.worlds import squared_world
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1, 0.5])
 def test_nadaraya_watson_is_the_double_sum(bandwidth):
-    p, y = world(400)
+    p, y = squared_world(400)
     new = np.linspace(0, 1, 41)
     kernel = np.exp(-0.5 * ((new[:, None] - p) / bandwidth) ** 2)
     fitted = rc.NadarayaWatson(bandwidth=bandwidth).fit(p, y)

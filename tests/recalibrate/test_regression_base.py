@@ -6,21 +6,11 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant import recalibrate
-
-
-def world(n=4000, seed=0, factor=2.0, power=1.0):
-    """The true spread is factor * stated^power."""
-    rng = np.random.default_rng(seed)
-    mean, std = rng.normal(size=n), rng.lognormal(0, 0.5, n)
-    return cal.Gaussian(mean + factor * std**power * rng.normal(size=n), mean, std)
-
-
-def columns(data):
-    return np.column_stack([data.mean, data.std])
+from tests.recalibrate.worlds import spread_world
 
 
 def test_several_outputs_get_a_map_each():
-    one, two = world(2000, 0, 2.0), world(2000, 1, 0.5)
+    one, two = spread_world(2000, 0, 2.0), spread_world(2000, 1, 0.5)
     both = cal.Gaussian(*(np.column_stack([getattr(one, c), getattr(two, c)]) for c in ("y_true", "mean", "std")))
     assert recalibrate.StdScaling().fit(both).scale_ == pytest.approx([2, 0.5], rel=0.06)
     for map in (recalibrate.VarianceIsotonic(), recalibrate.CdfIsotonic()):
@@ -50,7 +40,7 @@ def test_several_outputs_get_a_map_each():
 )
 def test_the_unit_of_the_weights_does_not_matter(map):
     """Importance weights: a constant factor changes nothing, equal weights are no weights, and 0 is no row."""
-    data, rng = world(300, seed=2, power=0.7), np.random.default_rng(1)
+    data, rng = spread_world(300, seed=2, power=0.7), np.random.default_rng(1)
     group = rng.integers(0, 3, 300)
 
     def fixed(weight, rows=slice(None)):

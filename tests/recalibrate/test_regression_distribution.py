@@ -8,17 +8,6 @@ import calibrant as cal
 from calibrant import recalibrate
 
 
-def world(n=4000, seed=0, factor=2.0, power=1.0):
-    """The true spread is factor * stated^power."""
-    rng = np.random.default_rng(seed)
-    mean, std = rng.normal(size=n), rng.lognormal(0, 0.5, n)
-    return cal.Gaussian(mean + factor * std**power * rng.normal(size=n), mean, std)
-
-
-def columns(data):
-    return np.column_stack([data.mean, data.std])
-
-
 def test_kuleshovs_map_makes_random_spread_look_calibrated_and_ence_sees_through_it():
     rng = np.random.default_rng(0)
     x = rng.uniform(0.1, 1, 26_000)

@@ -8,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant import recalibrate
+from tests.recalibrate.worlds import spread_world
 
 MAPS = [
     recalibrate.StdScaling(),
@@ -23,20 +24,13 @@ MAPS = [
 ]
 
 
-def world(n=4000, seed=0, factor=2.0, power=1.0):
-    """The true spread is factor * stated^power."""
-    rng = np.random.default_rng(seed)
-    mean, std = rng.normal(size=n), rng.lognormal(0, 0.5, n)
-    return cal.Gaussian(mean + factor * std**power * rng.normal(size=n), mean, std)
-
-
 def columns(data):
     return np.column_stack([data.mean, data.std])
 
 
 @pytest.mark.parametrize("map", MAPS, ids=repr)
 def test_arrays_and_forecasts_are_the_same_and_survive_a_file(map, tmp_path):
-    data = world(800)
+    data = spread_world(800)
     fitted = clone(map).fit(data)
     by_array = clone(map).fit(columns(data), data.y_true)
     assert by_array.transform(columns(data)) == pytest.approx(fitted.transform(columns(data)))
@@ -51,22 +45,22 @@ def test_arrays_and_forecasts_are_the_same_and_survive_a_file(map, tmp_path):
 
 @pytest.mark.parametrize("map", MAPS[:7], ids=repr)
 def test_a_wrong_factor_is_repaired_on_fresh_rows(map):
-    fixed = clone(map).fit(world(seed=0)).transform(world(seed=1))
-    assert cal.ence(world(seed=1)) > 0.9
+    fixed = clone(map).fit(spread_world(seed=0)).transform(spread_world(seed=1))
+    assert cal.ence(spread_world(seed=1)) > 0.9
     assert cal.ence(fixed) < 0.12
     assert cal.mean_squared_z(fixed) == pytest.approx(1, abs=0.12)
 
 
 @pytest.mark.parametrize("map", [MAPS[3], MAPS[4], MAPS[6]], ids=repr)
 def test_a_wrong_power_is_repaired_by_maps_that_bend(map):
-    train, test = world(20_000, 0, 1.0, 2.0), world(20_000, 1, 1.0, 2.0)
+    train, test = spread_world(20_000, 0, 1.0, 2.0), spread_world(20_000, 1, 1.0, 2.0)
     one_factor = cal.ence(recalibrate.StdScaling().fit(train).transform(test))
     assert one_factor > 0.25
     assert cal.ence(clone(map).fit(train).transform(test)) < one_factor / 4
 
 
 def test_the_factor_is_the_root_of_the_mean_squared_z():
-    data = world()
+    data = spread_world()
     scale = recalibrate.StdScaling().fit(data).scale_
     assert scale == pytest.approx([np.sqrt(cal.mean_squared_z(data))])
     near = [cal.nll(data.y_true, data.mean, data.std * scale[0] * f) for f in (0.99, 1.0, 1.01)]
@@ -74,7 +68,7 @@ def test_the_factor_is_the_root_of_the_mean_squared_z():
 
 
 def test_the_crps_factor_minimises_the_crps():
-    data = world()
+    data = spread_world()
     scale = recalibrate.StdScaling(criterion="crps").fit(data).scale_[0]
     near = [cal.crps(data.y_true, data.mean, data.std * scale * f) for f in (0.99, 1.0, 1.01)]
     assert near[1] == min(near)
@@ -89,7 +83,7 @@ def test_the_crps_factor_minimises_the_crps():
     ],
 )
 def test_other_families_meet_their_closed_forms(family, closed):
-    data = world(1500)
+    data = spread_world(1500)
     dist = family(data.mean, data.std)
     scale = recalibrate.StdScaling().fit(cal.Distribution(data.y_true, dist)).scale_[0]
     assert scale == pytest.approx(closed((data.y_true - data.mean) / data.std), rel=1e-5)
@@ -105,7 +99,7 @@ def test_student_and_cauchy_factors_solve_their_equations():
 
 
 def test_one_tiny_sigma_is_warned_of_and_withstood():
-    data = world(500)
+    data = spread_world(500)
     std = data.std.copy()
     std[3] = 1e-9
     broken = cal.Gaussian(data.y_true, data.mean, std)
@@ -116,14 +110,14 @@ def test_one_tiny_sigma_is_warned_of_and_withstood():
 
 
 def test_the_isotonic_map_is_that_of_scikit_learn():
-    train, test = world(500, 0, 1.0, 2.0), world(300, 1)
+    train, test = spread_world(500, 0, 1.0, 2.0), spread_world(300, 1)
     reference = IsotonicRegression(out_of_bounds="clip").fit(train.std, (train.y_true - train.mean) ** 2)
     ours = recalibrate.VarianceIsotonic().fit(train).transform(test).std
     assert ours == pytest.approx(np.sqrt(np.maximum(reference.predict(test.std), reference.y_thresholds_[0])), rel=1e-6)
 
 
 def test_weights_repeat_rows():
-    data = world(300)
+    data = spread_world(300)
     weight = np.random.default_rng(1).integers(1, 4, 300)
     rows = np.repeat(np.arange(300), weight)
     binned = recalibrate.VarianceHistogram(bins=cal.EqualWidth(5, low=0.0, high=20.0))
@@ -134,7 +128,7 @@ def test_weights_repeat_rows():
 
 
 def test_bad_input_is_refused():
-    data = world(50)
+    data = spread_world(50)
     with pytest.raises(cal.InvalidPredictions, match="requires y to be passed"):
         recalibrate.StdScaling().fit(columns(data))
     with pytest.raises(cal.InvalidPredictions, match="as many columns"):

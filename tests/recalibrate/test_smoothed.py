@@ -4,32 +4,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.numerics.special import softmax
-
-
-def rows(rng, n, chance):
-    f = rng.beta(0.5, 0.5, n)
-    return f, (rng.random(n) < chance(f)).astype(float)
-
-
-def draw(rng, p):
-    return (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, p.shape[1] - 1)
-
-
-def world(rng, n, k, change):
-    f = rng.dirichlet(0.5 * np.ones(k), n).clip(1e-12)
-    f /= f.sum(axis=1, keepdims=True)
-    h = softmax(change(np.log(f)))
-    return f, h, draw(rng, h), rng.permutation(np.arange(n) % 5)
-
-
-def gain(f, g, truth):
-    return ((f - truth) ** 2 - (g - truth) ** 2).sum(axis=1).mean()
+from tests.numerics.worlds import binary_world, class_world, gain
 
 
 def test_the_estimator_maps_as_its_functions_do_and_saves():
     rng = np.random.default_rng(9)
-    f, y = rows(rng, 3000, lambda f: f**2)
+    f, y = binary_world(rng, 3000, lambda f: f**2)
     fitted = cal.recalibrate.Smoothed().fit(f, y)
     at = np.linspace(0.05, 0.95, 19)
     assert np.abs(fitted.predict_proba(at)[:, 1] - at**2).mean() < 0.03
@@ -39,7 +19,7 @@ def test_the_estimator_maps_as_its_functions_do_and_saves():
 
 def test_the_estimator_survives_a_file(tmp_path):
     rng = np.random.default_rng(10)
-    f, y = rows(rng, 300, lambda f: f**2)
+    f, y = binary_world(rng, 300, lambda f: f**2)
     fitted = cal.recalibrate.Smoothed().fit(f, y)
     fitted.save(tmp_path / "map.json")
     assert np.array_equal(cal.recalibrate.load(tmp_path / "map.json").predict_proba(f), fitted.predict_proba(f))
@@ -47,7 +27,7 @@ def test_the_estimator_survives_a_file(tmp_path):
 
 def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
     rng = np.random.default_rng(10)
-    f, h, y, _ = world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
+    f, h, y, _ = class_world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
     fitted = cal.recalibrate.ConditionalLogit().fit(f[:4000], y[:4000])
     g = fitted.predict_proba(f[4000:])
     assert gain(f[4000:], g, h[4000:]) > 0.85 * gain(f[4000:], h[4000:], h[4000:])
@@ -57,7 +37,7 @@ def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
 
 def test_smoothed_does_not_depend_on_the_order_of_rows_and_counts_are_rows_repeated():
     rng = np.random.default_rng(11)
-    f, y = rows(rng, 400, lambda f: f**2)
+    f, y = binary_world(rng, 400, lambda f: f**2)
     weight = rng.integers(1, 3, 400)
     order = rng.permutation(400)
     fitted = cal.recalibrate.Smoothed().fit(f, y, weight).predict_proba(f)
@@ -84,7 +64,7 @@ def test_parts_hold_every_row_once():
 
 def test_a_file_of_a_conditional_logit_without_neighbours_is_small(tmp_path):
     rng = np.random.default_rng(13)
-    f, _, y, _ = world(rng, 300, 3, lambda z: z)
+    f, _, y, _ = class_world(rng, 300, 3, lambda z: z)
     fitted = cal.recalibrate.ConditionalLogit().fit(f, y)
     fitted.save(tmp_path / "map.json")
     loaded = cal.recalibrate.load(tmp_path / "map.json")
@@ -94,7 +74,7 @@ def test_a_file_of_a_conditional_logit_without_neighbours_is_small(tmp_path):
 
 def test_weights_of_a_conditional_logit_count_by_their_effective_size():
     rng = np.random.default_rng(14)
-    f, _, y, _ = world(rng, 400, 3, lambda z: 0.5 * z)
+    f, _, y, _ = class_world(rng, 400, 3, lambda z: 0.5 * z)
     weight = rng.uniform(0.5, 2, 400)
     fitted = cal.recalibrate.ConditionalLogit().fit(f, y, weight).predict_proba(f)
     scaled = cal.recalibrate.ConditionalLogit().fit(f, y, 100 * weight).predict_proba(f)

@@ -9,13 +9,7 @@ from scipy.special import expit, logit, logsumexp
 from calibrant.numerics.logistic import logistic_fit
 from calibrant.recalibrate import Platt, Quadratic, Spline
 from calibrant.recalibrate.spline import _directions, _evidence, natural_spline_basis
-
-
-def world(n=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=n) * 2
-    y = rng.random(n) < expit(0.3 + 0.6 * x - 0.1 * x**2)
-    return expit(x), y
+from tests.recalibrate.worlds import quadratic_world
 
 
 def test_the_spline_basis_is_that_of_scipys_natural_spline():
@@ -77,7 +71,7 @@ def test_the_evidence_is_the_logarithm_of_the_marginal_likelihood(smoothness):
 
 
 def test_the_chosen_smoothness_has_the_largest_evidence():
-    p, y = world(1500)
+    p, y = quadratic_world(1500)
     chosen = Spline().fit(p, y).smoothness_
     x, order = np.sort(logit(p)), np.argsort(p)
     knots = Spline().fit(p, y).knots_

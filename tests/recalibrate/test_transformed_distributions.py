@@ -14,21 +14,11 @@ from calibrant.recalibrate.transformed_distributions import (
     center_of,
     stretched,
 )
-
-
-def world(n=4000, seed=0, factor=2.0, power=1.0):
-    """The true spread is factor * stated^power."""
-    rng = np.random.default_rng(seed)
-    mean, std = rng.normal(size=n), rng.lognormal(0, 0.5, n)
-    return cal.Gaussian(mean + factor * std**power * rng.normal(size=n), mean, std)
-
-
-def columns(data):
-    return np.column_stack([data.mean, data.std])
+from tests.recalibrate.worlds import spread_world
 
 
 def test_the_remapped_distribution_is_one():
-    data = world(3000)
+    data = spread_world(3000)
     fixed = recalibrate.CdfIsotonic(nodes=32).fit(data).transform(data)
     level = np.linspace(0.02, 0.98, 7)
     for p in level:

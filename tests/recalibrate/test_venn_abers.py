@@ -3,28 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
 
 from calibrant.recalibrate import VennAbers
-
-rows = st.integers(2, 40).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.integers(0, 15), min_size=n, max_size=n), st.lists(st.integers(0, 1), min_size=n, max_size=n)
-    )
-)
+from tests.recalibrate.worlds import isotonic_peer, tied_rows
 
 
-def peer(p, y, new, weight=None):
-    """scikit-learn, with tied scores pooled by hand first."""
-    weight = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=float)
-    distinct, index = np.unique(p, return_inverse=True)
-    total = np.bincount(index, weight)
-    mean = np.bincount(index, weight * y) / total
-    return IsotonicRegression(out_of_bounds="clip").fit(distinct, mean, sample_weight=total).predict(new)
-
-
-@given(rows)
+@given(tied_rows)
 @settings(max_examples=40, deadline=None)
 def test_venn_abers_is_two_isotonic_regressions_per_prediction(data):
     p, y = np.array(data[0]) / 15, np.array(data[1])
@@ -32,7 +16,7 @@ def test_venn_abers_is_two_isotonic_regressions_per_prediction(data):
     interval = VennAbers().fit(p, y).interval(new)
     for place, bounds in zip(new, interval, strict=True):
         for label in (0, 1):
-            expected = peer(np.append(p, place), np.append(y, label), [place])[0]
+            expected = isotonic_peer(np.append(p, place), np.append(y, label), [place])[0]
             assert bounds[label] == pytest.approx(expected, abs=1e-12)
 
 

@@ -6,12 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import recalibrate as rc
-
-
-def world(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.random(n)
-    return p, (rng.random(n) < p**2).astype(int)
+from tests.recalibrate.worlds import squared_world
 
 
 def test_one_vs_rest_is_one_map_per_class_scaled_to_one():
@@ -34,7 +29,7 @@ def test_one_vs_rest_needs_a_map_and_survives_columns_of_zero():
 
 
 def test_any_classifier_serves_as_a_map():
-    p, y = world()
+    p, y = squared_world()
     logistic = rc.FromClassifier(LogisticRegression(C=np.inf, tol=1e-10)).fit(p, y)
     np.testing.assert_allclose(logistic.predict_proba(p), rc.Platt().fit(p, y).predict_proba(p), atol=1e-5)
     tree = rc.FromClassifier(DecisionTreeClassifier(max_depth=2), features="probabilities", laplace=1.0).fit(p, y)

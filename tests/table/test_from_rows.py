@@ -11,25 +11,7 @@ from calibrant.numerics.sorting import sorted_rows
 from calibrant.table import from_rows
 from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, HybridGrid, LogGrid
 from calibrant.table.from_rows import CellSums, added, cut_rows, equal_mass_table, of_bins
-
-scores = st.one_of(
-    st.floats(0, 1),
-    st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.2, 0.3, 1 / 3, 2 / 3]),
-    st.integers(0, 20).map(lambda k: k / 20),
-)
-rows = st.lists(st.tuples(scores, st.booleans(), st.integers(0, 4)), min_size=1, max_size=60)
-binnings = st.one_of(
-    st.integers(1, 20).map(cal.EqualWidth),
-    st.integers(1, 20).map(cal.EqualMass),
-    st.just(cal.Edges([0, 0.1, 0.1, 0.5, 1])),
-)
-
-
-def unpack(rows, weighted):
-    p, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    if weighted and not w.any():
-        w[0] = 1
-    return y.astype(int), p, (w if weighted else None)
+from tests.table.rows import binnings, rows, unpack
 
 
 @pytest.mark.parametrize("rows", [1, 2, 71_001, 200_000])
