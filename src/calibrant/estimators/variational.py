@@ -117,9 +117,7 @@ def calibration_error(
     norm = norms_.checked(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")
     if isinstance(data, PositiveUnlabeled) and bound is None:
-        return pu_calibration_error(
-            data, norm=norm, recalibrator=recalibrator, folds=folds, repeats=repeats, seed=seed, floor=floor
-        )
+        return pu_calibration_error(data, norm, settings)
     return Variational.of(data, y_prob, settings).error(norm)
 
 

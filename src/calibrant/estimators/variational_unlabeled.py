@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.log_scores import log_provenance
 from calibrant.estimators.proper_scores import log_loss
+from calibrant.estimators.variational_engine import Settings
 from calibrant.estimators.variational_norms import label
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_of_rows
@@ -18,34 +19,26 @@ from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
 
 
-def pu_calibration_error(
-    data: PositiveUnlabeled,
-    *,
-    norm: Any,
-    recalibrator: Any = None,
-    folds: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-    floor: float = 0.0,
-) -> Estimate:
+def pu_calibration_error(data: PositiveUnlabeled, norm: Any, settings: Settings) -> Estimate:
     r"""Variational calibration error from positives and unlabeled rows: a lower bound in expectation.
 
     .. math:: \text{L1: } \pi\,\mathrm{mean}_P\, s - \mathrm{mean}_U\, s f, \quad s = \operatorname{sign}(g - f),
               \qquad \text{squared: } \mathrm{mean}_U(f^2 - g^2) - 2\pi\,\mathrm{mean}_P(f - g)
 
-    and the difference of log losses (with `floor`) for "kl", where f is the predicted and g the recalibrated
-    probability by a map fitted without the row's fold. `recalibrator` is fitted to a `PositiveUnlabeled`; by default
+    and the difference of log losses (with the floor) for "kl", where f is the predicted and g the recalibrated
+    probability by a map fitted without the row's fold. The recalibrator is fitted to a `PositiveUnlabeled`; by default
     `PUPlatt`.
     """
     if not (norm in ("squared", "kl") or isinstance(norm, int | float)):
         message = f"norm must be a number of at least 1, 'squared' or 'kl' on positive-unlabeled data, got {norm!r}."
         raise ValueError(message)
-    found = [_cross_fitted(data, norm, recalibrator, folds, [seed, repeat], floor) for repeat in range(repeats)]
+    repeats = settings.repeats
+    found = [_cross_fitted(data, norm, settings, repeat) for repeat in range(repeats)]
     value, error = np.mean(found, axis=0)
-    words = f"{folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(recalibrator)}"
+    words = f"{settings.folds} folds{f' x {repeats}' if repeats > 1 else ''}, {_name(settings.recalibrator)}"
     details: dict[str, Any] = {}
     if norm == "kl":
-        words, details = log_provenance(words, floor, infinite=0 if np.isfinite(value) else None)
+        words, details = log_provenance(words, settings.floor, infinite=0 if np.isfinite(value) else None)
     return Estimate(
         float(value),
         name=f"Calibration error ({label(norm)})",
@@ -55,14 +48,12 @@ def pu_calibration_error(
     )
 
 
-def _cross_fitted(
-    data: PositiveUnlabeled, norm: Any, recalibrator: Any, folds: int, seed: list[int], floor: float
-) -> tuple[float, float]:
+def _cross_fitted(data: PositiveUnlabeled, norm: Any, settings: Settings, repeat: int) -> tuple[float, float]:
     """Value and standard error from one division into folds."""
-    positive, unlabeled = _folds(data, folds, np.random.default_rng(seed))
+    positive, unlabeled = _folds(data, settings.folds, np.random.default_rng([settings.seed, repeat]))
     recalibrated = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
-    for fold in range(folds):
-        fitted = _fitted(recalibrator, _without(data, positive != fold, unlabeled != fold))
+    for fold in range(settings.folds):
+        fitted = _fitted(settings.recalibrator, _without(data, positive != fold, unlabeled != fold))
         for out, side, where in zip(recalibrated, (data.positive, data.unlabeled), (positive, unlabeled), strict=True):
             if (where == fold).any():
                 out[where == fold] = fitted.predict_proba(side[where == fold])[:, 1]
@@ -72,7 +63,8 @@ def _cross_fitted(
         )
         if data.weight is not None:
             after._attach(data.weight, None)
-        return float(log_loss(data, floor=floor) - log_loss(after, floor=floor)), float("nan")
+        gain = log_loss(data, floor=settings.floor) - log_loss(after, floor=settings.floor)
+        return float(gain), float("nan")
     return _mean_and_error(data, *_contributions(data, recalibrated, squared=norm == "squared"))
 
 

@@ -99,7 +99,18 @@ def reliability(data: Source, *, bins: Binning = EqualMass(10), level: float = 0
 
 
 @dataclass(frozen=True)
-class BasicBootstrap:
+class _Simulated:
+    """Number of draws and seed of an interval that rests on simulation."""
+
+    draws: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.whole("draws", self.draws, minimum=2)
+
+
+@dataclass(frozen=True)
+class BasicBootstrap(_Simulated):
     """Basic (reflected) bootstrap of PU-ECE: twice the estimate minus the quantiles of its resamples.
 
     The two samples are resampled separately (a single sample as one), bin by bin: counts are multinomial, and the mean
@@ -120,12 +131,6 @@ class BasicBootstrap:
     >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=BasicBootstrap()).interval)
     '[0.08002, 0.1044]'
     """
-
-    draws: int = 999
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
@@ -175,7 +180,7 @@ class DebiasedDelta:
 
 
 @dataclass(frozen=True)
-class Conservative:
+class Conservative(_Simulated):
     r"""An interval with at least nominal coverage at every true error, about twice as wide as the others.
 
     With noise e of the error masses, :math:`\lVert D\rVert_1 - \lVert e\rVert_1 \le \lVert d\rVert_1` always, and
@@ -197,12 +202,6 @@ class Conservative:
     >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=Conservative()).interval)
     '[0.04584, 0.1075]'
     """
-
-    draws: int = 999
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""

@@ -152,6 +152,12 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, weight
 
+    def _cells_of(self, table: BinTable) -> BinomialCells:
+        """The cells of a table of one event; sets the attributes of every map fitted to them."""
+        cells = BinomialCells.of_table(table)
+        self._set_one_event(cells.total)
+        return cells
+
     def _mixed(self, p: Floats) -> Floats:
         """The Laplace mixture of predicted probabilities."""
         if not self.laplace:
@@ -196,9 +202,7 @@ class BinaryRecalibrator(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = BinomialCells.of_table(table)
-        self._set_one_event(cells.total)
-        self._fit_cells(cells)
+        self._fit_cells(self._cells_of(table))
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
@@ -227,7 +231,7 @@ class Identity(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Nothing is learnt but the effective number of rows."""
-        self._set_one_event(BinomialCells.of_table(table).total)
+        self._cells_of(table)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:

@@ -113,23 +113,15 @@ class LightGBM(Boosted):
 
     Parameters
     ----------
-    warm_started : bool
-        Whether trees are added to the scores.
     trees : int, optional
         Largest number of trees; if None, 1000, or 10 warm-started. 100 rounds without gain stop it.
-    folds : int
-        Number of models.
-    seed, threads : int
-        Seed of folds and trees; threads of the library.
-    input, laplace, clip
-        As for all maps: see `Recalibrator`.
+    warm_started, folds, seed, threads, input, laplace, clip
+        As for `CatBoost`.
 
     Attributes
     ----------
-    models_ : list
-        The models; None for a fold whose training rows hold one class or one score only.
-    step_ : Recalibrator
-        The fitted last step.
+    models_, step_
+        As for `CatBoost`.
 
     Notes
     -----

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.inputs import Scores
 from calibrant.table.bintable import BinTable
 
 
@@ -51,8 +51,7 @@ class Partition(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = BinomialCells.of_table(table)
-        self._set_one_event(cells.total)
+        cells = self._cells_of(table)
         counts = np.stack([cells.weight - cells.positive, cells.positive], axis=1)
         self._fit_counts(cells.scores.probabilities, counts)
         return self

@@ -103,9 +103,7 @@ class Temperature(Recalibrator):
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
-        cells = BinomialCells.of_table(table)
-        self._set_one_event(cells.total)
-        self._fit_cells(cells)
+        self._fit_cells(self._cells_of(table))
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
