@@ -1,8 +1,5 @@
 """Interval and quantile calibration, PIT and coverage; parity with uncertainty-toolbox where it is right."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,24 +7,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import calibrant as cal
+from tests.estimators.regression_peers import PEERS, peer_rows
 
-PEERS = json.loads((Path(__file__).parents[1] / "reference" / "regression_peers.json").read_text(encoding="utf8"))[
-    "made"
-]
 GRID = np.linspace(0, 1, 100)
-
-
-def rows():
-    """The rows of tests/reference/regression_peers.py."""
-    rng = np.random.default_rng(7)
-    mean, std = rng.normal(size=200), rng.lognormal(0, 0.5, 200)
-    y = mean + 0.2 + 1.3 * std * rng.normal(size=200)
-    return cal.Gaussian(y, mean, std)
 
 
 @pytest.mark.parametrize("norm", [1, 2, 3])
 def test_the_area_is_that_of_a_fine_grid(norm):
-    data = rows()
+    data, _ = peer_rows()
     u = stats.norm.cdf((data.y_true - data.mean) / data.std)
     p = (np.arange(20_000) + 0.5) / 20_000
     for metric, values in ((cal.quantile_error, u), (cal.interval_error, np.abs(2 * u - 1))):
@@ -36,7 +23,7 @@ def test_the_area_is_that_of_a_fine_grid(norm):
 
 
 def test_the_largest_gap_is_the_kolmogorov_smirnov_statistic():
-    data = rows()
+    data, _ = peer_rows()
     reference = stats.kstest((data.y_true - data.mean) / data.std, "norm")
     assert cal.quantile_error(data, norm=np.inf) == pytest.approx(reference.statistic)
     assert cal.pit_error(data) == pytest.approx(reference.statistic)
@@ -44,7 +31,7 @@ def test_the_largest_gap_is_the_kolmogorov_smirnov_statistic():
 
 
 def test_interval_mode_agrees_with_uncertainty_toolbox():
-    data = rows()
+    data, _ = peer_rows()
     assert cal.interval_error(data, levels=GRID) == pytest.approx(PEERS["ma_cal"], abs=1e-12)
     assert cal.interval_error(data, levels=GRID, norm=2) == pytest.approx(PEERS["rms_cal"], abs=1e-12)
     assert cal.interval_error(data) == pytest.approx(PEERS["miscal_area"], abs=1e-3)
@@ -53,7 +40,7 @@ def test_interval_mode_agrees_with_uncertainty_toolbox():
 
 def test_quantile_mode_of_uncertainty_toolbox_is_mirrored_and_ours_is_not():
     """Outcomes lie above the means, so few of them lie below the medians; the toolbox says that many do."""
-    data = rows()
+    data, _ = peer_rows()
     data = cal.Gaussian(data.y_true + data.std, data.mean, data.std)
     levels, toolbox = PEERS["quantile_mode"]
     ours = cal.interval_curve(data, levels=levels, central=False).observed
@@ -174,11 +161,11 @@ def test_the_cauchy_counterexample_of_the_paper():
 
 def test_levels_outside_the_unit_interval_are_refused():
     with pytest.raises(cal.InvalidPredictions, match=r"levels must lie in \[0, 1\]"):
-        cal.interval_error(rows(), levels=[0.5, 1.5])
+        cal.interval_error(peer_rows()[0], levels=[0.5, 1.5])
     with pytest.raises(cal.InvalidPredictions, match=r"nominal must lie in \(0, 1\)"):
-        cal.coverage(rows(), nominal=1.0)
+        cal.coverage(peer_rows()[0], nominal=1.0)
     with pytest.raises(ValueError, match="norm must be"):
-        cal.interval_error(rows(), norm=0.5)
+        cal.interval_error(peer_rows()[0], norm=0.5)
 
 
 def test_covid_forecasts_cover_as_published(shared_data):

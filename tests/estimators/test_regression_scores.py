@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,22 +9,11 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.numerics.rows import Rows
-
-PEERS = json.loads((Path(__file__).parents[1] / "reference" / "regression_peers.json").read_text(encoding="utf8"))[
-    "made"
-]
-
-
-def rows():
-    """The rows of tests/reference/regression_peers.py, and the draws there."""
-    rng = np.random.default_rng(7)
-    mean, std = rng.normal(size=200), rng.lognormal(0, 0.5, 200)
-    y = mean + 0.2 + 1.3 * std * rng.normal(size=200)
-    return cal.Gaussian(y, mean, std), mean[:, None] + std[:, None] * rng.normal(size=(200, 12))
+from tests.estimators.regression_peers import PEERS, peer_rows
 
 
 def test_scores_agree_with_uncertainty_toolbox():
-    data, _ = rows()
+    data, _ = peer_rows()
     levels = np.linspace(0.01, 0.99, 99)
     assert cal.nll(data) == pytest.approx(PEERS["nll"], rel=1e-12)
     assert cal.crps(data) == pytest.approx(PEERS["crps"], rel=1e-12)
@@ -35,7 +23,7 @@ def test_scores_agree_with_uncertainty_toolbox():
 
 
 def test_ensemble_and_student_crps_agree_with_scoringrules():
-    data, draws = rows()
+    data, draws = peer_rows()
     assert cal.crps(cal.Samples(data.y_true, draws)) == pytest.approx(PEERS["fair_crps"], rel=1e-12)
     student = cal.Distribution(data.y_true, stats.t(5, data.mean, data.std))
     assert cal.crps(student) == pytest.approx(PEERS["t5_crps"], rel=1e-5)
@@ -43,7 +31,7 @@ def test_ensemble_and_student_crps_agree_with_scoringrules():
 
 def test_tables_with_equal_width_bins_give_what_netcal_gives():
     """Netcal cuts the variance (UCE) or the spread (ENCE) into equal widths, and averages ENCE over bins alike."""
-    data, _ = rows()
+    data, _ = peer_rows()
     std, variance, error = data.std, data.std**2, (data.y_true - data.mean) ** 2
     by_variance = Rows(variance, variance, error)
     table = cal.BinTable.of(by_variance, cal.EqualWidth(10, variance.min(), variance.max()))
@@ -56,7 +44,7 @@ def test_tables_with_equal_width_bins_give_what_netcal_gives():
 
 
 def test_quantile_crps_nears_the_closed_form_as_levels_grow():
-    data, _ = rows()
+    data, _ = peer_rows()
     levels = np.arange(1, 200) / 200
     values = data.mean[:, None] + data.std[:, None] * stats.norm.ppf(levels)
     assert cal.crps(cal.Quantiles(data.y_true, levels, values)) == pytest.approx(cal.crps(data), rel=2e-3)
@@ -70,7 +58,7 @@ def test_the_fair_version_does_not_depend_on_the_number_of_draws():
 
 
 def test_pinball_is_the_definition_level_by_level():
-    data, _ = rows()
+    data, _ = peer_rows()
     result = cal.pinball(data, levels=[0.1, 0.8])
     for level in (0.1, 0.8):
         q = stats.norm.ppf(level, data.mean, data.std)
@@ -128,7 +116,7 @@ def test_outputs_are_measured_one_by_one():
 
 
 def test_every_result_can_be_written_as_json():
-    data, draws = rows()
+    data, draws = peer_rows()
     for task in (data, cal.Samples(data.y_true, draws)):
         for metric in (cal.ence, cal.interval_error, cal.pit_error, cal.coverage, cal.crps, cal.pinball):
             assert json.loads(json.dumps(metric(task).to_dict()))["details"]["null"]["mean"] >= 0

@@ -50,15 +50,20 @@ def test_the_score_test_has_its_size_and_sees_a_miscalibrated_model():
         assert max(power) < 0.001
 
 
+def single_sample(rng, n, world, known):
+    """A sample in which three positives of ten are labelled; their share or the prior is known."""
+    p, y = everybody(rng, n, world)
+    s = y & (rng.random(len(p)) < 0.3)
+    value = {"label_frequency": 0.3, "prior": 0.5}[known]
+    return cal.PositiveUnlabeled.from_labels(s, p, scenario="single-sample", **{known: value})
+
+
 @pytest.mark.parametrize("known", ["label_frequency", "prior"])
 def test_the_score_test_has_its_size_in_a_single_sample(known):
     rng = np.random.default_rng(4)
     rejected = []
     for _ in range(600):
-        p, y = everybody(rng, 4000, CALIBRATED)
-        s = y & (rng.random(len(p)) < 0.3)
-        value = {"label_frequency": 0.3, "prior": 0.5}[known]
-        data = cal.PositiveUnlabeled.from_labels(s, p, scenario="single-sample", **{known: value})
+        data = single_sample(rng, 4000, CALIBRATED, known)
         rejected.append(cal.calibration_test(data).p_value < 0.05)
     assert 0.03 <= np.mean(rejected) <= 0.07
 
@@ -68,10 +73,7 @@ def test_variances_of_a_single_sample_are_those_of_repeated_draws(known):
     rng = np.random.default_rng(6)
     gaps = []
     for _ in range(800):
-        p, y = everybody(rng, 2000, LESS)
-        value = {"label_frequency": 0.3, "prior": 0.5}[known]
-        s = y & (rng.random(len(p)) < 0.3)
-        data = cal.PositiveUnlabeled.from_labels(s, p, scenario="single-sample", **{known: value})
+        data = single_sample(rng, 2000, LESS, known)
         gaps.append(pu.Gaps.of(cal.BinTable.of(data, cal.EqualWidth(5))))
     seen = np.diag(np.cov([g.gap for g in gaps], rowvar=False))
     np.testing.assert_allclose(seen, np.mean([g.variance for g in gaps], axis=0), rtol=0.25)
