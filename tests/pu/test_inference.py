@@ -165,3 +165,11 @@ def test_the_diagram_draws_the_rates_it_was_given():
     np.testing.assert_allclose(x, result.predicted)
     np.testing.assert_allclose(y, np.minimum(result.rate, 1))
     plt.close("all")
+
+
+def test_an_impossible_prior_is_warned_of_once():
+    rng = np.random.default_rng(0)
+    data = cal.PositiveUnlabeled(rng.beta(3, 1.2, 200), rng.beta(1.5, 2, 2000), prior=0.5)
+    with pytest.warns(UserWarning, match="larger than the data allow") as caught:
+        cal.interval(cal.ece, data)
+    assert len(caught) == 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.debiased import debiased_gaps
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
 from calibrant.results.estimate import Interval, Significance
@@ -172,7 +172,7 @@ class DebiasedDelta:
         level, table = _checked(level, norm), _table(data)
         gaps = Gaps.of(table)
         sign = np.sign(gaps.gap)
-        centre = float(debiased_ece(table, norm=1))
+        centre = debiased_gaps(table, 1)
         correction = float(np.abs(gaps.gap).sum()) - centre
         error = float(np.sqrt(max(float(sign @ gaps.covariance() @ sign), 0.0) + correction**2 / 4))
         reach = float(ndtri((1 + level) / 2)) * error
