@@ -133,6 +133,9 @@ def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[
 
 def _rises_everywhere(samples: SortedSamples, sample: int) -> bool:
     """Whether the mean outcomes of the distinct scores never fall: then those of no bins do."""
+    if not samples.tied:  # each row is a bin, and its outcome the mean
+        outcome = samples.outcome[sample]
+        return not bool((outcome[1:] < outcome[:-1]).any())
     cuts, which = samples.run_ends(sample), np.array([sample])
     return not bool(_falls(np.diff(cuts), samples.observed(cuts, which)[0]))
 
