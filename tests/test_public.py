@@ -52,6 +52,12 @@ def test_modules_that_are_public_list_their_names_with_an_example_each(name):
     assert all(">>>" in (inspect.getdoc(getattr(module, key)) or "") for key in module.__all__)
 
 
+def test_every_package_says_what_is_public():
+    for path in SOURCE.rglob("__init__.py"):
+        module = importlib.import_module(".".join(("calibrant", *path.parent.relative_to(SOURCE).parts)))
+        assert module.__all__ == sorted(module.__all__)
+
+
 def test_the_top_level_has_about_sixty_names():
     assert 50 <= len(public("calibrant")) <= 70
 

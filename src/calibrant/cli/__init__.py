@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Run the command line; say what to install where its libraries are missing."""
