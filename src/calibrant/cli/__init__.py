@@ -1,4 +1,7 @@
-"""The command `calibrant`: from a file of predictions to an answer."""
+"""The command `calibrant`: from a file of predictions to an answer.
+
+Here belong arguments, files of users and messages. Whatever a Python user could want as well belongs below.
+"""
 
 from __future__ import annotations
 

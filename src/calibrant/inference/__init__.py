@@ -1,5 +1,7 @@
 """How sure can one be? Intervals that cover, tests that hold their level, comparisons, bands and groups.
 
+Here belongs what says how sure a result is. Estimates themselves are in `estimators`, figures in `plot`.
+
 >>> import calibrant as cal
 >>> from calibrant import inference
 >>> inference.interval(cal.ece, cal.Binary([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.8] * 50)).interval.method

@@ -1,4 +1,7 @@
-"""Calibrant inside other tools. Each module imports its tool only when it is used."""
+"""Calibrant inside other tools. Each module imports its tool only when it is used.
+
+Here belong adapters to scikit-learn, MLflow, torchmetrics and test suites. What works without the other tool does not.
+"""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
 """Calibration when only positives and unlabeled rows exist: guarantees, inference, class priors, risks, ground truth.
 
-The estimators themselves have their usual names and take `calibrant.PositiveUnlabeled`; repair is in
-`calibrant.recalibrate` (`PUPlatt` and its kin).
+Here belongs what only such data need: bounds, priors, training risks, maps, and methods of intervals. The estimators
+have their usual names and take `calibrant.PositiveUnlabeled`; worlds of known error are in `simulate`.
 
 >>> import calibrant as cal
 >>> round(cal.pu.bias_bound(prior=0.5, n_positive=1000, n_unlabeled=10_000, bins=cal.pu.PaperBins()), 4)

@@ -1,4 +1,7 @@
-"""From predictions to an answer a person can read."""
+"""From predictions to an answer a person can read.
+
+Here belong the sections of a report, its findings, text and page. New numbers belong in `estimators` or `inference`.
+"""
 
 import lazy_loader
 

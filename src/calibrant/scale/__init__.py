@@ -1,5 +1,7 @@
 """The same estimates from a billion rows: one GROUP BY on the engine you already run gives a fine table.
 
+Here belongs what turns files, frames and streams into tables. What a table is, and its own files, are in `table`.
+
 >>> import pandas as pd
 >>> log = pd.DataFrame({"clicked": [0, 0, 1, 1], "score": [0.1, 0.3, 0.6, 0.8]})
 >>> table = bin_table(log, y_true="clicked", y_prob="score")

@@ -1,5 +1,7 @@
 """Bias by construction: worlds of known error, and what every estimator makes of them at your sample size.
 
+Here belong worlds, samples from them, and the bias and power measured in them. Estimators are in `estimators`.
+
 >>> from calibrant import simulate
 >>> world = simulate.World(simulate.UniformScores(), simulate.PowerCurve(2))
 >>> round(world.true_error(norm=2), 5)
