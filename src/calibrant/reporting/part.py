@@ -10,6 +10,8 @@ from calibrant.data.predictions import Binary
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.variational_engine import Settings, Variational
+from calibrant.inference.calibration_tests import calibration_test
+from calibrant.inference.intervals import interval
 from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.reporting.folds import FoldTables, fold_tables
 from calibrant.results.estimate import Estimate, Significance
@@ -44,15 +46,11 @@ class Part:
     @cached_property
     def headline(self) -> Estimate:
         """The averaged error in the L1 norm, with an interval for the true error."""
-        from calibrant.inference import interval
-
         return interval(headline_error, self._sample)
 
     @cached_property
     def test(self) -> Significance:
         """The default test of calibration."""
-        from calibrant.inference import calibration_test
-
         return calibration_test(self._sample)
 
     @cached_property

@@ -118,7 +118,8 @@ def _measures(whole: Part) -> tuple[Measure, ...]:
 
 def _biases(whole: Part, estimators: Mapping[str, Callable[..., Estimate]]) -> dict[str, float]:
     """Bias of each estimator at this size, in a world fitted to the data; none where no world can be fitted."""
-    from calibrant.simulate import estimates, fit_world
+    from calibrant.simulate.estimation_bias import estimates
+    from calibrant.simulate.world_fit import fit_world
 
     data, n = whole.data, whole.cells.n
     if isinstance(data, BinTable) or n < 20 or data.y_true.min() == data.y_true.max():

@@ -141,7 +141,7 @@ def _range(estimate: Estimate) -> tuple[float, float]:
 
 def _repairs(data: Forecast | BinTable, before: Estimate | None, seed: int) -> tuple[Repair, ...]:
     """STD scaling and its relatives, cross-fitted, by CRPS; only for means with standard deviations."""
-    from calibrant.recalibrate import SpreadSpline, StdScaling, VarianceIsotonic
+    from calibrant.recalibrate.regression_spread import SpreadSpline, StdScaling, VarianceIsotonic
 
     if before is None or not isinstance(data, Gaussian) or data.y_true.ndim > 1 or len(data) < 10 * FOLDS:
         return ()

@@ -16,7 +16,9 @@ from calibrant.table.bintable import BinTable, merge
 
 def repairs(part: Part) -> tuple[tuple[Repair, ...], BinTable]:
     """Six recalibration maps, lowest loss first, and the table of predictions after the best one."""
-    from calibrant.recalibrate import Beta, Isotonic, Platt, Quadratic, Spline, Temperature
+    from calibrant.recalibrate.isotonic import Isotonic
+    from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
+    from calibrant.recalibrate.spline import Spline
 
     finite = np.isfinite(part.log_loss)
     score, before = (log_loss, float(part.log_loss)) if finite else (brier, float(part.brier))

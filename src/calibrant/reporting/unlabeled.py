@@ -19,13 +19,13 @@ from calibrant.estimators.ranking import auc
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval as with_interval
-from calibrant.pu import Gaps, largest_prior, reliability
+from calibrant.pu.inference import reliability
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.text import p_in_words, points
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Distinct, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Unlabeled
+from calibrant.table.unlabeled import Gaps, Unlabeled, largest_prior
 
 #: How far the prior is varied in the band.
 PRIOR_RANGE = 0.2
