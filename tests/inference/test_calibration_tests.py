@@ -66,5 +66,3 @@ def test_bad_tests_are_refused():
         cal.calibration_test(data, method=PitUniformity())
     with pytest.raises(cal.InvalidPredictions, match="group"):
         cal.calibration_test(cal.Binary(data.y_true, data.y_prob, group=np.arange(50)))
-    with pytest.raises(cal.InvalidPredictions, match="top_label"):
-        cal.calibration_test(cal.Multiclass([0, 1], [[0.6, 0.4], [0.3, 0.7]]))

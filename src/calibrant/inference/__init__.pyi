@@ -30,3 +30,4 @@ from .reliability import ReliabilityCurve as ReliabilityCurve
 from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
+from .vector_test import VectorTest as VectorTest

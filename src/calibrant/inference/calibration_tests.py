@@ -12,6 +12,7 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.vector_test import VectorTest
 from calibrant.pu.inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
@@ -20,7 +21,16 @@ from calibrant.table.unlabeled import Unlabeled
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox
 OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
-TestMethod = OfOutcomes | OfForecasts | PUScore
+OfClasses = VectorTest
+TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
+
+#: What each method tests.
+_METHODS: dict[str, Any] = {
+    "outcomes": OfOutcomes,
+    "several classes": OfClasses,
+    "distributions": OfForecasts,
+    "positive-unlabeled data": PUScore,
+}
 
 
 def calibration_test(
@@ -34,12 +44,13 @@ def calibration_test(
 
     Parameters
     ----------
-    data : Binary, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
-        Rows must be independent. For several classes choose `data.top_label()` or one class. With plain arrays,
-        `y_prob` comes next.
+    data : Binary, Multiclass, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
+        Rows must be independent. For several classes the whole vector is tested; `data.top_label()` is the confidence
+        alone, and `by_class` tests class by class. With plain arrays, `y_prob` comes next.
     method : optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
-        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For distributions: `PitUniformity`
+        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For several classes: `VectorTest`
+        (default). For distributions: `PitUniformity`
         (default), `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples
@@ -57,16 +68,12 @@ def calibration_test(
     if getattr(data, "group", None) is not None:
         message = "calibration_test needs independent rows, but these have a group; interval() supports clusters."
         raise InvalidPredictions(message)
-    if isinstance(data, Multiclass):
-        message = "For several classes pass data.top_label() or data.one_vs_rest()[label]."
-        raise InvalidPredictions(message)
     chosen: Any = _default(data) if method is None else method
     if not isinstance(chosen, TestMethod):
         message = f"method must be MultiScale(), Spiegelhalter(), ..., got {method!r}."
         raise TypeError(message)
-    wanted = "outcomes" if isinstance(chosen, OfOutcomes) else "distributions"
-    wanted = "positive-unlabeled data" if isinstance(chosen, PUScore) else wanted
-    if wanted != _kind(data) and not isinstance(data, BinTable):
+    wanted = next(kind for kind, methods in _METHODS.items() if isinstance(chosen, methods))
+    if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
         message = f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}."
         raise TypeError(message)
     given: Any = data
@@ -76,11 +83,16 @@ def calibration_test(
 def _kind(data: Predictions | BinTable) -> str:
     if isinstance(task_of(data), Unlabeled):
         return "positive-unlabeled data"
+    if isinstance(data, Multiclass):
+        return "several classes"
     return "distributions" if isinstance(data, Forecast) else "outcomes"
 
 
 def _default(data: Predictions | BinTable) -> TestMethod:
-    kind = _kind(data)
-    if kind == "outcomes":
-        return MultiScale()
-    return PUScore() if kind == "positive-unlabeled data" else PitUniformity()
+    made: dict[str, TestMethod] = {
+        "outcomes": MultiScale(),
+        "several classes": VectorTest(),
+        "distributions": PitUniformity(),
+        "positive-unlabeled data": PUScore(),
+    }
+    return made[_kind(data)]

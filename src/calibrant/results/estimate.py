@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,6 +72,7 @@ class Significance:
     method: str
     n: int
     null: str = "calibrated"
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __repr__(self) -> str:
         return f"<{self.method}: statistic {self.statistic:.4g}, p = {self.p_value:.4g}, n={self.n:_}>"
@@ -144,8 +145,8 @@ class Estimate(float):
             "name": name,
             "target": target,
         }
-        for field, given in fields.items():
-            object.__setattr__(self, field, given)
+        for name_of_field, given in fields.items():
+            object.__setattr__(self, name_of_field, given)
         return self
 
     @property
