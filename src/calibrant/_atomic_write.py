@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no advisory locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+_SUFFIX = ".part"
 
 
 @contextmanager
@@ -14,7 +24,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file next to `path`, renamed to `path` if the block succeeds and deleted if it raises.
 
     Readers see the old file or the new one, never a partial one. The content is flushed to disk before the renaming, so
-    a crash of the machine leaves no empty file.
+    a crash of the machine leaves no empty file. The new file has the permissions of the old one; of a symbolic link the
+    file it points to is replaced; into a pipe or a device the content is copied once it is complete. Temporary files
+    that killed processes left behind for the same `path` are removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -24,18 +36,103 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     target.read_text()
     'whole'
     """
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    place = Path(name)
+    old = _status(path)
+    if old is not None and stat.S_ISDIR(old.st_mode):
+        message = f"{os.fspath(path)!r} is a folder; name a file to write."
+        raise IsADirectoryError(message)
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with tempfile.TemporaryDirectory() as folder:
+            yield (place := Path(folder) / "content")
+            with open(place, "rb") as content, open(path, "wb") as pipe:
+                shutil.copyfileobj(content, pipe)
+        return
+    target = Path(os.path.realpath(path))
+    _remove_stale(target)
+    handle, place = _claimed(target)
     try:
         yield place
         with open(place, "rb+") as written:
             os.fsync(written.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        place.chmod(0o666 & ~mask)  # the temporary file's own mode would shut other readers out
+        _set_permissions(place, old)
         os.replace(place, target)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def folder_locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes that ask for the same lock, on the folder of `path`, waiting until the block ends.
+
+    Nothing is written, so nothing is left behind; the system releases the lock of a process that dies.
+
+    >>> with folder_locked("table.parquet"):
+    ...     pass
+    """
+    if fcntl is None:  # pragma: no cover - Windows
+        yield
+        return
+    handle = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _claimed(target: Path) -> tuple[int, Path]:
+    """A new temporary file, locked as long as the handle is open: a file that nobody locks is stale."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=_SUFFIX, dir=target.parent)
+        if _lock(handle) and _status(name) is not None:  # else another process took it for stale in this moment
+            return handle, Path(name)
+        os.close(handle)  # pragma: no cover - a race of a few microseconds
+        Path(name).unlink(missing_ok=True)  # pragma: no cover
+
+
+def _remove_stale(target: Path) -> None:
+    ours = re.compile(rf"\.{re.escape(target.name)}\.\w{{8}}{re.escape(_SUFFIX)}")  # as mkstemp names them
+    for entry in os.scandir(target.parent):
+        if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with suppress(OSError):  # another process may be faster, or own the file
+                handle = os.open(entry.path, os.O_RDWR)
+                try:
+                    if fcntl is not None and _lock(handle):
+                        os.unlink(entry.path)
+                finally:
+                    os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Whether this process has the file to itself; where there are no locks, it is not contested."""
+    if fcntl is None:  # pragma: no cover - Windows
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # pragma: no cover - file systems without locks
+        return True
+    return True
+
+
+def _set_permissions(place: Path, old: os.stat_result | None) -> None:
+    """Those of the file that is replaced; of a new file, what the user's mask leaves."""
+    if old is None:
+        mask = os.umask(0)
+        os.umask(mask)
+        place.chmod(0o666 & ~mask)  # the temporary file's own mode would shut other readers out
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):  # only the superuser may give files away
+            os.chown(place, old.st_uid, old.st_gid)
+    place.chmod(stat.S_IMODE(old.st_mode))
