@@ -13,6 +13,7 @@ from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.bootstrap import Bootstrap, of_table, reflected
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
+from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_gaps import PairedGaps
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
@@ -165,20 +166,6 @@ def compare_many(
         Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
         for name, (middle, interval, p_value), all_p in zip(others, found, adjusted, strict=True)
     ]
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """Holm's adjusted p-values.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    factors = len(p_values) - np.arange(len(p_values))
-    rising = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(rising, 1.0)
-    return [float(p) for p in adjusted]
 
 
 def _default(estimator: Estimator, target: Target | None, data: Predictions) -> Bootstrap | PairedGaps:

@@ -14,8 +14,8 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
-from calibrant.inference.comparison import holm
 from calibrant.inference.intervals import Method, interval
+from calibrant.inference.multiplicity import holm
 from calibrant.results.estimate import Estimate, Significance
 
 

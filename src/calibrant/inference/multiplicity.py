@@ -1,0 +1,121 @@
+"""Many hypotheses tested at once: adjusted p-values that can be small for any number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.numerics.arrays import Floats
+
+#: Tail probabilities are kept above this, so that their reciprocals stay finite.
+_SMALLEST = 1e-300
+
+#: Below this, cot(pi p) is 1 / (pi p) to double precision.
+_SMALL = 1e-8
+
+#: Statistics of discrete outcomes that differ by less than this share of themselves count as equal.
+_TIE = 1e-9
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values: valid whatever the dependence of the tests.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    factors = len(p_values) - np.arange(len(p_values))
+    rising = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(rising, 1.0)
+    return [float(p) for p in adjusted]
+
+
+def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
+    r"""Upper tail probabilities of positive statistics under gamma laws with the mean and variance of simulated ones.
+
+    A smooth scale on which statistics of different kinds, and of different groups, can be compared beyond the number of
+    draws. It need not be exact where the results are ranked afterwards (`step_down_min`), but the draws that are ranked
+    must be *others*: a law fitted to the draws that are ranked treats them and the data differently, and the error rate
+    of 200 groups was 0.39 instead of 0.05.
+
+    Parameters
+    ----------
+    fit_draws : array (draws, ...)
+        Statistics of samples simulated under the null hypothesis, used for the laws only.
+    values : array whose last dimensions are those of `fit_draws` after the first
+
+    >>> draws = np.random.default_rng(0).chisquare(2, (2000, 1))
+    >>> gamma_tails(draws, np.array([[5.99], [100.0]])).ravel().round(2)
+    array([0.05, 0.  ])
+    """
+    from scipy.special import gammaincc
+
+    mean = np.maximum(fit_draws.mean(axis=0), _SMALLEST)
+    scale = np.maximum(fit_draws.var(axis=0) / mean, 1e-12 * mean)
+    return np.asarray(gammaincc(mean / scale, np.maximum(values, 0.0) / scale), dtype=np.float64)
+
+
+def cauchy_combined(tails: Floats, weight: ArrayLike) -> Floats:
+    r"""One tail probability for several (along the last axis): that of their weighted sum of :math:`\cot(\pi p)`.
+
+    .. math:: q = \operatorname{arccot}\Bigl(\sum_j \omega_j \cot(\pi p_j)\Bigr) / \pi, \qquad \sum_j \omega_j = 1
+
+    Liu, Xie (2020), Cauchy combination test.
+
+    >>> cauchy_combined(np.array([[0.01, 0.9], [1e-100, 0.5]]), [1, 1])
+    array([2.2...e-002, 2.0...e-100])
+    """
+    share = np.asarray(weight, dtype=np.float64)
+    p = np.clip(tails, _SMALLEST, 1 - 1e-6)
+    cotangent = np.where(p < _SMALL, 1 / (np.pi * p), 1 / np.tan(np.pi * np.maximum(p, _SMALL)))
+    total = cotangent @ (share / share.sum())
+    return np.asarray(np.arctan2(1.0, total) / np.pi)
+
+
+def rank_p(observed: Floats, draws: Floats) -> Floats:
+    """For each column the share of draws, the data included, that are at most the observed value: exact p-values.
+
+    >>> rank_p(np.array([0.1, 0.5]), np.array([[0.2, 0.4], [0.3, 0.6], [0.4, 0.1]]))
+    array([0.25, 0.75])
+    """
+    below = (draws <= observed * (1 + _TIE)).sum(axis=0)
+    return np.asarray((1 + below) / (len(draws) + 1))
+
+
+def step_down_min(observed: Floats, draws: Floats) -> Floats:
+    r"""Adjusted p-values of many hypotheses by the smallest of their statistics (Westfall and Young, step-down).
+
+    The hypothesis with the r-th smallest statistic gets the share of draws, the data included, in which the smallest
+    statistic of those not yet removed is at most its own:
+
+    .. math:: p_{(r)} = \max_{s \le r} \frac{1 + \#\{b : \min_{g \ge s} q^*_{b,(g)} \le q_{(s)}\}}{B + 1}
+
+    The probability of any false rejection is at most the level, whatever the dependence of the statistics if all are
+    computed from the same simulated samples, and for any number of hypotheses: the smallest possible value is
+    1 / (B + 1).
+
+    Parameters
+    ----------
+    observed : array (hypotheses,)
+        Small values are evidence, e.g. `cauchy_combined` tail probabilities.
+    draws : array (B, hypotheses)
+        The same statistics of samples simulated under the null hypothesis.
+
+    References
+    ----------
+    Westfall, Young (1993), Resampling-Based Multiple Testing.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).random((999, 3))
+    >>> step_down_min(np.array([0.0001, 0.5, 0.02]), draws)
+    array([0.001, 0.509, 0.044])
+    """
+    order = np.argsort(observed, kind="stable")
+    smallest = np.minimum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
+    adjusted = np.empty(len(observed))
+    adjusted[order] = np.maximum.accumulate(rank_p(observed[order], smallest))
+    return adjusted

@@ -1,0 +1,56 @@
+"""Adjusted p-values: their definition, their level, and that many hypotheses do not make them large."""
+
+import numpy as np
+import pytest
+
+from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
+
+
+def test_holm_multiplies_by_the_number_of_hypotheses_left_and_never_falls():
+    assert holm([0.01, 0.02, 0.9]) == pytest.approx([0.03, 0.04, 0.9])
+    assert holm([0.03, 0.03]) == pytest.approx([0.06, 0.06])
+    assert holm([]) == []
+
+
+def test_step_down_is_its_definition():
+    rng = np.random.default_rng(0)
+    observed, draws = rng.random(6) * 0.3, rng.random((49, 6))
+    order, largest, expected = np.argsort(observed), 0.0, np.empty(6)
+    for place, group in enumerate(order):
+        left = order[place:]
+        largest = max(largest, (1 + sum(min(line[left]) <= observed[group] for line in draws)) / 50)
+        expected[group] = largest
+    np.testing.assert_allclose(step_down_min(observed, draws), expected)
+
+
+def test_the_smallest_adjusted_value_does_not_grow_with_the_number_of_hypotheses():
+    draws = np.random.default_rng(0).random((199, 5000))
+    observed = np.r_[1e-9, np.random.default_rng(1).random(4999)]
+    assert step_down_min(observed, draws)[0] == pytest.approx(1 / 200)
+    assert step_down_min(observed, draws)[1:].min() > 0.05
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_any_false_rejection_is_as_rare_as_promised(dependent):
+    rng, any_rejected = np.random.default_rng(2), 0
+    for _ in range(400):
+        q = rng.random((100, 20))
+        q = (q + rng.random((100, 1))) / 2 if dependent else q
+        any_rejected += step_down_min(q[0], q[1:]).min() <= 0.05
+    assert any_rejected / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_equal_statistics_count_as_evidence_against_a_rejection():
+    assert rank_p(np.array([0.2]), np.full((9, 1), 0.2)) == 1
+
+
+def test_gamma_tails_are_those_of_the_law_with_the_same_moments():
+    draws = np.random.default_rng(0).gamma(3, 2, (100_000, 1))
+    tails = gamma_tails(draws, np.array([[6.0], [20.0]]))[:, 0]
+    assert tails == pytest.approx([np.mean(draws > 6), np.mean(draws > 20)], abs=0.005)
+    assert gamma_tails(np.zeros((5, 1)), np.array([[0.0]])) == 1  # a statistic without variance is no evidence
+
+
+def test_the_combined_tail_of_equal_tails_is_theirs_and_stays_positive():
+    assert cauchy_combined(np.full(4, 0.03), [1, 2, 3, 4]) == pytest.approx(0.03)
+    assert 0 < cauchy_combined(np.array([0.0, 0.5]), [1, 1]) < 1e-290
