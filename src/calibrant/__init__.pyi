@@ -60,6 +60,7 @@ from .estimators.variational import refinement as refinement
 from .estimators.variational import underconfidence as underconfidence
 from .inference.bootstrap import Bootstrap as Bootstrap
 from .inference.calibration_tests import calibration_test as calibration_test
+from .inference.class_tests import by_class as by_class
 from .inference.comparison import compare as compare
 from .inference.comparison import compare_many as compare_many
 from .inference.groups import by_group as by_group

@@ -2,6 +2,9 @@ from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
 from .calibration_tests import calibration_test as calibration_test
 from .chi_square_mixture import ChiSquareMixture as ChiSquareMixture
+from .class_tests import ByClass as ByClass
+from .class_tests import ClassRow as ClassRow
+from .class_tests import by_class as by_class
 from .classical_tests import Cox as Cox
 from .classical_tests import HosmerLemeshow as HosmerLemeshow
 from .classical_tests import KernelTest as KernelTest
