@@ -19,6 +19,7 @@ from .data.positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .data.predictions import Binary as Binary
 from .data.predictions import Multiclass as Multiclass
 from .data.predictions import Predictions as Predictions
+from .data.saved_files import InvalidFile as InvalidFile
 from .data.validation import InvalidPredictions as InvalidPredictions
 from .estimators.averaged import averaged_error as averaged_error
 from .estimators.binned import ece as ece

@@ -9,8 +9,10 @@ import pytest
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 
+from calibrant.data.saved_files import InvalidFile
 from calibrant.numerics.folds import fold_of_rows
-from calibrant.recalibrate import CatBoost, LightGBM, Quadratic, StructuredMatrixScaling, load
+from calibrant.recalibrate import CatBoost, LightGBM, Quadratic, StructuredMatrixScaling, load, persistence
+from calibrant.recalibrate.array_encoding import encoded_bytes
 
 MAPS = [CatBoost, LightGBM]
 LIBRARY = {CatBoost: "catboost", LightGBM: "lightgbm"}
@@ -128,31 +130,32 @@ def test_weights_and_logits_are_honoured(scaling):
 
 @pytest.mark.parametrize("scaling", MAPS)
 @pytest.mark.parametrize("world", [binary, three])
-def test_save_writes_the_trees_next_to_the_json(scaling, world, tmp_path: Path):
+def test_the_trees_are_saved_within_the_one_file(scaling, world, tmp_path: Path):
     p, y = world(90)
     fitted = clone(small(scaling, warm_started=True, laplace=1)).fit(p, y)
     path = tmp_path / "map.json"
     fitted.save(path)
-    suffix = "cbm" if scaling is CatBoost else "txt"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [*(f"map.{k}.{suffix}" for k in range(3)), "map.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["map.json"]
     loaded = load(path)
     assert type(loaded) is scaling
     np.testing.assert_allclose(loaded.predict_proba(p), fitted.predict_proba(p), rtol=0, atol=1e-15)
     loaded.save(tmp_path / "again.json")
-    assert set(json.loads(path.read_text())["files"]) == {f"map.{k}.{suffix}" for k in range(3)}
+    np.testing.assert_array_equal(load(tmp_path / "again.json").predict_proba(p), loaded.predict_proba(p))
 
 
 @pytest.mark.parametrize("scaling", MAPS)
-def test_damaged_or_missing_trees_are_a_clear_error(scaling, tmp_path: Path):
+def test_damaged_trees_are_a_clear_error(scaling, tmp_path: Path):
     p, y = binary(60)
     path = tmp_path / "map.json"
     small(scaling).fit(p, y).save(path)
-    file = next(tmp_path.glob("map.1.*"))
-    file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(ValueError, match=r"map\.1\.\w+ is damaged"):
+    document = json.loads(path.read_text())
+    document["map"]["state"]["models_"][1]["__bytes__"] = encoded_bytes(b"no trees")
+    path.write_text(json.dumps(document))
+    with pytest.raises(InvalidFile, match="damaged"):
         load(path)
-    file.unlink()
-    with pytest.raises(ValueError, match=r"needs map\.1\.\w+ in the same folder, where it is missing"):
+    document["checksum"] = persistence._sha256(persistence._canonical(document["map"]))
+    path.write_text(json.dumps(document))
+    with pytest.raises(InvalidFile, match="is not a valid map"):
         load(path)
 
 
@@ -163,13 +166,13 @@ def test_folds_without_two_classes_are_saved_as_such(tmp_path: Path):
     np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba([0.3]), fitted.predict_proba([0.3]))
 
 
-def test_a_boosted_map_inside_another_refuses_to_be_saved(tmp_path: Path):
+def test_a_boosted_map_inside_another_is_saved_with_it(tmp_path: Path):
     from calibrant.recalibrate import OneVsRest
 
     p, y = binary(60)
     outer = OneVsRest(small(CatBoost)).fit(p, y)
-    with pytest.raises(TypeError, match="cannot be saved inside another map"):
-        outer.save(tmp_path / "map.json")
+    outer.save(tmp_path / "map.json")
+    np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba(p), outer.predict_proba(p))
 
 
 @pytest.mark.parametrize("scaling", MAPS)

@@ -10,7 +10,7 @@ from calibrant.recalibrate.boosting import Boosted, TrainingRows, _train_and_hel
 class Stump(Boosted):
     """Trees that need no library: the rate of the positives among the training rows, as log odds."""
 
-    _trees, _patience, _suffix, _library = (3, 1), 1, ".txt", "numpy"
+    _trees, _patience, _library = (3, 1), 1, "numpy"
 
     def _train(self, train, held, classes):
         rate = np.average(train.codes, weights=train.weight)

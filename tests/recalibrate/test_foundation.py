@@ -4,6 +4,7 @@ The networks themselves are gigabytes away, so a stand-in with the interface of 
 `tabicl` is installed, its real code runs with a small network of random weights.
 """
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-from calibrant.recalibrate import TabICL, TabPFN, load
+from calibrant.data.saved_files import InvalidFile
+from calibrant.recalibrate import TabICL, TabPFN, load, persistence
 
 MAPS = [TabICL, TabPFN]
 
@@ -150,12 +152,35 @@ def test_survives_clone_and_a_round_trip_through_json(libraries, scaling, tmp_pa
     path = weights(libraries)
     fitted = clone(scaling(model_path=path, laplace=1)).fit(p, y)
     fitted.save(tmp_path / "map.json")
-    loaded = load(tmp_path / "map.json")
+    loaded = load(tmp_path / "map.json", model_path=path)
     np.testing.assert_array_equal(loaded.predict_proba(p), fitted.predict_proba(p))
     unplaced = load(tmp_path / "map.json")
-    Path(path).unlink()
-    with pytest.raises(FileNotFoundError, match="needs the weights of its network"):
+    with pytest.raises(FileNotFoundError, match=r"needs the weights of its network.*load\(\.\.\., model_path"):
         unplaced.predict_proba(p)
+
+
+@pytest.mark.parametrize("scaling", MAPS)
+@pytest.mark.parametrize(
+    "change", [{"model_path": "evil.ckpt"}, {"download": True}, {"checkpoint": "../evil.ckpt"}, {"checkpoint": 7}]
+)
+def test_a_file_cannot_choose_the_weights_nor_download_them(libraries, scaling, change, tmp_path: Path):
+    path = tmp_path / "map.json"
+    scaling(model_path=weights(libraries)).fit(*world()).save(path)
+    document = json.loads(path.read_text())
+    assert (document["map"]["params"]["model_path"], document["map"]["params"]["download"]) == (None, False)
+    document["map"]["params"].update(change)
+    document["checksum"] = persistence._sha256(persistence._canonical(document["map"]))
+    path.write_text(json.dumps(document))
+    with pytest.raises(InvalidFile, match=r"only the caller of load|name of a file"):
+        load(path, model_path=weights(libraries), download=True)
+
+
+def test_the_caller_may_allow_a_download(libraries, tmp_path: Path):
+    TabICL(download=True).fit(*world()).save(tmp_path / "map.json")
+    assert load(tmp_path / "map.json").download is False
+    loaded = load(tmp_path / "map.json", download=True)
+    loaded.predict_proba([0.5])
+    assert loaded._network.settings["allow_auto_download"] is True
 
 
 @pytest.mark.filterwarnings("ignore")

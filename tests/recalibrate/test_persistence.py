@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant import recalibrate as rc
+from calibrant.data.saved_files import InvalidFile
+from calibrant.recalibrate.array_encoding import encoded_array
 
 MAPS = {
     "Identity": rc.Identity(),
@@ -63,7 +65,7 @@ def saved(folder):
 def test_a_file_is_readable_json_with_version_and_checksum(tmp_path):
     document = json.loads(saved(tmp_path).read_text())
     assert document["format"] == "calibrant-map"
-    assert document["version"] == 2
+    assert document["version"] == 3
     assert document["calibrant"] == cal.__version__
     assert len(document["checksum"]) == 64
     assert document["map"]["__map__"] == "Isotonic"
@@ -81,25 +83,25 @@ def changed(path, change):
 def reseal(document):
     from calibrant.recalibrate import persistence
 
-    document["checksum"] = persistence._sha256(persistence._canonical([document["map"], document["files"]]))
+    document["checksum"] = persistence._sha256(persistence._canonical(document["map"]))
 
 
 def test_a_changed_number_is_noticed(tmp_path):
     path = changed(saved(tmp_path), lambda d: d["map"]["params"].update(laplace=0.5))
-    with pytest.raises(ValueError, match="damaged: its contents do not match"):
+    with pytest.raises(InvalidFile, match="damaged: its contents do not match"):
         rc.load(path)
 
 
 def test_half_a_file_is_noticed(tmp_path):
     path = saved(tmp_path)
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ValueError, match="does not hold JSON"):
+    with pytest.raises(InvalidFile, match="does not hold JSON"):
         rc.load(path)
 
 
 def test_a_newer_file_asks_for_an_upgrade(tmp_path):
-    path = changed(saved(tmp_path), lambda d: d.update(version=3, calibrant="9.0"))
-    with pytest.raises(ValueError, match=r"layout version 3, written by calibrant 9\.0.*Upgrade"):
+    path = changed(saved(tmp_path), lambda d: d.update(version=4, calibrant="9.0"))
+    with pytest.raises(InvalidFile, match=r"layout version 4, written by calibrant 9\.0.*Upgrade"):
         rc.load(path)
 
 
@@ -107,7 +109,7 @@ def test_a_newer_file_asks_for_an_upgrade(tmp_path):
 def test_other_json_is_no_map(tmp_path, content):
     path = tmp_path / "other.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match="is not a map written by save"):
+    with pytest.raises(InvalidFile, match="is not a map written by save"):
         rc.load(path)
 
 
@@ -117,7 +119,7 @@ def test_only_known_classes_are_loaded(tmp_path, name):
         document["map"]["__map__"] = name
         reseal(document)
 
-    with pytest.raises(ValueError, match="has no map called"):
+    with pytest.raises(InvalidFile, match="has no map called"):
         rc.load(changed(saved(tmp_path), change))
 
 
@@ -126,21 +128,21 @@ def test_only_known_options_and_plain_arrays_are_loaded(tmp_path):
         document["map"]["params"]["allow_certainty"] = {"__option__": "Path", "fields": {}}
         reseal(document)
 
-    with pytest.raises(ValueError, match="has no option called"):
+    with pytest.raises(InvalidFile, match="has no option called"):
         rc.load(changed(saved(tmp_path), option))
 
     def objects(document):
         document["map"]["state"]["knots_"]["__array__"] = "|O"
         reseal(document)
 
-    with pytest.raises(ValueError, match="holds no arrays of type object"):
+    with pytest.raises(InvalidFile, match="holds no arrays of type object"):
         rc.load(changed(saved(tmp_path), objects))
 
     def text(document):
         document["map"]["state"]["knots_"]["base64"] = "?"
         reseal(document)
 
-    with pytest.raises(ValueError, match="not valid base64"):
+    with pytest.raises(InvalidFile, match="not valid base64"):
         rc.load(changed(saved(tmp_path), text))
 
 
@@ -163,28 +165,126 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["map.json"]
 
 
-def test_files_next_to_the_map_are_checked(tmp_path):
-    from calibrant.recalibrate.persistence import register
+@pytest.mark.parametrize("version", [0, -5, True, 99, "3", None])
+def test_only_known_layout_versions_are_read(tmp_path, version):
+    with pytest.raises(InvalidFile, match="layout version"):
+        rc.load(changed(saved(tmp_path), lambda d: d.update(version=version)))
 
-    @register
-    class WithFile(rc.Identity):
-        def _write_files(self, path):
-            file = path.with_suffix(".bin")
-            file.write_bytes(b"trees")
-            return [file]
 
-        def _read_files(self, path):
-            self.trees = path.with_suffix(".bin").read_bytes()
+def test_a_map_that_kept_its_trees_in_other_files_asks_for_a_new_fit(tmp_path):
+    def old(document):
+        from calibrant.recalibrate import persistence
 
+        document.update(version=2, files={"map.0.cbm": "0"})
+        document["checksum"] = persistence._sha256(persistence._canonical([document["map"], document["files"]]))
+
+    with pytest.raises(InvalidFile, match="fit and save it again"):
+        rc.load(changed(saved(tmp_path), old))
+
+
+def tampered(folder, fitted, change):
+    """A map whose contents were changed by hand, with a checksum that fits."""
+    path = folder / "map.json"
+    fitted.save(path)
+
+    def edit(document):
+        change(document["map"])
+        reseal(document)
+
+    return changed(path, edit)
+
+
+def numbers(*values):
+    return encoded_array(np.array(values, dtype=float))
+
+
+TAMPERED = {
+    "NaN coefficients": (rc.Platt(), lambda m: m["state"].update(coefficients_=numbers(np.nan, 0)), "not finite"),
+    "infinite slope": (rc.Platt(), lambda m: m["state"].update(coefficients_=numbers(np.inf, 0)), "not finite"),
+    "too few coefficients": (rc.Platt(), lambda m: m["state"].update(coefficients_=numbers()), "not a valid map"),
+    "text for numbers": (rc.Platt(), lambda m: m["state"].update(coefficients_="steep"), "not a valid map"),
+    "no coefficients": (rc.Platt(), lambda m: m["state"].pop("coefficients_"), "not a valid map"),
+    "no state": (rc.Platt(), lambda m: m.pop("state"), "lacks 'state'"),
+    "state of another kind": (rc.Platt(), lambda m: m.update(state=[1]), "not a valid map"),
+    "a method": (rc.Platt(), lambda m: m["state"].update(predict_proba=3), "not the name of a fitted attribute"),
+    "an unknown parameter": (rc.Platt(), lambda m: m["params"].update(slope=3), "not a valid map"),
+    "one class": (rc.Platt(), lambda m: m["state"].update(classes_=numbers(1)), "two or more different labels"),
+    "the same class twice": (rc.Platt(), lambda m: m["state"].update(classes_=numbers(1, 1)), "different labels"),
+    "five columns": (rc.Platt(), lambda m: m["state"].update(n_features_in_=5), "number of columns"),
+    "true columns": (rc.Platt(), lambda m: m["state"].update(n_features_in_=True), "number of columns"),
+    "negative rows": (rc.Platt(), lambda m: m["state"].update(weight_=-3.0), "weight_ must be positive"),
+    "a negative mixture": (rc.Platt(), lambda m: m["params"].update(laplace=-1.0), "laplace must be"),
+    "scores of no kind": (rc.Platt(), lambda m: m["params"].update(input="words"), "input must be"),
+    "rates above one": (
+        rc.Isotonic(),
+        lambda m: m["state"].update(knots_=numbers(0, 1), values_=numbers(0, 3)),
+        "not probabilities",
+    ),
+    "a negative temperature": (rc.Temperature(), lambda m: m["state"].update(temperature_=-1.0), "must be positive"),
+    "no map at all": (rc.Platt(), lambda m: m.clear() or m.update(a=1), "holds a dict, not a map"),
+    "an abstract map": (rc.Platt(), lambda m: m.update(__map__="Recalibrator"), "not a valid map"),
+    "a name of no kind": (rc.Platt(), lambda m: m.update(__map__=["Platt"]), "not a valid map"),
+    "a spread of NaN": (
+        rc.StdScaling(),
+        lambda m: m["state"]["outputs_"][0].update(scale={"__float__": "nan"}),
+        r"outputs_\[0\]\['scale'\] holds numbers that are not finite",
+    ),
+    "a negative spread": (rc.StdScaling(), lambda m: m["state"]["outputs_"][0].update(scale=-2.0), "not a valid map"),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_a_map_that_no_fit_can_give_is_refused(case, tmp_path):
+    template, change, words = TAMPERED[case]
+    p, y = rows()
+    fitted = (
+        template.fit(np.stack([p, p + 0.1], axis=1), y) if isinstance(template, rc.StdScaling) else template.fit(p, y)
+    )
+    with pytest.raises(InvalidFile, match=words):
+        rc.load(tampered(tmp_path, fitted, change))
+
+
+def test_maps_within_maps_are_checked_too(tmp_path):
+    outer = rc.OneVsRest(rc.Platt()).fit(np.random.default_rng(0).dirichlet(np.ones(3), 60), np.arange(60) % 3)
+
+    def change(m):
+        m["state"]["maps_"][1]["state"].update(coefficients_=numbers(np.nan, 0))
+
+    with pytest.raises(InvalidFile, match="coefficients_ holds numbers that are not finite"):
+        rc.load(tampered(tmp_path, outer, change))
+
+
+def test_deep_nesting_is_refused_like_everything_else(tmp_path):
     path = tmp_path / "map.json"
-    WithFile().fit(*rows()).save(path)
-    assert rc.load(path).trees == b"trees"
-    (tmp_path / "map.bin").write_bytes(b"weeds")
-    with pytest.raises(ValueError, match=r"map.bin is damaged"):
-        rc.load(path)
-    (tmp_path / "map.bin").unlink()
-    with pytest.raises(ValueError, match=r"needs map.bin in the same folder"):
-        rc.load(path)
+    for depth in (100, 100_000):
+        path.write_text('{"format": "calibrant-map", "map": ' + "[" * depth + "]" * depth + "}")
+        with pytest.raises(InvalidFile):
+            rc.load(path)
+
+
+def test_nothing_a_file_names_is_imported(tmp_path):
+    import sys
+
+    (tmp_path / "evil_module.py").write_text("raise SystemExit('executed')")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        for change in (
+            lambda m: m.update(__map__="evil_module.Map"),
+            lambda m: m.update(room="evil_module"),
+            lambda m: m["params"].update(input={"__map__": "evil_module", "room": "evil_module"}),
+        ):
+            with pytest.raises(InvalidFile):
+                rc.load(tampered(tmp_path, rc.Platt().fit(*rows()), change))
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert "evil_module" not in sys.modules
+
+
+def test_a_map_that_predicts_nan_says_so():
+    fitted = rc.Platt().fit(*rows())
+    fitted.coefficients_ = np.array([np.nan, 0.0])
+    with pytest.raises(cal.InvalidPredictions, match=r"output of Platt must be finite, but 2 of 2 rows"):
+        fitted.predict_proba([0.2, 0.7])
 
 
 VERSION_1 = json.loads((Path(__file__).parents[1] / "reference" / "maps_version_1.json").read_text())
@@ -203,7 +303,7 @@ def test_files_of_layout_version_1_are_read(name, tmp_path):
         output = loaded.predict_proba(inputs)
     np.testing.assert_allclose(output, case["output"], rtol=1e-12)
     loaded.save(path)
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text())["version"] == 3
     assert repr(rc.load(path)) == repr(loaded)
 
 
@@ -211,7 +311,7 @@ def test_a_damaged_file_of_layout_version_1_is_noticed(tmp_path):
     document = VERSION_1["maps"]["Platt"]["document"]
     path = tmp_path / "map.json"
     path.write_text(json.dumps({**document, "beside": {"a.bin": "0"}}))
-    with pytest.raises(ValueError, match="damaged: its contents do not match"):
+    with pytest.raises(InvalidFile, match="damaged: its contents do not match"):
         rc.load(path)
 
 
@@ -227,7 +327,7 @@ def test_the_file_says_which_package_a_map_belongs_to(tmp_path):
         reseal(document)
 
     for room in ("recalibrate", "simulate", "os"):
-        with pytest.raises(ValueError, match="has no map called 'PUPlatt'"):
+        with pytest.raises(InvalidFile, match="has no map called 'PUPlatt'"):
             rc.load(changed(path, lambda document, room=room: elsewhere(document, room)))
 
 

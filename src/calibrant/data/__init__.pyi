@@ -7,4 +7,5 @@ from .positive_unlabeled import PositiveUnlabeled as PositiveUnlabeled
 from .predictions import Binary as Binary
 from .predictions import Multiclass as Multiclass
 from .predictions import Predictions as Predictions
+from .saved_files import InvalidFile as InvalidFile
 from .validation import InvalidPredictions as InvalidPredictions

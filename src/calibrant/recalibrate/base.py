@@ -132,7 +132,11 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
         check_is_fitted(self)
-        return self._mixed(self._predict(self._validate_scores(scores, fitted=True)))
+        p = self._mixed(self._predict(self._validate_scores(scores, fitted=True)))
+        if not np.isfinite(p.sum()):
+            name = f"The output of {type(self).__name__}"
+            validation.require(name, p, np.isfinite(p).all(axis=1), "must be finite", remedy=" Fit the map again.")
+        return p
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
@@ -147,6 +151,37 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     @abstractmethod
     def _predict(self, scores: Scores) -> Floats:
         """Probabilities of shape (n, K), before the Laplace mixture."""
+
+    def _check_restored(self) -> None:
+        """Raise unless classes, number of columns and weight are those of a fit, and all else is finite."""
+        super()._check_restored()
+        classes = len(np.unique(self.classes_))
+        if self.classes_.shape != (classes,) or classes < 2:
+            message = f"classes_ must hold two or more different labels, got {self.classes_!r}"
+            raise ValueError(message)
+        if type(self.n_features_in_) is not int or self.n_features_in_ not in ({1, 2} if classes == 2 else {classes}):
+            message = f"n_features_in_ must be the number of columns of {classes} classes, got {self.n_features_in_!r}"
+            raise ValueError(message)
+        if not self.weight_ > 0:
+            message = f"weight_ must be positive, got {self.weight_!r}"
+            raise ValueError(message)
+
+    def _try(self) -> None:
+        """Raise unless a few scores, certain ones among them, are mapped to probabilities."""
+        if self.n_features_in_ == 1:
+            scores = np.array([0.0, 1e-9, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-9, 1.0])
+            logits = np.linspace(-20.0, 20.0, 11)
+        else:
+            corners = np.eye(self.n_features_in_)[:16]
+            scores = np.concatenate([corners, 0.9 * corners + 0.1 / self.n_features_in_])
+            logits = 20 * scores
+        p = self.predict_proba(logits if self.input == "logits" else scores)
+        if p.shape != (len(scores), len(self.classes_)):
+            message = f"it gives {p.shape[1]} probabilities for {len(self.classes_)} classes"
+            raise ValueError(message)
+        if p.min() < -1e-9 or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
+            message = "its results are not probabilities"
+            raise ValueError(message)
 
     def _set_one_event(self, weight: float) -> None:
         """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""

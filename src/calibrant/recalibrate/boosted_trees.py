@@ -43,10 +43,6 @@ class CatBoost(Boosted):
     step_ : Recalibrator
         The fitted last step.
 
-    Notes
-    -----
-    `save("map.json")` writes `map.0.cbm` and so on next to it.
-
     References
     ----------
     Berta, Holzmüller, Jordan, Bach (2025), Rethinking Early Stopping: Refine, Then Calibrate.
@@ -62,7 +58,6 @@ class CatBoost(Boosted):
 
     _trees = (300, 10)
     _patience = 200
-    _suffix = ".cbm"
     _library = "catboost"
 
     def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
@@ -99,9 +94,9 @@ class CatBoost(Boosted):
             model.save_model(str(file), format="cbm")
             return file.read_bytes()
 
-    def _from_file(self, file: Path) -> Any:
+    def _from_bytes(self, content: bytes) -> Any:
         model = self._import().CatBoost()
-        model.load_model(str(file), format="cbm")
+        model.load_model(blob=content)
         return model
 
 
@@ -123,10 +118,6 @@ class LightGBM(Boosted):
     models_, step_
         As for `CatBoost`.
 
-    Notes
-    -----
-    `save("map.json")` writes `map.0.txt` and so on next to it.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -138,7 +129,6 @@ class LightGBM(Boosted):
 
     _trees = (1000, 10)
     _patience = 100
-    _suffix = ".txt"
     _library = "lightgbm"
 
     def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
@@ -177,5 +167,5 @@ class LightGBM(Boosted):
         text: str = model.model_to_string()
         return text.encode()
 
-    def _from_file(self, file: Path) -> Any:
-        return self._import().Booster(model_str=file.read_text())
+    def _from_bytes(self, content: bytes) -> Any:
+        return self._import().Booster(model_str=content.decode())

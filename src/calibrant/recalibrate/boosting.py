@@ -1,17 +1,14 @@
-"""What boosted maps share: cross-fitted models, their average, a smooth map on top, and files next to the JSON."""
+"""What boosted maps share: cross-fitted models, their average, and a smooth map on top."""
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._atomic_write import replacing
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
@@ -61,12 +58,11 @@ class TrainingRows:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Boosted(Recalibrator):
-    """Base of the boosted maps: folds, the average, the smooth map, and the files next to the JSON."""
+    """Base of the boosted maps: folds, the average, and the smooth map."""
 
     #: How many trees, plain and warm-started, and the rounds without gain that stop them.
     _trees: ClassVar[tuple[int, int]]
     _patience: ClassVar[int]
-    _suffix: ClassVar[str]
     _library: ClassVar[str]
 
     warm_started: bool = False
@@ -140,40 +136,17 @@ class Boosted(Recalibrator):
             message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[boost]'."
             raise ImportError(message) from error
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map to a JSON file and its trees to files of their own format next to it."""
-        self._alone = True  # as part of another map there would be no place for the trees
-        try:
-            super().save(path)
-        finally:
-            del self._alone
-
     def _state(self) -> dict[str, Any]:
-        if not hasattr(self, "_alone"):
-            message = f"{type(self).__name__} writes files of its own and cannot be saved inside another map."
-            raise TypeError(message)
         state = super()._state()
-        state["models_"] = [model is not None for model in self.models_]
+        if "models_" in state:  # else a template within another map, not fitted itself
+            state["models_"] = [None if model is None else self._to_bytes(model) for model in self.models_]
         return state
 
-    def _write_files(self, path: Path) -> list[Path]:
-        files = []
-        for number, model in enumerate(self.models_):
-            if model is not None:
-                files.append(self._file(path, number))
-                with replacing(files[-1]) as place:
-                    place.write_bytes(self._to_bytes(model))
-        return files
-
-    def _read_files(self, path: Path) -> None:
-        self._import()
-        self.models_ = [
-            self._from_file(self._file(path, number)) if present else None
-            for number, present in enumerate(self.models_)
-        ]
-
-    def _file(self, path: Path, number: int) -> Path:
-        return path.with_name(f"{path.stem}.{number}{self._suffix}")
+    def _restore(self, state: dict[str, Any]) -> Self:
+        if "models_" in state:
+            models = [None if model is None else self._from_bytes(model) for model in state["models_"]]
+            state = {**state, "models_": models}
+        return super()._restore(state)
 
     @abstractmethod
     def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
@@ -188,7 +161,7 @@ class Boosted(Recalibrator):
         """The model in the format of its library."""
 
     @abstractmethod
-    def _from_file(self, file: Path) -> Any:
+    def _from_bytes(self, content: bytes) -> Any:
         """The model back."""
 
 

@@ -24,6 +24,7 @@ class _InContext(Recalibrator):
     #: Repository of the weights, and the licence that must be accepted first.
     _repository: ClassVar[str]
     _licence: ClassVar[str] = ""
+    _can_be_tried = False
 
     checkpoint: str
     model_path: str | None = None
@@ -44,6 +45,19 @@ class _InContext(Recalibrator):
         else:
             p = np.asarray(self._network.predict_proba(_columns(scores)), dtype=np.float64)
         return with_missing_classes(p, seen, len(self.classes_), self.weight_)
+
+    def _params(self) -> dict[str, Any]:
+        """Without the place of the weights: it is of this machine, and a file must not choose what is executed."""
+        return {**super()._params(), "model_path": None, "download": False}
+
+    def _use_weights(self, model_path: str | None, *, download: bool) -> None:
+        if self.model_path is not None or self.download:
+            message = "it names a file of weights or a download; only the caller of load() may, by its arguments"
+            raise ValueError(message)
+        if not isinstance(self.checkpoint, str) or Path(self.checkpoint).name != self.checkpoint:
+            message = f"checkpoint must be the name of a file, got {self.checkpoint!r}"
+            raise ValueError(message)
+        self.model_path, self.download = model_path, download
 
     def _fitted_network(self) -> Any:
         """The network with the rows in its context; None where they hold one class only."""
@@ -72,7 +86,8 @@ class _InContext(Recalibrator):
         message = (
             f"{name} needs the weights of its network, which are not at {where}. Download the file {self.checkpoint} "
             f"from the Hugging Face repository {self._repository}{self._licence} and pass its path: "
-            f"{name}(model_path='.../{self.checkpoint}'). Or let the library fetch it: {name}(download=True)."
+            f"{name}(model_path='.../{self.checkpoint}'), or for a saved map load(..., model_path=...). Or let the "
+            f"library fetch it: {name}(download=True), or load(..., download=True)."
         )
         raise FileNotFoundError(message)
 
@@ -117,7 +132,7 @@ class TabICL(_InContext):
     Notes
     -----
     A class without rows keeps its column, with the probability 1 / (n + K). `save` writes the
-    rows, not the network: loading the map needs the weights again.
+    rows, neither the network nor where it is: pass that to `load` as `model_path` or `download`.
 
     References
     ----------
@@ -180,7 +195,8 @@ class TabPFN(_InContext):
     Notes
     -----
     A class without rows keeps its column, with the probability 1 / (n + K). `save` writes the
-    rows, not the network: loading the map needs the weights again. The network was trained for ten classes.
+    rows, neither the network nor where it is: pass that to `load` as `model_path` or `download`. The network was
+    trained for ten classes.
 
     References
     ----------

@@ -25,6 +25,7 @@ class LogisticMap(BinaryRecalibrator):
 
     #: Whether later scores beyond those fitted count as the last of them (for maps that may turn there).
     _bounded: ClassVar[bool] = False
+    _may_be_infinite = frozenset({"limits_"})
     limits_: Floats
     coefficients_: Floats
 
@@ -105,6 +106,12 @@ class Temperature(Recalibrator):
         """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
         self._fit_cells(self._cells_of(table))
         return self
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if not self.temperature_ > 0:
+            message = f"temperature_ must be positive, got {self.temperature_!r}"
+            raise ValueError(message)
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if scores.classes == 2:

@@ -1,33 +1,35 @@
-"""Maps as JSON files: readable, checked, written whole or not at all; loading one executes nothing.
+"""Maps as JSON files: readable, checked, written whole or not at all; loading one executes nothing it names.
 
 A file holds the name of a class and of the package it belongs to, its parameters and its fitted attributes. Classes
 are looked up by name among the public ones of two packages, never imported from the file; arrays are base64 of
-their bytes.
+their bytes. Whatever is wrong with a file is an `InvalidFile`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 import hashlib
 import json
 import math
 import os
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
+from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json
+from calibrant.recalibrate.array_encoding import KINDS, decoded_array, decoded_bytes, encoded_array, encoded_bytes
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
-#: What the files call themselves, and the newest version of their layout this release can read.
-FORMAT, VERSION = "calibrant-map", 2
+#: What the files call themselves, and the versions of their layout this release reads; it writes the last one.
+#: Version 1 had other names of some parameters; 1 and 2 kept the trees of boosted maps in files of their own.
+FORMAT, READABLE = "calibrant-map", (1, 2, 3)
+VERSION = READABLE[-1]
 
-_ARRAY_KINDS = "fiub"
 _OPTIONS: dict[str, type] = {"EqualMass": EqualMass, "EqualWidth": EqualWidth, "Edges": Edges}
 #: Packages whose classes a file may name; nothing else is ever looked up.
 _ROOMS = ("recalibrate", "pu")
@@ -47,48 +49,82 @@ def register(cls: Class) -> Class:
 class Stored:
     """A scikit-learn estimator that can be saved: its parameters and the attributes that end in an underscore.
 
-    A subclass that keeps other things overrides `_state` and `_restore`; one that must write a foreign format
-    (trees) overrides `_write_files` and `_read_files`.
+    A subclass that keeps other things overrides `_state` and `_restore`.
     """
 
+    #: Fitted attributes that may hold infinite numbers; NaN is never right.
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset()
+    #: Whether a loaded map can be tried at once; a network first needs its weights.
+    _can_be_tried: ClassVar[bool] = True
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map to a JSON file, whole or not at all; `calibrant.recalibrate.load` reads it."""
+        """Write the fitted map to one JSON file, whole or not at all; `calibrant.recalibrate.load` reads it."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        target = Path(path)
         body = encode(self)
-        files = {file.name: _sha256(file.read_bytes()) for file in self._write_files(target)}
         document = {
             "format": FORMAT,
             "version": VERSION,
             "calibrant": __version__,
-            "checksum": _sha256(_canonical([body, files])),
-            "files": files,
+            "checksum": _sha256(_canonical(body)),
             "map": body,
         }
-        with replacing(target) as place:
+        with replacing(path) as place:
             place.write_bytes(json.dumps(document, indent=1, allow_nan=False).encode())
 
+    def _params(self) -> dict[str, Any]:
+        """The parameters to be saved."""
+        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return params
+
+    def _fitted(self) -> dict[str, Any]:
+        """The fitted attributes."""
+        return {name: value for name, value in vars(self).items() if _is_fitted_name(name)}
+
     def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        """The fitted attributes in types that can be saved."""
+        return self._fitted()
 
     def _restore(self, state: dict[str, Any]) -> Self:
+        for name in state:
+            if not _is_fitted_name(name):
+                message = f"{name!r} is not the name of a fitted attribute"
+                raise ValueError(message)
         vars(self).update(state)
         return self
 
-    def _write_files(self, path: Path) -> list[Path]:
-        """Write what does not fit into JSON to files in the folder of `path`, and name them."""
-        return []
+    def _use_weights(self, model_path: str | None, *, download: bool) -> None:
+        """Where the weights of a network come from, as the caller of `load` says; most maps have none."""
 
-    def _read_files(self, path: Path) -> None:
-        """Read the files of `_write_files` back."""
+    def _check_restored(self) -> None:
+        """Raise unless the fitted attributes are what a fit can give."""
+        for name, value in self._fitted().items():
+            _require_finite(value, name, infinite=name in self._may_be_infinite)
+
+    def _try(self) -> None:
+        """Raise unless the map gives valid results for a few inputs."""
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, model_path: str | None = None, download: bool = False) -> Any:
     """Read a map that was written by `save`.
 
-    A file that is damaged, is not a map, or comes from a newer release is a `ValueError` that says so.
+    Nothing that the file names is imported, read or downloaded. Every number is checked to be finite, and the map is
+    tried on a few scores, so that what loads also predicts.
+
+    Parameters
+    ----------
+    path : path
+    model_path : str, optional
+        Weights of the network, for the maps of foundation models (`TabICL`, `TabPFN`). A map never says itself where
+        they are: files of weights can execute code. If None, the cache of the library is searched.
+    download : bool
+        Whether the library of a foundation model may download its weights.
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, is not a map, comes from a newer release, or holds what no fit can give.
 
     Examples
     --------
@@ -100,55 +136,77 @@ def load(path: str | os.PathLike[str]) -> Any:
     Platt()
     """
     source = Path(path)
-    try:
-        document = json.loads(source.read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        message = f"{source} is not a map written by save(), or is damaged: it does not hold JSON ({error})."
-        raise ValueError(message) from error
+    document = parsed_json(source.read_bytes(), source, "a map written by save()")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         message = f"{source} is not a map written by save(): its format is not {FORMAT!r}."
-        raise ValueError(message)
-    version = document.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        message = (
-            f"{source} has layout version {version!r}, written by calibrant {document.get('calibrant')}; this release "
-            f"({__version__}) reads versions up to {VERSION}. Upgrade calibrant."
-        )
-        raise ValueError(message)
-    _require_undamaged(source, document)
-    loaded = decode(_with_current_names(document["map"]) if version == 1 else document["map"])
-    loaded._read_files(source)
+        raise InvalidFile(message)
+    version = layout_version(document.get("version"), READABLE, source, document.get("calibrant"))
+    body = _undamaged(source, document, version)
+    try:
+        loaded = decode(_with_current_names(body) if version == 1 else body)
+        _check(loaded, model_path, download=download)
+    except (ImportError, InvalidFile):
+        raise
+    except Exception as error:  # there is no end of exceptions that wrong contents can cause
+        message = f"{source} is not a valid map: {_reason(error)}."
+        raise InvalidFile(message) from error
     return loaded
 
 
-def _require_undamaged(source: Path, document: dict[str, Any]) -> None:
-    body, files = document.get("map"), document.get("beside" if document["version"] == 1 else "files")
-    if not isinstance(files, dict) or document.get("checksum") != _sha256(_canonical([body, files])):
+def _check(loaded: Any, model_path: str | None, *, download: bool) -> None:
+    if not isinstance(loaded, Stored):
+        message = f"it holds a {type(loaded).__name__}, not a map"
+        raise TypeError(message)
+    parts = list(_maps_within(loaded))
+    for part in parts:
+        part._use_weights(model_path, download=download)
+        if part is loaded or part._fitted():  # an inner map may be a template that was never fitted
+            part._check_restored()
+    if all(part._can_be_tried for part in parts):
+        with np.errstate(all="ignore"):
+            loaded._try()
+
+
+def _maps_within(value: Any) -> Iterator[Stored]:
+    """A map and all maps in its parameters and attributes."""
+    if isinstance(value, Stored):
+        yield value
+        value = vars(value)
+    if isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _maps_within(item)
+
+
+def _undamaged(source: Path, document: dict[str, Any], version: int) -> Any:
+    """The map's part of the document, if it matches its checksum."""
+    body = document.get("map")
+    files = {} if version == 3 else document.get("beside" if version == 1 else "files")
+    if document.get("checksum") != _sha256(_canonical(body if version == 3 else [body, files])):
         message = f"{source} is damaged: its contents do not match their checksum."
-        raise ValueError(message)
-    for name, checksum in files.items():
-        file = source.parent / Path(name).name
-        if not file.exists():
-            message = f"{source} needs {file.name} in the same folder, where it is missing."
-            raise ValueError(message)
-        if _sha256(file.read_bytes()) != checksum:
-            message = f"{file} is damaged: its contents do not match the checksum in {source.name}."
-            raise ValueError(message)
+        raise InvalidFile(message)
+    if files:
+        message = f"{source} keeps its trees in other files, which this release does not read: fit and save it again."
+        raise InvalidFile(message)
+    return body
 
 
 def encode(value: Any) -> Any:
-    """`value` in types JSON has; maps, options, arrays and tuples become small tagged objects."""
+    """`value` in types JSON has; maps, options, arrays, bytes and tuples become small tagged objects."""
     if isinstance(value, Stored):
-        params = value.get_params(deep=False)  # type: ignore[attr-defined]
         name = {"__map__": type(value).__name__, "room": _room_of(type(value))}
-        return name | {"params": encode(params), "state": encode(value._state())}
+        return name | {"params": encode(value._params()), "state": encode(value._state())}
     if dataclasses.is_dataclass(value) and type(value).__name__ in _OPTIONS:
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"__option__": type(value).__name__, "fields": fields}
     if isinstance(value, np.ndarray):
-        return _encoded_array(value)
+        if value.dtype.kind in KINDS:
+            return encoded_array(value)
+        items = [encode(item) for item in value.tolist()]
+        return {"__array__": "list", "text": value.dtype.kind == "U", "items": items}
     if isinstance(value, np.generic):
         return encode(value.item())
+    if isinstance(value, bytes):
+        return {"__bytes__": encoded_bytes(value)}
     if isinstance(value, tuple):
         return {"__tuple__": [encode(item) for item in value]}
     if isinstance(value, list):
@@ -175,7 +233,11 @@ def decode(value: Any) -> Any:
     if "__option__" in value:
         return _known_option(value["__option__"])(**decode(value["fields"]))
     if "__array__" in value:
-        return _decoded_array(value)
+        if value["__array__"] != "list":
+            return decoded_array(value)
+        return np.array([decode(item) for item in value["items"]], dtype=str if value["text"] else object)
+    if "__bytes__" in value:
+        return decoded_bytes(value["__bytes__"])
     if "__tuple__" in value:
         return tuple(decode(item) for item in value["__tuple__"])
     if "__float__" in value:
@@ -183,29 +245,31 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
-def _encoded_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    if array.dtype.kind in _ARRAY_KINDS:
-        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        text = base64.b64encode(little.tobytes()).decode()
-        return {"__array__": little.dtype.str, "shape": list(array.shape), "base64": text}
-    return {"__array__": "list", "text": array.dtype.kind == "U", "items": [encode(item) for item in array.tolist()]}
+def _require_finite(value: Any, name: str, *, infinite: bool) -> None:
+    """Refuse NaN, and infinite numbers where they are not expected, also within lists and dictionaries."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _require_finite(item, f"{name}[{key!r}]", infinite=infinite)
+    elif isinstance(value, (list, tuple)):
+        for k, item in enumerate(value):
+            _require_finite(item, f"{name}[{k}]", infinite=infinite)
+    elif isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        wrong = np.isnan(value) if infinite else ~np.isfinite(value)
+        if np.any(wrong):
+            message = f"{name} holds {'NaN' if infinite else 'numbers that are not finite'}"
+            raise ValueError(message)
 
 
-def _decoded_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
-    if value["__array__"] == "list":
-        items = [decode(item) for item in value["items"]]
-        return np.array(items, dtype=str if value["text"] else object)
-    kind = np.dtype(value["__array__"])
-    if kind.kind not in _ARRAY_KINDS:
-        message = f"A map holds no arrays of type {kind}."
-        raise ValueError(message)
-    try:
-        content = base64.b64decode(value["base64"], validate=True)
-    except binascii.Error as error:
-        message = "An array of the map is not valid base64."
-        raise ValueError(message) from error
-    array = np.frombuffer(content, kind).reshape(value["shape"])
-    return array.astype(kind.newbyteorder("="))
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_") and name.isidentifier()
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in a few words."""
+    if isinstance(error, KeyError):
+        return f"it lacks {error}"
+    text = str(error).rstrip(".")
+    return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
 
 
 def _room_of(cls: type) -> str | None:

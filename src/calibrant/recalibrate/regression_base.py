@@ -91,6 +91,13 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         """The same as `transform`."""
         return self.transform(forecast)
 
+    def _try(self) -> None:
+        """Raise unless forecasts of narrow and wide spread are mapped to forecasts, which check themselves."""
+        std = np.geomspace(1e-3, 1e3, 7)
+        if self.n_features_in_ > 2:
+            std = np.tile(std[:, None], self.n_features_in_ // 2)
+        self._transform(Gaussian(np.zeros_like(std), np.zeros_like(std), std, group=np.arange(len(std))))
+
     @abstractmethod
     def _fit(self, task: Forecast) -> None:
         """Set the fitted attributes from rows whose weights, if any, add up to their effective number."""

@@ -130,6 +130,10 @@ class Conformal(OutputRecalibrator):
         half = [0.0 if abs(t - 0.5) < 1e-9 else _conformal_quantile(size, abs(2 * t - 1), task.weight) for t in levels]
         return {"levels": levels, "score": np.sign(levels - 0.5) * half}
 
+    def _try(self) -> None:
+        if len(self.outputs_) == 1:
+            super()._try()
+
     def _transform(self, task: Forecast) -> Quantiles:
         if len(self.outputs_) > 1:
             message = "Several outputs: transform them one by one (data.outputs), each with a map of its own."

@@ -1,0 +1,87 @@
+"""Files that Calibrant wrote and reads back: maps and tables. What it did not write, or what is damaged, is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+from calibrant._version import __version__
+
+#: Lists and objects within each other; files of this package need fewer than twenty.
+DEEPEST = 64
+
+
+class InvalidFile(ValueError):
+    """A saved map or table cannot be used: it is damaged, from elsewhere, of an unknown layout, or contradicts itself.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import calibrant as cal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/map.json"
+    ...     _ = pathlib.Path(path).write_text("[1, 2]")
+    ...     try:
+    ...         cal.recalibrate.load(path)
+    ...     except InvalidFile as error:
+    ...         print(str(error).replace(folder, "folder"))
+    folder/map.json is not a map written by save(): its format is not 'calibrant-map'.
+    """
+
+
+def parsed_json(content: bytes, name: str | os.PathLike[str], what: str) -> Any:
+    """The value of a JSON text, of which nothing is trusted; `what` says what the file should be.
+
+    >>> parsed_json(b'{"a": [1, 2]}', "map.json", "a map")
+    {'a': [1, 2]}
+    """
+    try:
+        value = json.loads(content, parse_constant=_not_json)
+        too_deep = _depth_exceeds(value, DEEPEST)
+    except (ValueError, RecursionError) as error:  # invalid UTF-8 and numbers of too many digits are ValueErrors too
+        reason = "too deeply nested" if isinstance(error, RecursionError) else error
+        message = f"{os.fspath(name)} is not {what}, or is damaged: it does not hold JSON ({reason})."
+        raise InvalidFile(message) from error
+    if too_deep:
+        message = f"{os.fspath(name)} is not {what}: its contents are nested more than {DEEPEST} deep."
+        raise InvalidFile(message)
+    return value
+
+
+def layout_version(found: Any, readable: Collection[int], name: str | os.PathLike[str], written_by: Any = None) -> int:
+    """The version of a file's layout, if it is one that this release reads.
+
+    >>> layout_version(2, (1, 2), "map.json")
+    2
+    """
+    if type(found) is int and found in readable:
+        return found
+    newer = type(found) is int and found > max(readable)
+    who = f", written by calibrant {written_by}" if isinstance(written_by, str) else ""
+    remedy = " Upgrade calibrant." if newer else ""
+    listed = " and ".join(str(version) for version in sorted(readable))
+    message = (
+        f"{os.fspath(name)} has layout version {found!r}{who}; this release ({__version__}) reads versions "
+        f"{listed}.{remedy}"
+    )
+    raise InvalidFile(message)
+
+
+def _not_json(constant: str) -> NoReturn:
+    message = f"{constant} is not JSON"
+    raise ValueError(message)
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    """Whether lists and objects are nested deeper; level by level, without recursion."""
+    level = [value]
+    for _ in range(limit + 1):
+        inner: list[Any] = []
+        for item in level:
+            inner.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+        if not inner:
+            return False
+        level = inner
+    return True
