@@ -1,6 +1,7 @@
 """Files of tables: those of older releases are still read."""
 
 import datetime
+import json
 import os
 from pathlib import Path
 
@@ -84,10 +85,10 @@ def test_a_nightly_job_adds_a_day_without_reading_yesterday(tmp_path):
 def test_other_files_are_not_taken_for_tables(tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"p": [0.5]}), path)
-    with pytest.raises(cal.InvalidPredictions, match=r"not a table that BinTable\.save wrote"):
+    with pytest.raises(cal.InvalidFile, match=r"not a table that BinTable\.save wrote"):
         cal.BinTable.load(path)
     path.write_bytes(b"not Parquet at all")
-    with pytest.raises(cal.InvalidPredictions, match="no readable Parquet file"):
+    with pytest.raises(cal.InvalidFile, match="no readable Parquet file"):
         cal.BinTable.load(path)
     with pytest.raises(FileNotFoundError):
         cal.BinTable.load(tmp_path / "nowhere.parquet")
@@ -143,10 +144,10 @@ def test_what_is_no_mapping_of_tables_is_refused_and_nothing_is_written(tmp_path
             save_tables(wrong, path)
     assert os.listdir(tmp_path) == []
     table.save(path)
-    with pytest.raises(cal.InvalidPredictions, match=r"read it with BinTable\.load"):
+    with pytest.raises(cal.InvalidFile, match=r"read it with BinTable\.load"):
         load_tables(path)
     save_tables({"a": table}, path)
-    with pytest.raises(cal.InvalidPredictions, match=r"read it with calibrant\.table\.load_tables"):
+    with pytest.raises(cal.InvalidFile, match=r"read it with calibrant\.table\.load_tables"):
         cal.BinTable.load(path)
 
 
@@ -155,5 +156,78 @@ def test_a_newer_schema_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "SCHEMA_VERSION", 99)
     table.save(tmp_path / "new.parquet")
     monkeypatch.undo()
-    with pytest.raises(cal.InvalidPredictions, match="schema version 99"):
+    with pytest.raises(cal.InvalidFile, match="layout version 99"):
         cal.BinTable.load(tmp_path / "new.parquet")
+
+
+def rewritten(path, change=None, columns=None):
+    """The file with other metadata, or with other columns."""
+    data = pq.read_table(path)
+    about = json.loads(data.schema.metadata[b"calibrant"])
+    if change is not None:
+        change(about)
+    data = data if columns is None else columns(data)
+    pq.write_table(data.replace_schema_metadata({b"calibrant": json.dumps(about).encode()}), path)
+
+
+CHANGES = {
+    "no cut": lambda about: about.pop("cut"),
+    "an unknown cut": lambda about: about["cut"].update(kind="os.system"),
+    "an unknown field": lambda about: about["cut"].update(colour="red"),
+    "a cut of no kind": lambda about: about.update(cut=7),
+    "no task": lambda about: about.pop("task"),
+    "an unknown task": lambda about: about["task"].update(kind="Popen"),
+    "invalid rows of no kind": lambda about: about.update(invalid=[1]),
+    **{
+        f"version {version!r}": lambda about, version=version: about.update(schema_version=version)
+        for version in (0, -5, True, 99, "2", None)
+    },
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_other_words_than_save_writes_are_refused(case, tmp_path):
+    path = tmp_path / "table.parquet"
+    next(tables_of_all_kinds()).save(path)
+    rewritten(path, CHANGES[case])
+    with pytest.raises(cal.InvalidFile, match=r"table\.parquet"):
+        cal.BinTable.load(path)
+
+
+COLUMNS = {
+    "text": lambda data: data.set_column(3, "count", pa.array(["a"] * len(data))),
+    "missing values": lambda data: data.set_column(3, "count", pa.array([None] * len(data), pa.float64())),
+    "lacking": lambda data: data.drop_columns(["observed"]),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_other_columns_than_save_writes_are_refused(case, tmp_path):
+    path = tmp_path / "table.parquet"
+    next(tables_of_all_kinds()).save(path)
+    rewritten(path, columns=COLUMNS[case])
+    with pytest.raises(cal.InvalidFile, match=r"count|observed"):
+        cal.BinTable.load(path)
+
+
+def test_deep_or_broken_metadata_is_refused(tmp_path):
+    path = tmp_path / "table.parquet"
+    next(tables_of_all_kinds()).save(path)
+    for text in (b"[" * 100_000, b"no JSON", b"[1]", b"null"):
+        pq.write_table(pq.read_table(path).replace_schema_metadata({b"calibrant": text}), path)
+        with pytest.raises(cal.InvalidFile):
+            cal.BinTable.load(path)
+
+
+def test_groups_out_of_order_or_twice_are_refused(tmp_path):
+    path, table = tmp_path / "tables.parquet", next(tables_of_all_kinds())
+    save_tables({"a": table, "b": table}, path)
+    rewritten(path, columns=lambda data: data.set_column(0, "group", pa.array([1] * 5 + [0] * 5, pa.int32())))
+    with pytest.raises(cal.InvalidFile, match="group must rise"):
+        load_tables(path)
+    save_tables({"a": table, "b": table}, path)
+    rewritten(path, lambda about: about["tables"][1].update(group=["a"]))
+    with pytest.raises(cal.InvalidFile, match="'a' occurs twice"):
+        load_tables(path)
+    save_tables({float("nan"): table, float("inf"): table}, path)
+    assert str(list(load_tables(path))) == "[nan, inf]"

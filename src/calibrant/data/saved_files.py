@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from calibrant._version import __version__
@@ -67,6 +68,29 @@ def layout_version(found: Any, readable: Collection[int], name: str | os.PathLik
         f"{listed}.{remedy}"
     )
     raise InvalidFile(message)
+
+
+@contextmanager
+def reading_back(name: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn whatever wrong contents cause within the block into an `InvalidFile`; a missing library stays what it is.
+
+    >>> with reading_back("map.json", "a valid map"):
+    ...     {}["state"]
+    Traceback (most recent call last):
+    calibrant.data.saved_files.InvalidFile: map.json is not a valid map: it lacks 'state'.
+    """
+    try:
+        yield
+    except (ImportError, InvalidFile):
+        raise
+    except Exception as error:  # there is no end of exceptions that wrong contents can cause
+        text = str(error).rstrip(".")
+        if isinstance(error, KeyError):
+            text = f"it lacks {text}"
+        elif not isinstance(error, ValueError) or not text:
+            text = f"{type(error).__name__}: {text}"
+        message = f"{os.fspath(name)} is not {what}: {text}."
+        raise InvalidFile(message) from error
 
 
 def _not_json(constant: str) -> NoReturn:

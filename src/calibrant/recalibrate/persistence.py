@@ -21,7 +21,7 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
-from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json
+from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
 from calibrant.recalibrate.array_encoding import KINDS, decoded_array, decoded_bytes, encoded_array, encoded_bytes
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
@@ -142,14 +142,9 @@ def load(path: str | os.PathLike[str], *, model_path: str | None = None, downloa
         raise InvalidFile(message)
     version = layout_version(document.get("version"), READABLE, source, document.get("calibrant"))
     body = _undamaged(source, document, version)
-    try:
+    with reading_back(source, "a valid map"):
         loaded = decode(_with_current_names(body) if version == 1 else body)
         _check(loaded, model_path, download=download)
-    except (ImportError, InvalidFile):
-        raise
-    except Exception as error:  # there is no end of exceptions that wrong contents can cause
-        message = f"{source} is not a valid map: {_reason(error)}."
-        raise InvalidFile(message) from error
     return loaded
 
 
@@ -262,14 +257,6 @@ def _require_finite(value: Any, name: str, *, infinite: bool) -> None:
 
 def _is_fitted_name(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and name.isidentifier()
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, in a few words."""
-    if isinstance(error, KeyError):
-        return f"it lacks {error}"
-    text = str(error).rstrip(".")
-    return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
 
 
 def _room_of(cls: type) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -13,20 +14,28 @@ from typing import Any
 import numpy as np
 
 from calibrant._atomic_write import replacing
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
 from calibrant.numerics.rows import SUMS
 from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable
+from calibrant.table.invariants import require_possible
 from calibrant.table.task import Labelled, Spread, Task
 from calibrant.table.unlabeled import Unlabeled
 
-#: Raised when older code could not read a new file. Version 1 had no task but its fields, each on its own.
-SCHEMA_VERSION = 2
+#: The versions of the layout this release reads; it writes the last. Version 1 had no task but its fields, each alone.
 READABLE = (1, 2)
+SCHEMA_VERSION = READABLE[-1]
 _FIELD = b"calibrant"
 _COLUMNS = ("key", "low", "high", *SUMS)
 _CUTS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Edges, Distinct, HybridGrid, LogGrid)}
 _TASKS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Labelled, Spread, Unlabeled)}
+
+#: Groups that JSON has no type for, and how they are read.
+_WRITTEN_AS_TEXT: dict[str, Callable[[str], Any]] = {
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "float": float,
+}
 
 Path_ = str | os.PathLike[str]
 Steps = tuple[Any, ...]
@@ -40,11 +49,14 @@ def save(table: BinTable, path: Path_) -> None:
 
 def load(path: Path_) -> BinTable:
     """Read a table that `save` wrote."""
-    data, about = _read(path, _COLUMNS)
-    if "tables" in about:
-        message = f"{os.fspath(path)!r} holds {len(about['tables'])} tables: read it with calibrant.table.load_tables."
-        raise InvalidPredictions(message)
-    return _table({name: data[name].to_numpy() for name in _COLUMNS}, about)
+    with reading_back(_opened(path), "a valid table"):
+        data, about = _read(path, _COLUMNS)
+        if "tables" in about:
+            message = (
+                f"{os.fspath(path)} holds {len(about['tables'])} tables: read it with calibrant.table.load_tables."
+            )
+            raise InvalidFile(message)
+        return _table(_arrays(data), about)
 
 
 def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
@@ -96,17 +108,31 @@ def load_tables(path: Path_) -> dict[Any, Any]:
     ...     list(load_tables(f"{folder}/tables.parquet"))
     ['at', 'de']
     """
-    data, about = _read(path, ("group", *_COLUMNS))
-    ends = np.searchsorted(data["group"].to_numpy(), np.arange(len(about["tables"])), side="right")
-    columns = {name: data[name].to_numpy() for name in _COLUMNS}
-    found: dict[Any, Any] = {}
-    for words, start, end in zip(about["tables"], [0, *ends[:-1]], ends, strict=True):
-        *outer, last = (_group(step) for step in words["group"])
-        place = found
-        for step in outer:
-            place = place.setdefault(step, {})
-        place[last] = _table({name: values[start:end] for name, values in columns.items()}, words)
-    return found
+    with reading_back(_opened(path), "a valid file of tables"):
+        data, about = _read(path, ("group", *_COLUMNS))
+        words, columns = about["tables"], _arrays(data)
+        place = data["group"].to_numpy()
+        if len(place) and not ((np.diff(place) >= 0).all() and place[0] >= 0 and place[-1] < len(words)):
+            message = f"group must rise from 0 to at most {len(words) - 1}"
+            raise ValueError(message)
+        ends = np.searchsorted(place, np.arange(len(words)), side="right")
+        found: dict[Any, Any] = {}
+        for about_one, start, end in zip(words, [0, *ends[:-1]], ends, strict=True):
+            table = _table({name: values[start:end] for name, values in columns.items()}, about_one)
+            _put(found, [_group(step) for step in about_one["group"]], table)
+        return found
+
+
+def _put(found: dict[Any, Any], steps: list[Any], table: BinTable) -> None:
+    """Add a table under its groups, of which no other table may have the same."""
+    *outer, last = steps
+    place = found
+    for step in outer:
+        place = place.setdefault(step, {})
+    if last in place:
+        message = f"the group {last!r} occurs twice"
+        raise ValueError(message)
+    place[last] = table
 
 
 def _flat(tables: Mapping[Any, Any], steps: Steps = ()) -> Iterator[tuple[Steps, BinTable]]:
@@ -131,6 +157,8 @@ def _plain(group: Any) -> Any:
         return {"datetime": group.isoformat()}
     if isinstance(group, datetime.date):
         return {"date": group.isoformat()}
+    if isinstance(group, float) and not math.isfinite(group):  # which JSON does not have
+        return {"float": str(group)}
     if group is None or isinstance(group, (str, int, float)):
         return group
     message = f"Groups must be text, numbers, dates or tuples of them to be saved, got {group!r}: rename it first."
@@ -142,7 +170,7 @@ def _group(plain: Any) -> Any:
         return tuple(_group(part) for part in plain)
     if isinstance(plain, dict):
         ((kind, text),) = plain.items()
-        return (datetime.datetime if kind == "datetime" else datetime.date).fromisoformat(text)
+        return _WRITTEN_AS_TEXT[kind](text)
     return plain
 
 
@@ -162,16 +190,31 @@ def _words(table: BinTable) -> dict[str, Any]:
 
 
 def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
+    """The table, if some rows could have given it."""
     cut = dict(words["cut"])
-    return BinTable(
+    table = BinTable(
         _CUTS[cut.pop("kind")](**cut),
         columns["key"],
         columns["low"],
         columns["high"],
-        np.stack([columns[name] for name in SUMS]),
+        np.stack([columns[name] for name in SUMS]).astype(np.float64, copy=False),
         task=_task(words),
-        invalid=words["invalid"],
+        invalid=dict(words["invalid"]),
     )
+    require_possible(table)
+    return table
+
+
+def _arrays(data: Any) -> dict[str, Any]:
+    """The columns of numbers, without missing values."""
+    found = {}
+    for name in _COLUMNS:
+        values = data[name].to_numpy()
+        if values.dtype.kind not in "fiu" or data[name].null_count:
+            message = f"column {name!r} must hold numbers, and none may be missing"
+            raise ValueError(message)
+        found[name] = values
+    return found
 
 
 def _task(words: Mapping[str, Any]) -> Task:
@@ -192,38 +235,38 @@ def _write(data: Any, about: Mapping[str, Any], path: Path_) -> None:
         parquet.write_table(data, place, compression="zstd")
 
 
+def _opened(path: Path_) -> Path_:
+    """The path, if there is a file that can be opened: a missing one is no invalid one."""
+    with open(path, "rb"):
+        return path
+
+
 def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-    arrow, parquet = _pyarrow()
+    _, parquet = _pyarrow()
     try:
         data = parquet.read_table(Path(path), partitioning=None)
-    except (arrow.ArrowInvalid, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        message = f"{os.fspath(path)!r} is no readable Parquet file: {error}"
-        raise InvalidPredictions(message) from error
+    except Exception as error:
+        message = f"{os.fspath(path)} is no readable Parquet file: {error}"
+        raise InvalidFile(message) from error
     about = _about(path, (data.schema.metadata or {}).get(_FIELD))
     if "group" in needed and "tables" not in about:
-        message = f"{os.fspath(path)!r} holds one table, not one per group: read it with BinTable.load."
-        raise InvalidPredictions(message)
+        message = f"{os.fspath(path)} holds one table, not one per group: read it with BinTable.load."
+        raise InvalidFile(message)
     missing = [name for name in needed if name not in data.column_names]
     if missing:
-        message = f"{os.fspath(path)!r} lacks the columns {', '.join(missing)} of a table."
-        raise InvalidPredictions(message)
+        message = f"{os.fspath(path)} lacks the columns {', '.join(missing)} of a table."
+        raise InvalidFile(message)
     return data, about
 
 
 def _about(path: Path_, text: bytes | None) -> dict[str, Any]:
+    what = "a table that BinTable.save wrote"
     if text is None:
-        message = f"{os.fspath(path)!r} is a Parquet file, but not a table that BinTable.save wrote."
-        raise InvalidPredictions(message)
-    about = json.loads(text)
-    version = about.get("schema_version")
-    if version not in READABLE:
-        message = (
-            f"{os.fspath(path)!r} has schema version {version}; this release of calibrant reads up to {SCHEMA_VERSION}."
-        )
-        raise InvalidPredictions(message)
-    return dict(about)
+        message = f"{os.fspath(path)} is a Parquet file, but not {what}."
+        raise InvalidFile(message)
+    about = dict(parsed_json(text, path, what))
+    layout_version(about.get("schema_version"), READABLE, path)
+    return about
 
 
 def _pyarrow() -> tuple[Any, Any]:
