@@ -8,7 +8,7 @@ import calibrant as cal
 
 def test_a_model_that_is_off_fails_and_says_by_how_much(rows):
     y, p = rows
-    with pytest.raises(AssertionError, match=r"above 0\.02: <.*at 95%"):
+    with pytest.raises(AssertionError, match=r"the lower end of Averaged error .* is above 0\.02"):
         cal.assert_calibrated(y, p)
     assert cal.assert_calibrated(y, p, below=0.2) == pytest.approx(0.1, abs=0.03)
 
@@ -25,10 +25,31 @@ def test_a_calibrated_model_of_any_size_rarely_fails():
     assert failures <= 5  # 2 are expected; 6 or more come once in a hundred such tests
 
 
-def test_without_level_the_estimate_decides(rows):
+def test_the_estimate_or_the_upper_end_decide_if_asked(rows):
     y, p = rows
     with pytest.raises(AssertionError, match="Averaged error"):
-        cal.assert_calibrated(y[:100], p[:100], level=None, below=0.001)
+        cal.assert_calibrated(y[:100], p[:100], by="estimate", below=0.001)
+    honest = np.random.default_rng(99).random(50) < p[:50]
+    cal.assert_calibrated(honest, p[:50])
+    with pytest.raises(AssertionError, match="the upper end"):  # fifty rows show nothing
+        cal.assert_calibrated(honest, p[:50], by="upper")
+
+
+def test_one_group_that_is_off_fails_and_honest_ones_do_not():
+    rng = np.random.default_rng(5)
+    p, land = rng.random(6000), np.repeat(["at", "de", "dk"], 2000)
+    y = rng.random(6000) < np.where(land == "dk", p**1.6, p)
+    cal.assert_calibrated(y, p, below=0.05)
+    with pytest.raises(AssertionError, match=r"^Not calibrated\. dk: the lower end .* is above 0\.05$"):
+        cal.assert_calibrated(y, p, below=0.05, per_group=land)
+
+
+@pytest.mark.parametrize(
+    "options", [{"below": float("nan")}, {"below": 5}, {"level": float("nan")}, {"level": 5}, {"by": "middle"}]
+)
+def test_impossible_limits_and_levels_are_refused(rows, options):
+    with pytest.raises(cal.InvalidPredictions):
+        cal.assert_calibrated(*rows, **options)
 
 
 def test_all_tasks_can_be_asserted():
@@ -45,3 +66,7 @@ def test_all_tasks_can_be_asserted():
     positive = rng.random(4000)[rng.random(4000) < 0.5]
     with pytest.raises(AssertionError):
         cal.assert_calibrated(cal.PositiveUnlabeled(positive, score, prior=0.5))
+    with pytest.raises(cal.InvalidPredictions, match="own prior"):
+        cal.assert_calibrated(
+            cal.PositiveUnlabeled(positive, score, prior=0.5), below=0.9, per_group=np.zeros(len(score) + len(positive))
+        )

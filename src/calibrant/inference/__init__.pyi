@@ -13,6 +13,9 @@ from .classical_tests import Spiegelhalter as Spiegelhalter
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import compare_many as compare_many
+from .gates import Gate as Gate
+from .gates import headline_error as headline_error
+from .gates import headline_errors as headline_errors
 from .groups import ByGroup as ByGroup
 from .groups import ForestRow as ForestRow
 from .groups import by_group as by_group

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from calibrant.data import validation
-from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Multiclass, Predictions, binary
-from calibrant.results.estimate import Estimate, Interval
-from calibrant.table.binning import PaperBins
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Predictions, binary
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.gates import End, Gate, headline_error, headline_errors
+from calibrant.reporting.probabilities import group_tables
+from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
-from calibrant.table.task import task_of
-from calibrant.table.unlabeled import Unlabeled
 
 __all__ = ["assert_calibrated"]
 
@@ -24,29 +24,34 @@ def assert_calibrated(
     /,
     *,
     below: float = 0.02,
-    level: float | None = 0.95,
+    by: End = "lower",
+    level: float = 0.95,
+    per_group: ArrayLike | Mapping[Any, BinTable] | None = None,
 ) -> Estimate:
-    """Raise an `AssertionError` if the calibration error is above `below` beyond doubt; else return the estimate.
+    """Raise an `AssertionError` if the calibration error is above `below`; else return the estimate.
 
-    A threshold on the bare estimate makes tests fail by chance. So the lower end of a one-sided interval decides: a
-    model whose true error is at most `below` fails with a chance of about 1 - `level`, at any number of rows. The other
-    side of that coin: few rows pass nearly everything. `level=None` compares the estimate itself.
+    By default the lower end of a two-sided interval decides, as for ``calibrant measure --fail-above``: a model whose
+    true error is at most `below` fails with a chance of at most about (1 - `level`) / 2, at any number of rows. The
+    other side of that coin: few rows pass nearly everything. ``by="upper"`` demands that the error is shown to be
+    small, so that few rows fail; ``by="estimate"`` compares the estimate itself, which fails by chance.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
         Of several classes, the top label counts.
-    below : float
+    below : float in [0, 1)
         The largest error to be accepted, as a probability: 0.02 is two points.
-    level : float in (0, 1), or None
+    by : {"lower", "estimate", "upper"}
+        Which number decides; see `calibrant.inference.Gate`.
+    level : float in (0, 1)
+    per_group : array-like of shape (n,), or mapping of group to table, optional
+        Each group must pass as well. The intervals of the groups are adjusted for their number where the lower end
+        decides; where the upper end does, each group has to show its error by itself, which needs no adjustment.
 
     Returns
     -------
     Estimate
-        For probabilities the L1 error: `calibration_error` with its cross-fitted lower bound, or `averaged_error`
-        without level. For predicted distributions `interval_error`, less the highest value that a perfect forecaster
-        shows 97.5 times in a hundred, whatever the level. For positive-unlabeled data `ece` in
-        `pu.PaperBins` with its interval.
+        That of all rows, with its interval: see `calibrant.inference.headline_error`.
 
     Examples
     --------
@@ -57,44 +62,23 @@ def assert_calibrated(
     2000
     >>> assert_calibrated(rng.random(2000) < p**2, p)
     Traceback (most recent call last):
-    AssertionError: The calibration error is above 0.02: ...
+    AssertionError: Not calibrated. all rows: the lower end of ... is above 0.02
     """
-    below = validation.fraction("below", below)
+    gate = Gate(below, by=by)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
-    estimate = _estimate(task, level if level is None else validation.fraction("level", level))
-    decisive = estimate.value if level is None or estimate.interval is None else estimate.interval.low
-    if decisive > below:
-        message = f"The calibration error is above {below:g}: {estimate!r}."
+    whole = headline_error(task, level=level)
+    failed = gate.failures({"all rows": whole})
+    if per_group is not None:
+        parts = group_tables(_groupable(task), per_group, most=None)
+        failed += gate.failures(headline_errors(parts, level=level, adjusted=by == "lower"))
+    if failed:
+        message = f"Not calibrated. {'; '.join(failed)}"
         raise AssertionError(message)
-    return estimate
+    return whole
 
 
-def _estimate(task: Predictions | BinTable, level: float | None) -> Estimate:
-    """The error of this task, with an interval whose lower end is meant one-sided."""
-    from calibrant.estimators.averaged import averaged_error
-    from calibrant.estimators.binned import ece
-    from calibrant.estimators.lower_bound import CrossFittedBound
-    from calibrant.estimators.variational import calibration_error
-
-    if isinstance(task_of(task), Unlabeled):
-        from calibrant.inference.intervals import interval
-
-        return interval(partial(ece, bins=PaperBins()), task, level=0.95 if level is None else 2 * level - 1)
-    if isinstance(task, Forecast):
-        return _coverage_gap(task, level)
-    one = task.top_label() if isinstance(task, Multiclass) else task
-    if level is None:
-        return averaged_error(one, norm=1)
-    return calibration_error(one, bound=CrossFittedBound(level=level))
-
-
-def _coverage_gap(task: Forecast, level: float | None) -> Estimate:
-    """The interval error; a calibrated forecaster of this size stays below the upper end of its null range."""
-    from calibrant.estimators.regression_coverage import interval_error
-
-    estimate = interval_error(task)
-    if level is None:
-        return estimate
-    reach = float(estimate.details["null"]["high"])
-    how = "estimate less the highest value of a perfect forecaster"
-    return estimate.with_interval(Interval(max(0.0, estimate.value - reach), 1.0, 0.95, how, side="lower"))
+def _groupable(task: Any) -> Any:
+    if isinstance(task, PositiveUnlabeled):
+        message = "Groups of positive-unlabeled rows may differ in their prior: assert each with its own prior."
+        raise InvalidPredictions(message)
+    return task

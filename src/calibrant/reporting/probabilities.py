@@ -154,20 +154,20 @@ def _charts(
 
 
 def group_tables(
-    data: Binary | BinTable, by: ArrayLike | Mapping[Any, BinTable] | None
-) -> dict[str, Binary | BinTable]:
-    """The rows, or the table, of each group; the largest come first and at most `MOST_GROUPS`."""
+    data: Any, by: ArrayLike | Mapping[Any, BinTable] | None, *, most: int | None = MOST_GROUPS
+) -> dict[str, Any]:
+    """The rows, or the table, of each group; the largest come first and at most `most`."""
     if by is None:
         return {}
     if isinstance(by, Mapping):
-        parts: dict[str, Binary | BinTable] = {str(name): table for name, table in by.items()}
-        return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:MOST_GROUPS])
+        parts: dict[str, Any] = {str(name): table for name, table in by.items()}
+        return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most])
     if isinstance(data, BinTable):
         message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise ValueError(message)
     labels = np.asarray(validation.groups("by", by, length=len(data)))
     names, index, count = np.unique(labels, return_inverse=True, return_counts=True)
-    chosen = np.argsort(-count, kind="stable")[:MOST_GROUPS]
+    chosen = np.argsort(-count, kind="stable")[:most]
     return {str(names[k]): data.take(index.reshape(-1) == k) for k in chosen}
 
 
