@@ -114,7 +114,11 @@ def test_clipping_leaves_the_users_array_alone():
 
 def test_columns_are_not_copied_without_need():
     p = np.array([0.25, 0.75])
+    assert np.shares_memory(cal.Binary.borrowing([0, 1], p).y_prob, p)
+    p.flags.writeable = False
     assert np.shares_memory(cal.Binary([0, 1], p).y_prob, p)
+    of_arrow = pa.array([0.25, 0.75])
+    assert np.shares_memory(cal.Binary([0, 1], of_arrow).y_prob, of_arrow.to_numpy())
 
 
 def test_multiclass_refuses_what_is_no_distribution():
@@ -126,9 +130,9 @@ def test_multiclass_refuses_what_is_no_distribution():
         cal.Multiclass([0, 1], [[0.5], [0.5]])
     with pytest.raises(InvalidPredictions, match="must be finite"):
         cal.Multiclass([0, 1], [[0.5, 0.5], [np.nan, 0.5]])
-    with pytest.raises(InvalidPredictions, match=r"one of the 2 classes, but 1 of 2 .*y_true\[1\] = .*2"):
+    with pytest.raises(InvalidPredictions, match=r"one of the 2 classes 0, 1, but 1 of 2 .*y_true\[1\] = .*2"):
         cal.Multiclass([0, 2], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(InvalidPredictions, match=r"y_true has shape \(3,\), expected \(2,\)"):
+    with pytest.raises(InvalidPredictions, match="y_true has 3 rows, expected 2"):
         cal.Multiclass([0, 1, 1], [[0.5, 0.5], [0.5, 0.5]])
 
 

@@ -344,7 +344,7 @@ def test_a_class_that_never_came_keeps_its_column():
         ([0.5, 1.2], [0, 1], r"scores must lie in \[0, 1\], but 1 of 2"),
         ([0.5, np.nan], [0, 1], "scores must be finite"),
         ([0.5, 1.0000001], [0, 1], "clip=True"),
-        ([0.5, 0.6], [0, 1, 1], r"y has shape \(3,\)"),
+        ([0.5, 0.6], [0, 1, 1], "y has 3 rows, expected 2"),
         ([0.5, 0.6, 0.7], [0, 1, 2], "y must be one of the 2 classes"),
         ([[0.5, 0.6], [0.5, 0.5]], [0, 1], "rows that sum to 1"),
         ([[0.5, 0.2, 0.3], [0.5, 0.2, 0.3]], [0, 1], r"use OneVsRest\(Platt\(\)\)"),

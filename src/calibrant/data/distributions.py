@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
+from calibrant.data.array_likes import frozen
 from calibrant.data.forecasts import Forecast, as_outputs
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
@@ -41,7 +42,8 @@ class Distribution(Forecast):
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> None:
-        self.y_true = as_outputs("y_true", y_true, None)
+        self._align(y_true=y_true, weight=weight, group=group)
+        self.y_true = frozen(as_outputs("y_true", y_true, None))
         self.dist = dist
         for needed in (("cdf",), ("ppf", "icdf")):
             if not any(callable(getattr(dist, name, None)) for name in needed):
@@ -51,6 +53,7 @@ class Distribution(Forecast):
         rows = u.reshape(len(self), -1)
         validation.require("dist.cdf(y_true)", u, ((rows >= 0) & (rows <= 1)).all(axis=1), "must lie in [0, 1]")
         self._attach(weight, group)
+        self._freeze()
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The given rows, by number (repeats allowed) or mask, with their distributions."""

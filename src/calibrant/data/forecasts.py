@@ -79,11 +79,33 @@ class Gaussian(Forecast):
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> None:
+        self._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
+        self._check(y_true, mean, std)
+        self._attach(weight, group)
+        self._freeze()
+
+    @classmethod
+    def borrowing(
+        cls,
+        y_true: ArrayLike,
+        mean: ArrayLike,
+        std: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Gaussian:
+        """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
+        made = cls.__new__(cls)
+        made._align(y_true=y_true, mean=mean, std=std)
+        made._check(y_true, mean, std)
+        made._attach(weight, group)
+        return made
+
+    def _check(self, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> None:
         self.y_true = as_outputs("y_true", y_true, None)
         self.mean = as_outputs("mean", mean, self.y_true.shape)
         self.std = as_outputs("std", std, self.y_true.shape)
         validation.require("std", self.std, (self.std > 0).reshape(len(self), -1).all(axis=1), "must be positive")
-        self._attach(weight, group)
 
     @property
     def outputs(self) -> Sequence[Gaussian]:
@@ -91,7 +113,7 @@ class Gaussian(Forecast):
         if self.y_true.ndim == 1:
             return [self]
         columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
-        return [Gaussian(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
+        return [Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
 
     def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
@@ -150,6 +172,7 @@ class Quantiles(Forecast):
         group: ArrayLike | None = None,
         sort: bool = False,
     ) -> None:
+        self._align(y_true=y_true, values=values, weight=weight, group=group)
         self.y_true = validation.column("y_true", y_true)
         self.levels = validation.column("levels", levels).astype(np.float64)
         validation.require("levels", self.levels, (self.levels > 0) & (self.levels < 1), "must lie in (0, 1)")
@@ -162,6 +185,7 @@ class Quantiles(Forecast):
         remedy = " Pass sort=True to sort them."
         validation.require("values", self.values, uncrossed, "must not cross (fall along a row)", remedy=remedy)
         self._attach(weight, group)
+        self._freeze()
 
     def rows(self) -> Rows:
         """One row per value and level: is the share of outcomes below the quantile its level?"""
@@ -202,12 +226,14 @@ class Samples(Forecast):
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> None:
+        self._align(y_true=y_true, draws=draws, weight=weight, group=group)
         self.y_true = validation.column("y_true", y_true)
         self.draws = validation.matrix("draws", draws, rows=len(self))
         if self.draws.shape[1] < 2:
             message = f"draws needs at least two columns, got shape {self.draws.shape}."
             raise InvalidPredictions(message)
         self._attach(weight, group)
+        self._freeze()
 
     @property
     def mean(self) -> Floats:

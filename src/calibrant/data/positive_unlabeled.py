@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
+from calibrant.data.array_likes import frozen
+from calibrant.data.groups import groups
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
@@ -72,6 +74,8 @@ class PositiveUnlabeled(Predictions):
             raise InvalidPredictions(message)
         self.prior = self._share_of_positives(prior, label_frequency)
         self.label_frequency = None if label_frequency is None else float(label_frequency)
+        self.positive, self.unlabeled = frozen(self.positive), frozen(self.unlabeled)
+        self._freeze()
 
     @classmethod
     def from_labels(
@@ -91,6 +95,7 @@ class PositiveUnlabeled(Predictions):
         >>> PositiveUnlabeled.from_labels([1, -1, -1], [0.8, 0.1, 0.4], scenario="case-control", prior=0.3)
         <PositiveUnlabeled, n=3>
         """
+        validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
         p = validation.probabilities("y_prob", y_prob, clip=clip)
         mark = validation.column("labelled", labelled, length=len(p))
         validation.require(
@@ -102,7 +107,7 @@ class PositiveUnlabeled(Predictions):
             raise InvalidPredictions(message)
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
         weights = validation.weights("weight", weight, length=len(p))
-        groups = validation.groups("group", group, length=len(p))
+        clusters = None if group is None else groups("group", group, length=len(p))
         return cls(
             p[known],
             p[~known],
@@ -110,7 +115,7 @@ class PositiveUnlabeled(Predictions):
             scenario=scenario,
             label_frequency=label_frequency,
             weight=None if weights is None else weights[order],
-            group=None if groups is None else groups[order],
+            group=None if clusters is None else clusters[order],
         )
 
     def __len__(self) -> int:

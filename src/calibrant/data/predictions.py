@@ -24,7 +24,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data import validation
+from calibrant.data import groups, validation
+from calibrant.data.array_likes import column_names, frozen, row_index
+from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
@@ -36,7 +38,12 @@ SUM_TOLERANCE = 1e-3
 class Predictions(ABC):
     """Validated columns of one task, with optional row weights and group (cluster) ids.
 
-    Weights are importance weights: multiplying all of them by the same number changes nothing.
+    Weights are importance weights: multiplying all of them by the same number changes nothing. Rows whose group is
+    missing are one group, "(missing)".
+
+    The columns are read-only. What was given as an array that can be written to is copied, so that changing it
+    afterwards changes no result; a read-only array (such as one of Arrow, or a memory map opened for reading) is not.
+    Functions that take plain arrays, such as ``ece(y_true, y_prob)``, never copy them.
 
     Examples
     --------
@@ -50,6 +57,8 @@ class Predictions(ABC):
 
     weight: Floats | None
     group: NDArray[Any] | None
+    #: The index of what was given as pandas objects, to which groups given later must be aligned.
+    _index: Any = None
 
     @abstractmethod
     def __len__(self) -> int:
@@ -70,7 +79,22 @@ class Predictions(ABC):
             values = getattr(self, name)
             if values is not None:
                 setattr(some, name, values[rows])
+        some._index = None
         return some
+
+    def row_groups(self, by: ArrayLike | None = None) -> tuple[list[Any], NDArray[np.intp]]:
+        """The names of the groups, and the number of each row's; those of `by`, or else of the predictions' own group.
+
+        >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).row_groups(["SE", None, "DK"])
+        (['(missing)', 'DK', 'SE'], array([2, 0, 1]))
+        """
+        chosen = self.group if by is None else by
+        if chosen is None:
+            message = "Groups are needed: pass by=... (the group of each row), or predictions made with group=...."
+            raise InvalidPredictions(message)
+        if self._index is not None and row_index(by) is not None:
+            validation.require_aligned(predictions=self._index, by=by)
+        return groups.group_names(chosen, length=len(self))
 
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
@@ -78,7 +102,18 @@ class Predictions(ABC):
 
     def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
         self.weight = validation.weights("weight", weight, length=len(self))
-        self.group = validation.groups("group", group, length=len(self))
+        self.group = None if group is None else groups.groups("group", group, length=len(self))
+
+    def _align(self, **columns: Any) -> None:
+        """Refuse pandas objects with different indexes; keep the one they have."""
+        self._index = validation.require_aligned(**columns)
+
+    def _freeze(self) -> None:
+        """Make the columns read-only, and copies where others could write to them."""
+        for name in (*self.columns, "weight", "group"):
+            values = getattr(self, name)
+            if values is not None:
+                setattr(self, name, frozen(values))
 
 
 class Binary(Predictions):
@@ -86,10 +121,12 @@ class Binary(Predictions):
 
     Parameters
     ----------
-    y_true : array-like of 0 and 1, or bool
+    y_true : array-like of 0 and 1, or bool, or two labels of which `positive` is one
         The observed outcomes.
     y_prob : array-like in [0, 1]
-        The predicted probability that `y_true` is 1.
+        The predicted probability that `y_true` is 1 (or `positive`).
+    positive : label, optional
+        Which of two labels (text or numbers) is the event.
     weight, group : array-like, optional
         Row weights (not negative), and ids of rows that belong together.
     clip : bool
@@ -99,6 +136,8 @@ class Binary(Predictions):
     --------
     >>> Binary([0, 1, 1], [0.2, 0.7, 0.9])
     <Binary, n=3>
+    >>> Binary(["ok", "fraud", "fraud"], [0.2, 0.7, 0.9], positive="fraud").y_true
+    array([0, 1, 1], dtype=int8)
     >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).take(np.array([0, 0, 2])).y_prob
     array([0.2, 0.2, 0.9])
     >>> Binary([0, 1, 1], [0.2, 0.7, 1.7])
@@ -115,13 +154,40 @@ class Binary(Predictions):
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
+        positive: Hashable | None = None,
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         clip: bool = False,
     ) -> None:
-        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
-        self.y_true = validation.binary_labels("y_true", y_true, length=len(self))
+        self._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
+        self._check(y_true, y_prob, positive=positive, clip=clip)
         self._attach(weight, group)
+        self._freeze()
+
+    @classmethod
+    def borrowing(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Binary:
+        """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
+        made = cls.__new__(cls)
+        made._align(y_true=y_true, y_prob=y_prob)
+        made._check(y_true, y_prob)
+        made._attach(weight, group)
+        return made
+
+    def _check(
+        self, y_true: ArrayLike, y_prob: ArrayLike, *, positive: Hashable | None = None, clip: bool = False
+    ) -> None:
+        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
+        if positive is None:
+            self.y_true = validation.binary_labels("y_true", y_true, length=len(self))
+        else:
+            self.y_true = positive_labels("y_true", y_true, positive, length=len(self))
 
     def __len__(self) -> int:
         return len(self.y_prob)
@@ -145,13 +211,17 @@ class Multiclass(Predictions):
 
     Parameters
     ----------
-    y_true : array-like of class labels
-        Whole numbers 0 .. K-1, or members of `classes` (text, numbers).
+    y_true : array-like of class labels, or of shape (n, K)
+        Whole numbers 0 .. K-1, or members of `classes` (text, numbers); or one column per class with a 1 where the
+        class was observed and 0 elsewhere.
     y_prob : array-like of shape (n, K)
         One column per class; rows sum to 1.
+    logits : array-like of shape (n, K), optional
+        Instead of `y_prob`: unnormalised log probabilities.
     classes : sequence, optional
-        The labels of the columns. Taken from the columns of a data frame where these are the labels, else 0 .. K-1,
-        or, for text labels, the sorted labels where there are K of them.
+        The labels of the columns. The columns of a data frame are matched by their names: these are the labels, or hold
+        them between a shared prefix and suffix (``p_cat, p_dog``); labels that match no name are refused. Columns
+        without names are 0 .. K-1, or, for text labels, the sorted labels where there are K of them.
     weight, group, clip
         As for `Binary`.
 
@@ -160,6 +230,8 @@ class Multiclass(Predictions):
     >>> data = Multiclass(["cat", "dog"], [[0.8, 0.2], [0.6, 0.4]], classes=["cat", "dog"])
     >>> data.top_label().y_true, data.top_label().y_prob
     (array([1, 0], dtype=int8), array([0.8, 0.6]))
+    >>> Multiclass([[0, 1], [1, 0]], logits=[[0.0, 0.0], [2.0, 0.0]]).y_true
+    array([1, 0])
     """
 
     columns = ("y_true", "y_prob")
@@ -167,26 +239,31 @@ class Multiclass(Predictions):
     def __init__(
         self,
         y_true: ArrayLike,
-        y_prob: ArrayLike,
+        y_prob: ArrayLike | None = None,
         *,
+        logits: ArrayLike | None = None,
         classes: Sequence[Hashable] | None = None,
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         clip: bool = False,
     ) -> None:
-        named = [str(name) for name in getattr(y_prob, "columns", [])]
-        matrix = validation.matrix("y_prob", y_prob)
-        if matrix.shape[1] < 2:
-            message = f"y_prob needs one column per class, got shape {matrix.shape}. For one column use Binary."
+        self._align(y_true=y_true, y_prob=y_prob, logits=logits, weight=weight, group=group)
+        if (y_prob is None) == (logits is None):
+            message = "Give y_prob, one column of probabilities per class, or logits=."
             raise InvalidPredictions(message)
-        flat = validation.in_unit_interval("y_prob", matrix.ravel(), clip=clip) if clip else None
-        self.y_prob = matrix if flat is None else flat.reshape(matrix.shape)
-        inside = ((self.y_prob >= 0) & (self.y_prob <= 1)).all(axis=1)
-        validation.require("y_prob", self.y_prob, inside, "must lie in [0, 1]")
-        sums = self.y_prob.sum(axis=1, dtype=np.float64)
-        validation.require("y_prob", self.y_prob, np.abs(sums - 1) <= SUM_TOLERANCE, "must have rows that sum to 1")
-        self.y_true, self.classes = class_codes(y_true, matrix.shape[1], classes, named, len(self))
+        names = column_names(y_prob if logits is None else logits)
+        self.y_prob = _class_probabilities(y_prob, clip=clip) if logits is None else _softmax(logits)
+        columns = self.y_prob.shape[1]
+        labels = validation.as_array("y_true", y_true)
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            self.classes = indicator_labels(column_names(y_true), columns, classes=classes, names=names)
+            indicators = ordered_columns(y_true, self.classes, name="y_true")
+            self.y_true = _of_indicators(validation.matrix("y_true", indicators, rows=len(self), columns=columns))
+        else:
+            labels = validation.one_dimension("y_true", labels, len(self))
+            self.y_true, self.classes = class_codes(labels, columns, classes=classes, names=names)
         self._attach(weight, group)
+        self._freeze()
 
     def __len__(self) -> int:
         return len(self.y_prob)
@@ -214,7 +291,7 @@ class Multiclass(Predictions):
         raise InvalidPredictions(message)
 
     def _binary(self, y_true: ArrayLike, y_prob: NDArray[Any]) -> Binary:
-        return Binary(y_true, y_prob, weight=self.weight, group=self.group)
+        return Binary.borrowing(y_true, y_prob, weight=self.weight, group=self.group)
 
 
 def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:
@@ -227,49 +304,38 @@ def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictio
     if y_prob is None:
         message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
         raise TypeError(message)
-    return Binary(data, y_prob)
+    return Binary.borrowing(data, y_prob)
 
 
-def class_codes(
-    y_true: ArrayLike,
-    size: int,
-    classes: Sequence[Hashable] | None,
-    named: list[str],
-    length: int,
-    *,
-    name: str = "y_true",
-) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
-    """Labels as column numbers, and the labels of the columns."""
-    labels = validation.as_array(name, y_true)
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.shape != (length,):
-        message = f"{name} has shape {labels.shape}, expected {(length,)}."
+def _class_probabilities(values: Any, *, clip: bool) -> NDArray[Any]:
+    """A matrix of probabilities whose rows sum to 1."""
+    matrix = _one_per_class("y_prob", values)
+    if clip:
+        matrix = validation.in_unit_interval("y_prob", matrix.ravel(), clip=clip).reshape(matrix.shape)
+    inside = ((matrix >= 0) & (matrix <= 1)).all(axis=1)
+    validation.require("y_prob", matrix, inside, "must lie in [0, 1]", remedy=" Pass scores of models as logits=.")
+    sums = matrix.sum(axis=1, dtype=np.float64)
+    validation.require("y_prob", matrix, np.abs(sums - 1) <= SUM_TOLERANCE, "must have rows that sum to 1")
+    return matrix
+
+
+def _softmax(logits: Any) -> NDArray[Any]:
+    from calibrant.numerics.special import softmax
+
+    return softmax(_one_per_class("logits", logits).astype(np.float64))
+
+
+def _one_per_class(name: str, values: Any) -> NDArray[Any]:
+    matrix = validation.matrix(name, values)
+    if matrix.shape[1] < 2:
+        message = f"{name} needs one column per class, got shape {matrix.shape}. For one column use Binary."
         raise InvalidPredictions(message)
-    text = labels.dtype.kind in "US"
-    if classes is None:
-        distinct = sorted(set(labels.tolist())) if text else []
-        if text and set(distinct) <= set(named):
-            classes = named
-        elif text and len(distinct) == size:
-            classes = distinct
-        elif text:
-            message = f"{name} holds {len(distinct)} different labels for {size} columns: pass classes=[...]."
-            raise InvalidPredictions(message)
-        else:
-            classes = range(size)
-    if len(classes) != size or len(set(classes)) != size:
-        message = f"classes must name each of the {size} columns of y_prob once, got {list(classes)}."
-        raise InvalidPredictions(message)
-    code = {label: k for k, label in enumerate(classes)}
-    values, inverse = np.unique(labels, return_inverse=True)
-    lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
-    codes = lookup[inverse.reshape(-1)]
-    known = codes >= 0
-    if not known.all():
-        first = int(np.argmin(known))
-        message = (
-            f"{name} must be one of the {size} classes, but {int((~known).sum())} of {length} rows are not "
-            f"(first: {name}[{first}] = {labels[first]!r})."
-        )
-        raise InvalidPredictions(message)
-    return codes, tuple(classes)
+    return matrix
+
+
+def _of_indicators(matrix: NDArray[Any]) -> NDArray[np.intp]:
+    """The column of the 1 in each row."""
+    valid = ((matrix == 0) | (matrix == 1)).all(axis=1) & (matrix.sum(axis=1) == 1)
+    remedy = " Rows with several classes are one Binary task per class."
+    validation.require("y_true", matrix, valid, "with one column per class must have a single 1 per row", remedy=remedy)
+    return matrix.argmax(axis=1)

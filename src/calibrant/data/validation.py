@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data.array_likes import UnreadableArrayError, read, row_index, typed
 from calibrant.numerics.arrays import CHUNK, Floats
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
@@ -39,22 +40,45 @@ class InvalidPredictions(ValueError):
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """Any array-like (list, NumPy, pandas, polars, pyarrow, torch on the CPU) as a NumPy array, without a copy."""
-    if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
-        if values.device.type != "cpu":
-            message = f"{name} lives on device {str(values.device)!r}; move it with {name}.cpu() first."
-            raise InvalidPredictions(message)
-        values = values.detach()
-        if str(values.dtype) == "torch.bfloat16":
-            values = values.float()
+    """Any array-like (list, NumPy, pandas, polars, pyarrow, torch on the CPU) as a NumPy array, without a copy.
+
+    Objects become numbers or text. Missing and masked values are refused, and so is what has no order or no rows.
+    """
     try:
-        array = np.asarray(values)
-    except ValueError as error:
-        message = f"{name} must be a rectangular array, but its rows differ in length."
-        raise InvalidPredictions(message) from error
-    if array.dtype == object:
-        array = _numbers_or_labels(name, array)
-    return array
+        array, missing = read(values)
+        made = typed(array, missing)
+    except UnreadableArrayError as error:
+        raise InvalidPredictions(error.about(name)) from error.__cause__
+    if missing is not None:
+        bad = missing.reshape(len(array), -1).any(axis=1)
+        are = "is" if bad.sum() == 1 else "are"
+        message = (
+            f"{name} must not be missing, but {bad.sum()} of {len(array)} rows {are} (first: "
+            f"{name}[{int(np.argmax(bad))}] is missing). Leave such rows out of every argument."
+        )
+        raise InvalidPredictions(message)
+    return made
+
+
+def require_aligned(**columns: Any) -> Any:
+    """The index of the first pandas object (None without one); others must have the same.
+
+    Rows would else be paired by position, whatever their labels say.
+    """
+    known = [(name, index) for name, values in columns.items() if (index := row_index(values)) is not None]
+    for name, index in known[1:]:
+        first, reference = known[0]
+        if index is reference or len(index) != len(reference) or index.equals(reference):
+            continue
+        differs = np.asarray(index != reference)
+        row = int(np.argmax(differs)) if differs.shape == (len(index),) else 0
+        message = (
+            f"{first} and {name} have different pandas indexes (first in row {row}: {reference[row]!r} and "
+            f"{index[row]!r}), so it is not clear which rows belong together. Align them, e.g. "
+            f"{name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position."
+        )
+        raise InvalidPredictions(message)
+    return known[0][1] if known else None
 
 
 def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
@@ -63,10 +87,8 @@ def column(name: str, values: ArrayLike, *, length: int | None = None) -> NDArra
 
 
 def _floats(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
-    array = _one_dimension(name, as_array(name, values), length)
-    if array.dtype.kind not in "fiub":
-        message = f"{name} must hold numbers, got {array.dtype} values (first: {name}[0] = {array[0]!r})."
-        raise InvalidPredictions(message)
+    array = one_dimension(name, as_array(name, values), length)
+    _require_numbers(name, array)
     return array if array.dtype.char in "fd" and array.dtype.isnative else array.astype(np.float64)
 
 
@@ -99,13 +121,13 @@ def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[A
 
 def binary_labels(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.int8]:
     """One column of 0 and 1 (or False and True), as int8."""
-    array = _one_dimension(name, as_array(name, values), length)
+    array = one_dimension(name, as_array(name, values), length)
     if array.dtype == bool:
         return array.view(np.int8)
     if array.dtype.kind not in "fiu":
         message = (
             f"{name} must be 0 or 1, got {array.dtype} values (first: {name}[0] = {array[0]!r}); "
-            f"pass {name} == <the positive class>, or use Multiclass."
+            f"pass Binary({name}, y_prob, positive=...) to say which label is the event, or use Multiclass."
         )
         raise InvalidPredictions(message)
     labels = np.empty(len(array), np.int8)
@@ -138,14 +160,6 @@ def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | Non
     return np.ldexp(array, -512 * power) if power else array
 
 
-def groups(name: str, values: ArrayLike | None, *, length: int) -> NDArray[Any] | None:
-    """Cluster or subgroup ids of any type; None stays None."""
-    if values is None:
-        return None
-    array = np.asarray(values)
-    return _one_dimension(name, array, length)
-
-
 def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> NDArray[Any]:
     """A finite two-dimensional floating-point array."""
     array = as_array(name, values)
@@ -158,9 +172,7 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     if columns is not None and array.shape[1] != columns:
         message = f"{name} has {array.shape[1]} columns, expected {columns}."
         raise InvalidPredictions(message)
-    if array.dtype.kind not in "fiub":
-        message = f"{name} must hold numbers, got {array.dtype} values."
-        raise InvalidPredictions(message)
+    _require_numbers(name, array)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     require(name, array, np.isfinite(array).all(axis=1), "must be finite")
@@ -198,7 +210,17 @@ def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, ru
     raise InvalidPredictions(message)
 
 
-def _one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray[Any]:
+def _require_numbers(name: str, array: NDArray[Any]) -> None:
+    if array.dtype.kind in "fiub":
+        return
+    remedy = " Convert it to numbers first." if array.dtype.kind in "US" else ""
+    kind = "text" if array.dtype.kind == "U" else str(array.dtype)
+    message = f"{name} must hold numbers, got {kind} values (first: {name}[0] = {array[0]!r}).{remedy}"
+    raise InvalidPredictions(message)
+
+
+def one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray[Any]:
+    """One column of the expected length; a single column of a matrix is one."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -212,27 +234,6 @@ def _one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArra
         message = f"{name} has {len(array)} rows, expected {length}."
         raise InvalidPredictions(message)
     return array
-
-
-def _numbers_or_labels(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Object arrays (None, pandas' NA, mixed Python values) as numbers where they are numbers, else as text."""
-    missing = np.array([value is None or value != value or repr(value) == "<NA>" for value in array.flat], dtype=bool)
-    if missing.any():
-        require(
-            name,
-            array.reshape(len(array), -1)[:, 0],
-            ~missing.reshape(len(array), -1).any(axis=1),
-            "must not be missing",
-        )
-    if any(isinstance(value, (list, tuple, np.ndarray)) for value in array.flat):
-        message = f"{name} must be a rectangular array, but its rows differ in length."
-        raise InvalidPredictions(message)
-    if any(isinstance(value, str) for value in array.flat):
-        return array.astype(str)
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        return array.astype(str)
 
 
 def _spans(array: NDArray[Any], low: float, high: float) -> bool:

@@ -39,7 +39,7 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
     if mean is None or std is None:
         message = "Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std."
         raise TypeError(message)
-    return Gaussian(data, mean, std)
+    return Gaussian.borrowing(data, mean, std)
 
 
 def table_or_forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) -> BinTable | Forecast:

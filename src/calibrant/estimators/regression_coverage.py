@@ -213,11 +213,7 @@ def group_coverage(
     """
     task = forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
-    group = task.group if by is None else validation.groups("by", by, length=len(task))
-    if group is None:
-        message = "group_coverage needs groups: pass by=..., or predictions made with group=...."
-        raise ValueError(message)
-    names, member = np.unique(group, return_inverse=True)
+    names, member = task.row_groups(by)
     share, columns = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
     sd = columns.pop("sd")
     details = {
@@ -227,7 +223,7 @@ def group_coverage(
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"
         ),
-        **by_output(task, lambda output: group_coverage(output, nominal=nominal, by=group)),
+        **by_output(task, lambda output: group_coverage(output, nominal=nominal, by=member)),
     }
     value = float(share @ np.abs(columns["coverage"] - nominal))
     method = f"nominal coverage {nominal:.6g}"

@@ -110,18 +110,14 @@ def by_group(
     True
     """
     level, data = validation.fraction("level", level), binary(data, y_prob)
-    labels = data.group if by is None else validation.groups("by", by, length=len(data))
-    if labels is None:
-        message = "by_group needs by=... (the group of each row), or predictions with a group."
-        raise InvalidPredictions(message)
     if isinstance(data, PositiveUnlabeled):
         message = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
         raise InvalidPredictions(message)
-    names, index = np.unique(labels, return_inverse=True)
+    names, index = data.row_groups(by)
     estimates: dict[Hashable, Estimate] = {}
     tests: dict[Hashable, Significance] = {}
-    for k, name in enumerate(names.tolist()):
-        some = data.take(np.flatnonzero(index.reshape(-1) == k))
+    for k, name in enumerate(names):
+        some = data.take(np.flatnonzero(index == k))
         some = some.sorted_once() if isinstance(some, Binary) else some
         if by is None:
             some.group = None

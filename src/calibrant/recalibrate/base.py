@@ -17,7 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass, Predictions, class_codes
+from calibrant.data.array_likes import column_names
+from calibrant.data.labels import Labels, class_codes, ordered_columns
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.weights import importance_weights, weighted_rows
@@ -111,9 +113,10 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"{type(self).__name__}.fit needs scores and y: requires y to be passed, but the target y is None."
             )
             raise InvalidPredictions(message)
+        validation.require_aligned(y=y, scores=scores, sample_weight=sample_weight)
         checked = self._validate_scores(scores)
-        named = [str(name) for name in getattr(scores, "columns", [])]
-        codes, names = _coded(validation.as_array("y", y), checked, classes, named)
+        labels = validation.one_dimension("y", validation.as_array("y", y), len(checked))
+        codes, names = _coded(labels, checked, classes, column_names(scores) if checked.columns > 1 else None)
         weight = validation.weights("sample_weight", sample_weight, length=len(checked))
         if weight is not None and len(some := weighted_rows(weight)) < len(weight):
             checked, codes, weight = checked.take(some), codes[some], weight[some]
@@ -132,7 +135,8 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
         check_is_fitted(self)
-        p = self._mixed(self._predict(self._validate_scores(scores, fitted=True)))
+        ordered = ordered_columns(scores, self.classes_.tolist(), name="scores")
+        p = self._mixed(self._predict(self._validate_scores(ordered, fitted=True)))
         if not np.isfinite(p.sum()):
             name = f"The output of {type(self).__name__}"
             validation.require(name, p, np.isfinite(p).all(axis=1), "must be finite", remedy=" Fit the map again.")
@@ -285,21 +289,19 @@ def _scaled(weight: Floats | None, effective_n: float | None) -> Floats | None:
 
 
 def _coded(
-    labels: NDArray[Any], scores: Scores, classes: Sequence[Hashable] | NDArray[Any] | None, named: list[str]
-) -> tuple[Codes, Sequence[Hashable]]:
-    """Labels as column numbers, and the labels of the columns.
+    labels: NDArray[Any], scores: Scores, classes: Sequence[Hashable] | NDArray[Any] | None, names: Labels | None
+) -> tuple[Codes, Labels]:
+    """Labels as column numbers, and the labels of the columns, as for `Multiclass`.
 
-    Those are as given; else 0 .. K-1 where they fit; else the sorted labels where there are K of them.
+    Columns without names may also belong to any K numbers, in order, as those of a scikit-learn classifier do.
     """
     size = scores.classes
-    names: Sequence[Hashable] | None = None
-    if classes is not None:
-        names = list(np.asarray(classes).tolist())
-    elif labels.dtype.kind in "iu" and labels.shape == (len(scores),) and labels.min() >= 0 and labels.max() < size:
-        return labels.astype(np.intp), range(size)
-    elif labels.dtype.kind == "b" and size == 2:
-        names = [False, True]
-    elif labels.ndim == 1:
-        distinct = np.unique(labels).tolist()
-        names = distinct if len(distinct) == size else None
-    return class_codes(labels, size, names, named, len(scores), name="y")
+    known: Sequence[Hashable] | None = None if classes is None else list(np.asarray(classes).tolist())
+    if (
+        known is None
+        and names is None
+        and not (labels.dtype.kind in "iu" and set(np.unique(labels)) <= set(range(size)))
+    ):
+        distinct = [False, True] if labels.dtype.kind == "b" and size == 2 else np.unique(labels).tolist()
+        known = distinct if len(distinct) == size else None
+    return class_codes(labels, size, classes=known, names=names, name="y")

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import SUM_TOLERANCE
-from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
@@ -46,9 +45,6 @@ class Scores:
         if input not in ("probabilities", "logits"):
             message = f"input must be 'probabilities' or 'logits', got {input!r}."
             raise ValueError(message)
-        if hasattr(values, "tocsr"):
-            message = "scores is a sparse matrix, and sparse input is not supported: pass scores.toarray()."
-            raise InvalidPredictions(message)
         array = validation.as_array("scores", values)
         wide = array.ndim == 2 and array.shape[1] > 1
         checked = validation.matrix("scores", array) if wide else validation.column("scores", array)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cumulative import ks_error
@@ -165,10 +164,9 @@ def group_tables(
     if isinstance(data, BinTable):
         message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise ValueError(message)
-    labels = np.asarray(validation.groups("by", by, length=len(data)))
-    names, index, count = np.unique(labels, return_inverse=True, return_counts=True)
-    chosen = np.argsort(-count, kind="stable")[:most]
-    return {str(names[k]): data.take(index.reshape(-1) == k) for k in chosen}
+    names, index = data.row_groups(by)
+    chosen = np.argsort(-np.bincount(index), kind="stable")[:most]
+    return {str(names[k]): data.take(index == k) for k in chosen}
 
 
 def _size(part: Binary | BinTable) -> int:

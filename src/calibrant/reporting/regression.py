@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
 from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
@@ -165,13 +164,13 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
     if not isinstance(data, Gaussian):
         message = f"by= needs means with standard deviations (Gaussian), got {type(data).__name__}."
         raise ValueError(message)
-    labels = np.asarray(validation.groups("by", by, length=len(data)))
+    names, index = data.row_groups(by)
     found = []
-    for name in np.unique(labels):
-        some = data.take(labels == name)
+    for k, name in enumerate(names):
+        some = data.take(index == k)
         part = tuple(_measures(some, _cells(some)))
         headline = next(m.estimate for m in part if m.headline)
-        found.append(Group(str(name), int((labels == name).sum()), headline, _test(part).p_value))
+        found.append(Group(str(name), len(some), headline, _test(part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
 
 

@@ -1,0 +1,193 @@
+"""Arrays of other libraries as NumPy arrays: what they hold, which of it is missing, what rows and columns are called.
+
+Nothing here knows what an argument is called or means; `validation` adds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AnySet
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+
+#: The types of pandas' missing values, recognised without importing pandas.
+_MISSING_TYPES = ("NAType", "NaTType")
+
+
+class UnreadableArrayError(Exception):
+    """What was given is no array of values. The sentence has `{name}` where the argument's name belongs."""
+
+    def about(self, name: str) -> str:
+        """The sentence on the argument called `name`."""
+        return str(self).replace("{name}", name)
+
+
+def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
+    """An array without a copy where there is one already, and which entries are missing (None: nothing is).
+
+    Entries of object arrays stay as they are, see `typed`. Masked entries are missing. NaN in an array of floats is a
+    number here.
+    """
+    values = _plain(values)
+    mask = None
+    if isinstance(values, np.ma.MaskedArray):
+        mask, values = np.ma.getmaskarray(values), values.data
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        message = "{name} must be a rectangular array, but its rows differ in length."
+        raise UnreadableArrayError(message) from error
+    except Exception as error:  # whatever another library raises on the way to NumPy
+        message = f"{{name}} cannot be read as an array ({type(error).__name__}: {error})."
+        raise UnreadableArrayError(message) from error
+    if array.dtype.kind == "V":
+        fields = ", ".join(array.dtype.names or ("of unnamed bytes",))
+        message = f"{{name}} is a structured array ({fields}): pass plain numbers, e.g. one field."
+        raise UnreadableArrayError(message)
+    if array.dtype.kind == "T":  # text of variable width, which few functions of NumPy know
+        array = array.astype(object)
+    if array.ndim == 0 and (array.dtype == object or mask is not None):
+        raise UnreadableArrayError(_no_sequence(values))
+    if array.dtype == object:
+        found = np.fromiter(map(is_missing, array.flat), dtype=bool, count=array.size).reshape(array.shape)
+        mask = found if mask is None else mask | found
+    elif array.dtype.kind in "mM":
+        mask = np.isnat(array) if mask is None else mask | np.isnat(array)
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)):
+        array = _without_coercion(values, array)
+    return array, mask if mask is not None and mask.any() else None
+
+
+def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
+    """Objects as numbers where they are numbers, else as text. Missing entries become 0 or an empty text."""
+    if array.dtype != object:
+        return array
+    present = list(array[~missing]) if missing is not None else list(array.flat)
+    if any(isinstance(value, (list, tuple, np.ndarray)) for value in present):
+        message = "{name} must be a rectangular array, but its rows differ in length."
+        raise UnreadableArrayError(message)
+    text = [isinstance(value, (str, bytes)) for value in present]
+    if any(text) and not all(text):
+        one, other = present[text.index(True)], present[text.index(False)]
+        message = f"{{name}} mixes text and other values ({one!r} and {other!r}): convert it to one type."
+        raise UnreadableArrayError(message)
+    kind = str if any(text) else _common_type(present)
+    filled = array.copy()
+    if missing is not None:
+        filled[missing] = "" if kind is str else 0
+    try:
+        return filled.astype(kind)
+    except OverflowError as error:
+        message = "{name} holds numbers beyond the range of double precision."
+        raise UnreadableArrayError(message) from error
+    except (TypeError, ValueError):  # dates and other objects: labels at most
+        return filled.astype(str)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a single value stands for a missing one: None, NaN, NaT, pandas' NA, a masked entry."""
+    if value is None or value is np.ma.masked or type(value).__name__ in _MISSING_TYPES:
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, (float, complex, np.inexact, np.datetime64, np.timedelta64)):
+        return bool(value != value)
+    return False
+
+
+def column_names(values: Any) -> tuple[Hashable, ...] | None:
+    """What the columns of a data frame are called; None for arrays, and for frames that only number theirs."""
+    names = getattr(values, "column_names", None)  # pyarrow, whose `columns` are the values
+    names = getattr(values, "columns", None) if names is None else names
+    if names is None or callable(names):
+        return None
+    plain = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+    return None if plain == tuple(range(len(plain))) else plain
+
+
+def row_index(values: Any) -> Any:
+    """The index of a pandas object (an index is its own); None for everything else."""
+    if not type(values).__module__.startswith("pandas"):
+        return None
+    return values.index if hasattr(values, "iloc") else values if hasattr(values, "equals") else None
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """`array` itself if nobody can write to its memory through an array, else a copy that nobody can write to."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            copy = array.copy()
+            copy.flags.writeable = False
+            return copy
+        owner = owner.base
+    return array
+
+
+def _plain(values: Any) -> Any:
+    """What NumPy can read, of the containers it would misread."""
+    if hasattr(values, "tocsr"):  # first, since some of them are mappings too
+        message = "{name} is a sparse matrix, and sparse input is not supported: pass {name}.toarray()."
+        raise UnreadableArrayError(message)
+    if values is None or isinstance(values, (str, bytes, Mapping, AnySet)) or hasattr(values, "__next__"):
+        raise UnreadableArrayError(_no_sequence(values))
+    if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
+        return _of_torch(values)
+    if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
+        return np.ma.array(values)
+    return _objects_with_nulls(values)
+
+
+def _objects_with_nulls(values: Any) -> Any:
+    """Columns with nulls as objects: on the way to NumPy nulls would become NaN, and whole numbers floats."""
+    dtype = getattr(values, "dtype", None)
+    if row_index(values) is not None and dtype is not None and not isinstance(dtype, np.dtype):
+        return values.to_numpy(dtype=object) if values.isna().any() else values
+    nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in Polars
+    listed = getattr(values, "to_pylist", None) or getattr(values, "to_list", None)
+    if listed is None or not (nulls() if callable(nulls) and hasattr(values, "to_list") else nulls):
+        return values
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = listed()
+    return objects
+
+
+def _of_torch(values: Any) -> Any:
+    if values.device.type != "cpu":
+        message = f"{{name}} lives on device {str(values.device)!r}; move it with {{name}}.cpu() first."
+        raise UnreadableArrayError(message)
+    if "strided" not in str(values.layout):
+        message = "{name} is a sparse tensor, and sparse input is not supported: pass {name}.to_dense()."
+        raise UnreadableArrayError(message)
+    values = values.detach()
+    return values.float() if str(values.dtype) == "torch.bfloat16" else values
+
+
+def _no_sequence(values: Any) -> str:
+    kind = "None" if values is None else f"an object of type {type(values).__name__}"
+    ordered = hasattr(values, "__iter__") and not isinstance(values, (str, bytes, Mapping, AnySet))
+    remedy = ": pass list({name})" if ordered else ""
+    return f"{{name}} must be an array or a list with one entry per row, got {kind}{remedy}."
+
+
+def _without_coercion(values: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """The objects of a list of which NumPy made text although not all of them are."""
+    if array.ndim == 1 and not all(isinstance(value, str) for value in values):
+        mixed = np.empty(len(values), dtype=object)
+        mixed[:] = values
+        return mixed
+    return array
+
+
+def _common_type(values: list[Any]) -> type:
+    """bool, int or float, whichever holds all of the values."""
+    if all(isinstance(value, (bool, np.bool_)) for value in values):
+        return bool
+    whole = all(isinstance(value, (int, np.integer)) for value in values)
+    limits = np.iinfo(np.int64)
+    return int if whole and all(limits.min <= value <= limits.max for value in values) else float

@@ -1,0 +1,206 @@
+"""Class labels and the columns they belong to: names of columns are honoured, labels that fit none are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data.array_likes import Mask, column_names
+from calibrant.data.validation import InvalidPredictions, as_array, one_dimension
+from calibrant.numerics.arrays import Codes
+
+Labels = tuple[Hashable, ...]
+
+#: How many labels a message lists.
+SHOWN = 5
+
+
+def class_codes(
+    labels: NDArray[Any],
+    columns: int,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    names: Labels | None = None,
+    name: str = "y_true",
+) -> tuple[Codes, Labels]:
+    """The column number of each label, and the labels of the columns.
+
+    The labels of the columns are `classes`; else the `names` of the columns, where these are the labels or hold them
+    between a prefix and a suffix that all columns share (``p_cat, p_dog``, ``score_0, score_1``); else, for columns
+    without names, 0 .. K-1, or the sorted labels where these are K texts.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+    columns : int
+        K.
+    classes, names : sequence, optional
+    name : str
+        What the labels are called in messages.
+
+    Examples
+    --------
+    >>> class_codes(np.array(["dog", "cat"]), 2, names=("p_cat", "p_dog"))
+    (array([1, 0]), ('cat', 'dog'))
+    """
+    if classes is None and names is None and labels.dtype.kind in "iu" and _within(labels, columns):
+        return labels.astype(np.intp), tuple(range(columns))
+    values, inverse = np.unique(labels, return_inverse=True)
+    if classes is not None:
+        known = given_classes(classes, columns, names)
+    elif names is not None:
+        known = _matched(values.tolist(), names, name)
+    else:
+        known = _unnamed(values.tolist(), columns, name)
+    code = {label: k for k, label in enumerate(known)}
+    lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
+    codes = lookup[inverse.reshape(-1)]
+    if (lookup < 0).any():
+        _refuse_unknown(labels, codes < 0, values[lookup < 0].tolist(), known, name)
+    return codes, known
+
+
+def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | None = None) -> Labels:
+    """The given labels of the columns, which must be as many as these, distinct, and not contradict their names."""
+    known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes)
+    if len(known) != columns or len(set(known)) != columns:
+        message = f"classes must name each of the {columns} columns once, got {list(known)}."
+        raise InvalidPredictions(message)
+    named = None if names is None else _reading(list(known), names)
+    if named is not None and named != known and set(named) == set(known):
+        message = (
+            f"classes names the columns {_listed(known)}, but they are called {_listed(names or ())}: leave classes "
+            "out to go by the names, or reorder the columns."
+        )
+        raise InvalidPredictions(message)
+    return known
+
+
+def indicator_labels(
+    own: Labels | None, columns: int, *, classes: Sequence[Hashable] | None, names: Labels | None
+) -> Labels:
+    """The labels of the columns where outcomes come as one column per class, whose names are `own`."""
+    if classes is not None:
+        return given_classes(classes, columns, names)
+    if own is not None and names is not None:
+        return _matched(list(own), names, "the columns of y_true")
+    return given_classes(own or names or range(columns), columns)
+
+
+def numbered(names: Sequence[Hashable]) -> tuple[int, ...] | None:
+    """The numbers in names such as ``p0, p1, p2`` or ``class 2, class 0``; None where names differ in anything else."""
+    found = [re.fullmatch(r"(\D*)(\d+)(\D*)", name) if isinstance(name, str) else None for name in names]
+    parts = [match.groups() for match in found if match is not None]
+    numbers = tuple(int(number) for _, number, _ in parts)
+    alike = len(parts) == len(names) and len({(before, after) for before, _, after in parts}) == 1
+    return numbers if alike and len(set(numbers)) == len(numbers) else None
+
+
+def ordered_columns(values: Any, classes: Sequence[Hashable], *, name: str) -> Any:
+    """A data frame whose columns are named by `classes`, as an array in their order; everything else as it is."""
+    names = column_names(values)
+    if names is None or len(names) != len(classes) or len(names) < 2:
+        return values
+    known = _reading(list(classes), names)
+    if known is None:
+        return values
+    if set(known) != set(classes):
+        message = f"{name} has the columns {_listed(names)}, but the classes are {_listed(classes)}."
+        raise InvalidPredictions(message)
+    place = {label: k for k, label in enumerate(known)}
+    return as_array(name, values)[:, [place[label] for label in classes]]
+
+
+def positive_labels(name: str, values: ArrayLike, positive: Hashable, *, length: int) -> NDArray[np.int8]:
+    """1 where the label is `positive` and 0 where it is the only other one."""
+    labels = one_dimension(name, as_array(name, values), length)
+    found = np.unique(labels)
+    if len(found) > 2:
+        message = f"{name} must hold two labels, but it holds {len(found)}: {_listed(found.tolist())}. Use Multiclass."
+        raise InvalidPredictions(message)
+    if positive not in found.tolist():
+        message = f"positive={positive!r} is no label of {name}, which holds {_listed(found.tolist())}."
+        raise InvalidPredictions(message)
+    return (labels == positive).astype(np.int8)
+
+
+def _within(labels: NDArray[Any], columns: int) -> bool:
+    return bool(labels.min() >= 0 and labels.max() < columns)
+
+
+def _unnamed(found: list[Any], columns: int, name: str) -> Labels:
+    """Labels of columns without names: numbers from 0, or the sorted texts."""
+    if not isinstance(found[0], (str, bytes)):
+        return tuple(range(columns))
+    if len(found) == columns:
+        return tuple(found)
+    message = f"{name} holds {len(found)} different labels for {columns} columns: pass classes=[...]."
+    raise InvalidPredictions(message)
+
+
+def _matched(found: list[Any], names: Labels, name: str) -> Labels:
+    """The labels of named columns, one per name."""
+    known = _reading(found, names)
+    if known is not None:
+        return known  # labels that are none of them are refused as unknown
+    message = (
+        f"The labels of {name} ({_listed(found)}) cannot be matched with the columns {_listed(names)}: pass "
+        "classes=[...], the label of each column in order."
+    )
+    raise InvalidPredictions(message)
+
+
+def _reading(found: list[Any], names: Labels) -> Labels | None:
+    """The names themselves where labels are among them, else the one way to read all labels out of the names."""
+    if len(set(names)) < len(names):
+        twice = next(label for label in names if names.count(label) > 1)
+        message = f"Two columns are called {twice!r}: rename them, or pass their values and classes=[...]."
+        raise InvalidPredictions(message)
+    if any(label in names for label in found):
+        return names
+    candidates = {labels for labels in _readings(found, names) if set(found) <= set(labels)}
+    return candidates.pop() if len(candidates) == 1 else None
+
+
+def _readings(found: list[Any], names: Labels) -> list[Labels]:
+    """Ways to read labels out of names that are not the labels themselves."""
+    if not isinstance(found[0], str):
+        numbers = numbered(names)
+        return [] if numbers is None else [numbers]
+    texts = tuple(str(label) for label in names)
+    if not all(isinstance(label, str) for label in names):
+        return [texts]
+    first = found[0]
+    ends = {(text[:at], text[at + len(first) :]) for text in texts for at in _occurrences(first, text)}
+    return [_between(texts, before, after) for before, after in ends if _all_between(texts, before, after)]
+
+
+def _occurrences(part: str, text: str) -> list[int]:
+    return [at for at in range(len(text)) if part and text.startswith(part, at)]
+
+
+def _all_between(texts: tuple[str, ...], before: str, after: str) -> bool:
+    least = len(before) + len(after)
+    return all(len(text) > least and text.startswith(before) and text.endswith(after) for text in texts)
+
+
+def _between(texts: tuple[str, ...], before: str, after: str) -> tuple[str, ...]:
+    return tuple(text[len(before) : len(text) - len(after)] for text in texts)
+
+
+def _refuse_unknown(labels: NDArray[Any], bad: Mask, unknown: list[Any], known: Labels, name: str) -> None:
+    first, are = int(np.argmax(bad)), "is" if bad.sum() == 1 else "are"
+    message = (
+        f"{name} must be one of the {len(known)} classes {_listed(known)}, but {bad.sum()} of {len(labels)} rows {are} "
+        f"not (first: {name}[{first}] = {labels[first].item()!r}). Unknown: {_listed(unknown)}."
+    )
+    raise InvalidPredictions(message)
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    more = f", ... ({len(labels)} in all)" if len(labels) > SHOWN else ""
+    return ", ".join(repr(label) for label in labels[:SHOWN]) + more

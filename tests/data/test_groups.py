@@ -1,0 +1,77 @@
+"""Any values name groups, and rows whose group is missing are one group."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import calibrant as cal
+from calibrant.data.groups import MISSING, MissingGroup, group_names, groups
+
+NAMED = {
+    "text": (["b", None, "a", "b"], ["(missing)", "a", "b"], [2, 0, 1, 2]),
+    "whole numbers": ([2, None, 1, 2], [1, 2, MISSING], [1, 2, 0, 1]),
+    "numbers": ([2.5, float("nan"), 1.0, 2.5], [1.0, 2.5, MISSING], [1, 2, 0, 1]),
+    "nullable": (pd.Series([2, None, 1], dtype="Int64"), [1, 2, MISSING], [1, 2, 0]),
+    "category": (pd.Series(["x", None, "y"], dtype="category"), [MISSING, "x", "y"], [1, 0, 2]),
+    "dates": (pd.to_datetime(["2024-02-01", None, "2024-01-01"]), [MISSING, "2024-01-01", "2024-02-01"], [2, 0, 1]),
+    "Polars": (pl.Series(["b", None]), [MISSING, "b"], [1, 0]),
+    "Arrow": (pa.array([True, None]), [True, MISSING], [0, 1]),
+    "mask": (np.ma.array([5, 6, 7], mask=[0, 1, 0]), [5, 7, MISSING], [0, 2, 1]),
+    "nothing but missing": ([None, np.nan, pd.NA, pd.NaT], [MISSING], [0, 0, 0, 0]),
+    "its own name": (["(missing)", None, "a"], ["((missing))", "(missing)", "a"], [1, 0, 2]),
+    "several types": ([1, "1", None, 1], ["'1'", MISSING, "1"], [2, 0, 1, 2]),
+    "whole numbers beyond 64 bits": ([10**30, 1], ["1", str(10**30)], [1, 0]),
+    "tuples": (pd.Series([(1, 2), (1, 3)]), ["(1, 2)", "(1, 3)"], [0, 1]),
+    "bytes": (np.array([b"x", b"a"]), [b"a", b"x"], [1, 0]),
+    "truth values": ([True, False], [False, True], [1, 0]),
+}
+
+
+@pytest.mark.parametrize(("values", "names", "index"), NAMED.values(), ids=NAMED)
+def test_names_of_groups(values, names, index):
+    found = group_names(values)
+    assert found[0] == names
+    assert found[1].tolist() == index
+    assert np.unique(groups("by", values), return_inverse=True)[1].reshape(-1).tolist() == index
+
+
+def test_large_numbers_beside_missing_ones_are_told_apart():
+    assert len(group_names(pd.Series([2**53, 2**53 + 1, None], dtype="Int64"))[0]) == 3
+
+
+def test_groups_must_be_one_value_per_row():
+    with pytest.raises(cal.InvalidPredictions, match=r"by must have one value per row, got shape \(2, 2\)"):
+        group_names(np.zeros((2, 2)))
+    with pytest.raises(cal.InvalidPredictions, match="by has 2 rows, expected 3"):
+        group_names(["a", "b"], length=3)
+    with pytest.raises(cal.InvalidPredictions, match="group must be an array or a list"):
+        cal.Binary([0, 1], [0.1, 0.2], group="land")
+
+
+def test_the_missing_group_sorts_last():
+    assert sorted([MissingGroup("m"), 3, 2]) == [2, 3, "m"]
+    assert MissingGroup("m") >= 1
+    assert MissingGroup("m") <= MissingGroup("m")
+    assert not MissingGroup("m") <= 1
+
+
+def some_rows(n=200):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    return (rng.random(n) < p).astype(int), p
+
+
+@pytest.mark.parametrize("labels", [["DK", None], [1, None], [1.5, float("nan")], ["all rows", "(missing)"], [1, "1"]])
+def test_every_function_of_groups_takes_them(labels):
+    y, p = some_rows()
+    by = pd.Series(labels * 100, dtype=object)
+    names = group_names(by)[0]
+    found = cal.by_group(cal.brier, y, p, by=by)
+    assert list(found.estimates) == names
+    assert {found[name].n for name in names} == {100}
+    data = cal.Gaussian(y, p, p + 1, group=by)
+    assert set(cal.group_coverage(data).details["groups"]) == set(map(str, names))
+    clustered = cal.interval(cal.ece, cal.Binary(y, p, group=by)).interval
+    assert clustered == cal.interval(cal.ece, cal.Binary(y, p, group=group_names(by)[1])).interval
