@@ -12,6 +12,7 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.predictions import SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.class_labels import label_column, labels_of_columns
 
 Frame = nw.LazyFrame[Any]
 
@@ -74,19 +75,23 @@ class OneClass:
     """One class of many against the rest: `y_prob` is its column, `y_true` the observed class."""
 
     label: Any
+    classes: tuple[Hashable, ...]
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The outcome is whether the class was observed."""
         score, checks = _probability(frame, _only(y_prob, "OneClass"))
-        came = (nw.col(y_true) == self.label).cast(nw.Float64)
-        return RowExpressions(frame, score, came, (*checks, *_present(frame, y_true, "y_true", implied=False)))
+        observed = label_column(nw.col(y_true), column_type(frame, y_true, "y_true"), self.classes, name=y_true)
+        known = Check("y_true is no class", observed.is_in(self.classes))
+        checks = (*checks, *_present(frame, y_true, "y_true", implied=False), known)
+        return RowExpressions(frame, score, (observed == self.label).cast(nw.Float64), checks)
 
 
 @dataclass(frozen=True)
 class OneVsRestColumns:
     """One table per class: `y_prob` has one column per class, `y_true` holds the observed class.
 
-    `classes` are the labels of the columns; without it `y_true` holds column numbers from 0.
+    `classes` are the labels of the columns. Without it these are the numbers in their names (``p2, p0, p1``), or else
+    column numbers from 0. Rows whose label is none of them are invalid.
 
     Examples
     --------
@@ -102,7 +107,7 @@ class OneVsRestColumns:
 
     def labels(self, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
         """The label of each column."""
-        return _labels(self.classes, y_prob)
+        return labels_of_columns(self.classes, y_prob)
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,8 @@ class TopLabelColumns:
 
     def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the largest probability, the outcome is whether its class was observed."""
-        labels = _labels(self.classes, y_prob)
+        labels = labels_of_columns(self.classes, y_prob)
+        observed = label_column(nw.col(y_true), column_type(frame, y_true, "y_true"), labels, name=y_true)
         size, columns = len(y_prob), [nw.col(name).cast(nw.Float64) for name in y_prob]
         for name in y_prob:
             number(frame, name, "y_prob")
@@ -133,10 +139,7 @@ class TopLabelColumns:
             nw.max_horizontal(*columns).alias(LARGEST),
             nw.sum_horizontal(*columns).alias(TOTAL),
             nw.min_horizontal(
-                *(
-                    nw.when(nw.col(y_true) == label).then(nw.lit(k)).otherwise(nw.lit(size))
-                    for k, label in enumerate(labels)
-                )
+                *(nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels))
             ).alias(CODE),
         )
         largest = nw.col(LARGEST)
@@ -296,13 +299,3 @@ def _only(y_prob: tuple[str, ...], task: str) -> str:
         )
         raise TypeError(message)
     return y_prob[0]
-
-
-def _labels(classes: tuple[Hashable, ...] | None, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
-    labels = tuple(range(len(y_prob))) if classes is None else tuple(classes)
-    if len(labels) != len(y_prob) or len(labels) < 2:
-        message = (
-            f"Several classes need one column of y_prob each, got {len(y_prob)} columns and {len(labels)} classes."
-        )
-        raise TypeError(message)
-    return labels

@@ -137,8 +137,11 @@ def bin_tables(
     plan, parts = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen), shards(source, where)
     plans: dict[tuple[Hashable, ...], Plan] = {(): plan}
     if isinstance(task, OneVsRestColumns):
-        labels = zip(task.labels(names), names, strict=True)
-        plans = {(label,): replace(plan, y_prob=(name,), task=OneClass(label)) for label, name in labels}
+        labels = task.labels(names)
+        plans = {
+            (label,): replace(plan, y_prob=(name,), task=OneClass(label, labels))
+            for label, name in zip(labels, names, strict=True)
+        }
     found: Tables = {}
     with watching(len(parts) * len(plans), enabled=progress) as watch:
         for label, one in plans.items():
