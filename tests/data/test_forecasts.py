@@ -91,3 +91,48 @@ def test_perfect_means_and_single_rows_are_measured():
         ):
             assert np.isfinite(metric(data))
             assert np.isfinite(metric(data).details["null"]["sd"])
+
+
+SPREAD_MEASURES = [
+    cal.ence,
+    cal.uce,
+    cal.debiased_ence,
+    cal.sweep_ence,
+    cal.mean_squared_z,
+    cal.std_dispersion,
+    cal.sharpness,
+]
+SCORES = [cal.crps, cal.nll, cal.interval_error, cal.coverage]
+
+
+def in_unit(unit):
+    rng = np.random.default_rng(0)
+    std = rng.random(200) + 0.5
+    return cal.Gaussian(unit * rng.normal(size=200) * std, np.zeros(200), unit * std)
+
+
+@pytest.mark.parametrize("measure", SPREAD_MEASURES, ids=lambda measure: measure.__name__)
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e-75, 1e-40, 1e40, 1e75, 1e160, 1e299])
+def test_measures_of_spread_are_right_in_any_unit_or_refused(measure, unit):
+    """Units of measures that have one are divided out; those near the limits keep all their digits."""
+    if not 1e-70 < unit < 1e70:
+        with pytest.raises(cal.InvalidPredictions, match=r"1e-?72.*another unit"):
+            measure(in_unit(unit))
+        return
+    power = {"uce": 2, "sharpness": 1}.get(measure.__name__, 0)
+    assert float(measure(in_unit(unit))) / unit**power == pytest.approx(float(measure(in_unit(1.0))), rel=1e-9)
+
+
+@pytest.mark.parametrize("measure", SCORES, ids=lambda measure: measure.__name__)
+@pytest.mark.parametrize("unit", [1e-160, 1e160])
+def test_scores_without_squares_are_right_in_extreme_units(measure, unit):
+    found, expected = float(measure(in_unit(unit))), float(measure(in_unit(1.0)))
+    shown = {"crps": found / unit, "nll": found - np.log(unit)}.get(measure.__name__, found)
+    assert shown == pytest.approx(expected, rel=1e-9)
+
+
+def test_outcomes_whose_differences_overflow_are_refused():
+    with pytest.raises(cal.InvalidPredictions, match="mean must be at most 1e300 in size, but 1 of 2"):
+        cal.Gaussian([1e10, 1e10], [0, -1e308], [1, 1])
+    with pytest.raises(cal.InvalidPredictions, match="draws must be at most 1e300"):
+        cal.Samples([0.0], [[0.0, 1e308]])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.array_likes import frozen
-from calibrant.data.forecasts import Forecast, as_outputs
+from calibrant.data.forecasts import Forecast, as_outputs, squared_rows
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
@@ -87,7 +87,7 @@ class Distribution(Forecast):
         """As for `Gaussian`, with the mean and standard deviation of the distributions."""
         std = self.std.ravel()
         validation.require("dist.std()", std, (std > 0) & np.isfinite(std), "must be positive and finite")
-        return Rows(std, std * std, ((self.y_true - self.mean) ** 2).ravel(), self.flat_weight)
+        return squared_rows(std, (self.y_true - self.mean).ravel(), self.flat_weight, name="dist.std()")
 
     def pit(self) -> tuple[Floats, Floats]:
         """The distribution function at the outcome; for counts, the interval from below the outcome up to it."""

@@ -19,6 +19,12 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 
+#: Beyond this, the difference of two outcomes need not be a number.
+LARGEST_OUTCOME = 1e300
+
+#: Tables hold fourth powers of spreads and errors: those must be numbers that have all their digits.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-72, 1e72
+
 
 class Forecast(Predictions):
     """A predicted distribution per row and output. Methods give one flat column: rows times outputs.
@@ -118,7 +124,7 @@ class Gaussian(Forecast):
     def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
         std = self.std.astype(np.float64, copy=False).ravel()
-        return Rows(std, std * std, self.error() ** 2, self.flat_weight)
+        return squared_rows(std, self.error(), self.flat_weight)
 
     def error(self) -> Floats:
         """Outcome minus mean."""
@@ -173,12 +179,13 @@ class Quantiles(Forecast):
         sort: bool = False,
     ) -> None:
         self._align(y_true=y_true, values=values, weight=weight, group=group)
-        self.y_true = validation.column("y_true", y_true)
+        self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
         self.levels = validation.column("levels", levels).astype(np.float64)
         validation.require("levels", self.levels, (self.levels > 0) & (self.levels < 1), "must lie in (0, 1)")
         rising = np.diff(self.levels, prepend=-1.0) > 0
         validation.require("levels", self.levels, rising, "must rise")
-        self.values = validation.matrix("values", values, rows=len(self), columns=len(self.levels))
+        columns = validation.matrix("values", values, rows=len(self), columns=len(self.levels))
+        self.values = as_outcomes("values", columns)
         if sort:
             self.values = np.sort(self.values, axis=1)
         uncrossed = (np.diff(self.values, axis=1) >= 0).all(axis=1)
@@ -227,8 +234,8 @@ class Samples(Forecast):
         group: ArrayLike | None = None,
     ) -> None:
         self._align(y_true=y_true, draws=draws, weight=weight, group=group)
-        self.y_true = validation.column("y_true", y_true)
-        self.draws = validation.matrix("draws", draws, rows=len(self))
+        self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
+        self.draws = as_outcomes("draws", validation.matrix("draws", draws, rows=len(self)))
         if self.draws.shape[1] < 2:
             message = f"draws needs at least two columns, got shape {self.draws.shape}."
             raise InvalidPredictions(message)
@@ -253,7 +260,7 @@ class Samples(Forecast):
         """As for `Gaussian`, with the mean and the inflated standard deviation of the draws."""
         std = self.std
         validation.require("draws", self.draws, std > 0, "must not be all alike in a row: their spread is zero")
-        return Rows(std, std * std, (self.y_true - self.mean) ** 2, self.weight)
+        return squared_rows(std, self.y_true - self.mean, self.weight, name="the spread of draws")
 
     def pit(self) -> tuple[Floats, Floats]:
         """The rank of the outcome among the m draws, as an interval of width 1 / (m + 1), wider where it ties."""
@@ -267,12 +274,30 @@ class Samples(Forecast):
         return np.quantile(self.draws.astype(np.float64, copy=False), q, axis=1, method="weibull")
 
 
+def squared_rows(std: Floats, error: Floats, weight: Floats | None, *, name: str = "std") -> Rows:
+    """Rows of spreads and errors: key is sigma, predicted and observed are squares. Extreme units are refused."""
+    remedy = " Give outcomes and predictions in another unit."
+    fits = (std >= SMALLEST_SPREAD) & (std <= LARGEST_SPREAD)
+    validation.require(name, std, fits, "must lie in [1e-72, 1e72], or its powers are no numbers", remedy=remedy)
+    fits = np.abs(error) <= LARGEST_SPREAD
+    validation.require("y_true - mean", error, fits, "must be at most 1e72 in size", remedy=remedy)
+    return Rows(std, std * std, error**2, weight)
+
+
 def as_outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[Any]:
-    """A column of finite numbers, or a matrix of several outputs, of the given shape."""
+    """A column of outcomes, or a matrix of several outputs, of the given shape."""
     array = validation.as_array(name, values)
     wide = array.ndim == 2 and array.shape[1] > 1
-    array = validation.matrix(name, array) if wide else validation.column(name, array)
+    array = as_outcomes(name, validation.matrix(name, array) if wide else validation.column(name, array))
     if shape is not None and array.shape != shape:
         message = f"{name} has shape {array.shape}, expected {shape}, that of y_true."
         raise InvalidPredictions(message)
+    return array
+
+
+def as_outcomes(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """`array` itself, whose finite numbers must be small enough to be subtracted from each other."""
+    if max(float(array.max()), -float(array.min())) > LARGEST_OUTCOME:
+        fits = (np.abs(array) <= LARGEST_OUTCOME).reshape(len(array), -1).all(axis=1)
+        validation.require(name, array, fits, "must be at most 1e300 in size", remedy=" Use another unit.")
     return array

@@ -26,7 +26,8 @@ def gaussian(task: Gaussian, unit_score: Callable[[Floats], Floats], expected: f
     scores = unit_score(ndtri((np.arange(2048) + 0.5) / 2048))
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
     size = effective_n(weight, len(sigma))
-    sd = np.sqrt(scores.var() * mean_of(sigma**2, weight) / size)
+    largest = float(sigma.max())  # divided out, since squares of extreme units are no numbers
+    sd = largest * np.sqrt(scores.var() * mean_of((sigma / largest) ** 2, weight) / size)
     return null_reference(expected * mean_of(sigma, weight), sd, "expectation under the predicted distributions")
 
 

@@ -20,6 +20,7 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
 from calibrant.table.from_samples import bin_samples
 from calibrant.table.of_data import Data, fine
+from calibrant.table.task import Spread
 
 Family = type[EqualMass] | type[EqualWidth]
 
@@ -145,7 +146,8 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
     weight = np.concatenate([[0.0], np.cumsum(cells.weight)])
     observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
     equal_mass = RunningWeight.of(cells.weight, cells.weight_squares, atom=cells.low == cells.high)
-    tolerance = 1e-12  # sums of weights and parts of cells carry rounding
+    unit = cells.observed.sum() / cells.total if isinstance(cells.task, Spread) else 1.0
+    tolerance = 1e-12 * unit  # sums of weights and parts of cells carry rounding
     ends = _ends_of_weight(weight)
     most = cells.task.most_bins(cells)
     if not _falls(np.diff(weight[ends]), np.diff(observed[ends]), tolerance):
