@@ -70,3 +70,33 @@ def test_a_report_shows_the_largest_groups_and_a_gate_sees_all():
     data, by = cal.Binary(p > 0.5, p), np.arange(140) % 70
     assert len(group_tables(data, by)) == 50
     assert len(group_tables(data, by, most=None)) == 70
+
+
+SMALL = rng.random(60)
+OUTCOMES = (rng.random(60) < SMALL).astype(int)
+
+
+@pytest.mark.parametrize("scores", [(SMALL > 0.5).astype(float), np.full(60, 0.3)], ids=["hard", "constant"])
+def test_scores_that_fit_no_world_have_a_report_without_biases(scores):
+    found = cal.report(cal.Binary(OUTCOMES, scores))
+    assert found.n == 60
+    assert {measure.bias for measure in found.measures} == {None}
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_too_few_rows_are_refused_as_such(rows):
+    with pytest.raises(cal.InvalidPredictions, match=f"rows, got {rows}"):
+        cal.report(OUTCOMES[:rows], SMALL[:rows])
+
+
+def test_no_name_of_a_group_hides_another_or_all_rows():
+    names = np.array(["all rows", "'all rows'", "(missing)", None] * 15, dtype=object)
+    found = cal.report(cal.Binary(OUTCOMES, SMALL), by=names)
+    assert sum(group.n for group in found.groups) == 60
+    assert len({group.name for group in found.groups}) == 4
+    views = found.charts["stages"]["as stated"]
+    assert set(views) == {"all rows", *(group.name for group in found.groups)}
+    assert len(views) == 5
+    tables = {name: cal.BinTable.of(cal.Binary(OUTCOMES[:20], SMALL[:20]), cal.table.Distinct()) for name in (1, "1")}
+    table = cal.BinTable.of(cal.Binary(OUTCOMES, SMALL), cal.table.Distinct())
+    assert {group.name for group in cal.report(table, by=tables).groups} == {"1", "'1'"}

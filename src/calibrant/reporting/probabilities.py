@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import starmap
 from typing import Any
@@ -32,6 +32,8 @@ from calibrant.table.bintable import BinTable
 MOST_GROUPS = 50
 #: Simulated samples for the bias at this size, and the largest size they are drawn at.
 REPEATS, LARGEST = 100, 20_000
+#: What the figures call all rows.
+ALL_ROWS = "all rows"
 
 
 def probability_report(
@@ -125,7 +127,10 @@ def _biases(whole: Part, estimators: Mapping[str, Callable[..., Estimate]]) -> d
         return {}
     rng = np.random.default_rng(whole.seed)
     rows = np.arange(n) if n <= LARGEST else rng.choice(n, LARGEST, replace=False)
-    world = fit_world(Binary(data.y_true[rows], data.y_prob[rows])).world
+    try:
+        world = fit_world(Binary(data.y_true[rows], data.y_prob[rows])).world
+    except ValueError:  # scores of 0 and 1 only, or all alike
+        return {}
     repeats = REPEATS if n <= 2000 else REPEATS // 2
     drawn = estimates(estimators, world, min(n, LARGEST), repeats=repeats, seed=whole.seed)
     truth = world.true_error(1)
@@ -146,8 +151,8 @@ def _charts(
         "kind": "probabilities",
         "stops": list(STOPS),
         "stages": {
-            "as stated": {"all rows": probability_view(whole.cells, lines), **views},
-            f"after {best.name}": {"all rows": probability_view(after, {"Averaged error": best.error})},
+            "as stated": {ALL_ROWS: probability_view(whole.cells, lines), **views},
+            f"after {best.name}": {ALL_ROWS: probability_view(after, {"Averaged error": best.error})},
         },
     }
 
@@ -159,14 +164,26 @@ def group_tables(
     if by is None:
         return {}
     if isinstance(by, Mapping):
-        parts: dict[str, Any] = {str(name): table for name, table in by.items()}
+        parts: dict[str, Binary | BinTable] = dict(zip(_texts(by), by.values(), strict=True))
         return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most])
     if isinstance(data, BinTable):
         message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise ValueError(message)
     names, index = data.row_groups(by)
     chosen = np.argsort(-np.bincount(index), kind="stable")[:most]
-    return {str(names[k]): data.take(index == k) for k in chosen}
+    texts = _texts(names)
+    return {texts[k]: data.take(index == k) for k in chosen}
+
+
+def _texts(names: Collection[Any]) -> list[str]:
+    """The names as texts, no two of them alike and none like that of all rows: those are quoted."""
+    found = [ALL_ROWS]
+    for name in names:
+        text = str(name)
+        while text in found:
+            text = repr(text)
+        found.append(text)
+    return found[1:]
 
 
 def _size(part: Binary | BinTable) -> int:

@@ -125,6 +125,9 @@ def fit_curves(z: Floats, outcome: NDArray[np.int8]) -> tuple[CurveFit, ...]:
     >>> fit_curves(world_z, hit)[0].name
     'log_log_b0_b1'
     """
+    if len(outcome) == 0:
+        message = "A calibration curve needs scores strictly between 0 and 1, but there are none."
+        raise ValueError(message)
     if not 0 < outcome.mean() < 1:
         message = f"A calibration curve needs both outcomes, but all {len(outcome)} rows are {int(outcome[0])}."
         raise ValueError(message)
