@@ -16,7 +16,8 @@ from .comparison import compare_many as compare_many
 from .gates import Gate as Gate
 from .gates import headline_error as headline_error
 from .gates import headline_errors as headline_errors
-from .groups import ByGroup as ByGroup
+from .group_results import ByGroup as ByGroup
+from .group_results import GroupResult as GroupResult
 from .groups import ForestRow as ForestRow
 from .groups import by_group as by_group
 from .groups import forest_rows as forest_rows

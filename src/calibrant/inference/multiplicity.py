@@ -36,6 +36,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
     r"""Upper tail probabilities of positive statistics under gamma laws with the mean and variance of simulated ones.
 
+    By Wilson and Hilferty's approximation, in which the cube root is normal, with m the mean and s² the variance:
+
+    .. math:: P(T > t) \approx \Phi\left(\frac{1 - c - (t/m)^{1/3}}{\sqrt{c}}\right), \qquad c = \frac{s^2}{9 m^2}.
+
     A smooth scale on which statistics of different kinds, and of different groups, can be compared beyond the number of
     draws. It need not be exact where the results are ranked afterwards (`step_down_min`), but the draws that are ranked
     must be *others*: a law fitted to the draws that are ranked treats them and the data differently, and the error rate
@@ -51,11 +55,12 @@ def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
     >>> gamma_tails(draws, np.array([[5.99], [100.0]])).ravel().round(2)
     array([0.05, 0.  ])
     """
-    from scipy.special import gammaincc
+    from scipy.special import ndtr
 
     mean = np.maximum(fit_draws.mean(axis=0), _SMALLEST)
-    scale = np.maximum(fit_draws.var(axis=0) / mean, 1e-12 * mean)
-    return np.asarray(gammaincc(mean / scale, np.maximum(values, 0.0) / scale), dtype=np.float64)
+    ninth = np.maximum((fit_draws / mean).var(axis=0), 1e-12) / 9
+    scaled = np.cbrt(np.maximum(values, 0.0) / mean)
+    return np.asarray(ndtr((1 - ninth - scaled) / np.sqrt(ninth)))
 
 
 def cauchy_combined(tails: Floats, weight: ArrayLike) -> Floats:

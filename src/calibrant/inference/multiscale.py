@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
@@ -13,6 +14,8 @@ from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
+
+Places = NDArray[np.intp]
 
 #: Log-odds are clipped to this.
 _LIMIT = 36.0
@@ -29,10 +32,10 @@ class MultiScale:
     running gap; and for 2, 4, ..., 128 bins of equal mass two sums of squares, with v the variance of a bin's mean
     outcome:
 
-    .. math:: S_B = \sum_b s_b \bigl[(\bar p_b - \bar y_b)^2 - v_b\bigr], \qquad
+    .. math:: S_B = \sum_b s_b (\bar p_b - \bar y_b)^2, \qquad
               C_B = \sum_b (\bar p_b - \bar y_b)^2 / v_b, \qquad v_b = \frac{\overline{p(1-p)}_b}{n_b}.
 
-    The debiased S detects errors where most rows are, the standardised C those where the model is confident.
+    S detects errors where most rows are, the standardised C those where the model is confident.
 
     Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
     p-values are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω of 1 for the
@@ -62,48 +65,76 @@ class MultiScale:
         """The p-value; the statistic is the smallest single p-value."""
         cells = Sample.of(data, needed_by="MultiScale").pooled(256)
         rng = np.random.default_rng(self.seed)
-        drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), self.draws, rng)
-        statistics = _statistics(cells, np.concatenate([cells.observed[None], drawn]))
-        single = _p_values(statistics)
-        weight = np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (statistics.shape[1] - 4) // 2)])
-        combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weight
+        found = statistics(cells, with_drawn(cells, self.draws, rng))
+        single = _p_values(found)
+        combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weights(found.shape[1])
         p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
         return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
 
 
-def _statistics(cells: PooledCells, observed: Floats) -> Floats:
-    """One column per statistic, large where the gap is large; one row per sample."""
-    residual = (cells.predicted - observed) * cells.share
+def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Floats:
+    """The observed mean outcomes (first row) and those of samples drawn from the predictions."""
+    outcomes = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), draws + 1, rng)
+    outcomes[0] = cells.observed
+    return outcomes
+
+
+def statistics(cells: PooledCells, observed: Floats) -> Floats:
+    """One column per statistic, positive and large where the gap is large; one row per sample of outcomes.
+
+    `observed`, the mean outcomes of the cells, is overwritten: fresh memory for it takes longer than the arithmetic.
+    """
+    residual = np.subtract(cells.predicted, observed, out=observed)
+    residual *= cells.share
     variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
     with np.errstate(divide="ignore"):
         odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
     odds = np.clip(odds, -_LIMIT, _LIMIT)
     odds = odds - float(variance @ odds) / max(float(variance.sum()), 1e-300)
-    mean = residual.sum(axis=1) ** 2 / max(float(variance.sum()), 1e-300)
     slope = (residual @ odds) ** 2 / max(float(variance @ odds**2), 1e-300)
-    running = np.abs(np.cumsum(residual, axis=1)).max(axis=1)
-    columns = [mean, slope, mean + slope, running]
-    bins = 2
-    while bins <= min(128, cells.effective_n / 4):
-        columns += _in_bins(cells, residual, variance, bins)
-        bins *= 2
-    return np.stack(columns, axis=1)
+    running = np.cumsum(residual, axis=1, out=residual)
+    mean = running[:, -1] ** 2 / max(float(variance.sum()), 1e-300)
+    largest = np.maximum(running.max(axis=1), -running.min(axis=1)) ** 2
+    starts, ends, factors = _bins_of_cells(cells, variance)
+    gaps, before = running[:, ends - 1], running[:, starts - 1]
+    before[:, starts == 0] = 0.0
+    gaps -= before
+    gaps *= gaps
+    return np.column_stack([mean, slope, mean + slope, largest, gaps @ factors])
 
 
-def _in_bins(cells: PooledCells, residual: Floats, variance: Floats, bins: int) -> list[Floats]:
-    """The debiased and the standardised sum of squares in bins of about equal mass, made of whole cells."""
+def weights(columns: int) -> Floats:
+    """The weight of each of the statistics in their combination."""
+    return np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (columns - 4) // 2)])
+
+
+def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places, Floats]:
+    """The first cell and the end of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
+
+    And the factors of their squared gaps, in two columns for each number of bins: 1 / share and 1 / variance.
+    """
     middle = np.cumsum(cells.share) - cells.share / 2
-    starts = np.flatnonzero(np.diff((middle * bins).astype(np.intp), prepend=-1))
-    squares = np.add.reduceat(residual, starts, axis=1) ** 2
-    noise = np.add.reduceat(variance, starts)
-    debiased = (squares - noise) @ (1 / np.add.reduceat(cells.share, starts))
-    return [debiased, squares @ (1 / np.maximum(noise, _MIN_VARIANCE))]
+    levels, bins = [], 2
+    while bins <= min(128, cells.effective_n / 4):
+        number = (middle * bins).astype(np.intp)
+        levels.append(np.append(0, 1 + np.flatnonzero(number[1:] != number[:-1])))
+        bins *= 2
+    factors = np.zeros((sum(map(len, levels)), 2 * len(levels)))
+    place = 0
+    for k, starts in enumerate(levels):
+        rows = slice(place, place + len(starts))
+        factors[rows, 2 * k] = 1 / np.add.reduceat(cells.share, starts)
+        factors[rows, 2 * k + 1] = 1 / np.maximum(np.add.reduceat(variance, starts), _MIN_VARIANCE)
+        place += len(starts)
+    none = [np.zeros(0, np.intp)]
+    ends = [np.append(starts[1:], len(middle)) for starts in levels]
+    return np.concatenate(levels or none), np.concatenate(ends or none), factors
 
 
-def _p_values(statistics: Floats) -> Floats:
+def _p_values(found: Floats) -> Floats:
     """Share of samples, each included, whose statistic is at least as large, column by column."""
-    size = len(statistics)
-    ordered = np.sort(statistics, axis=0)
-    reference = statistics - 1e-12 * np.maximum(np.abs(statistics), 1e-300)
-    below = [np.searchsorted(ordered[:, k], reference[:, k]) for k in range(statistics.shape[1])]
+    size = len(found)
+    ordered = np.sort(found, axis=0)
+    reference = found - 1e-12 * np.maximum(np.abs(found), 1e-300)
+    below = [np.searchsorted(ordered[:, k], reference[:, k]) for k in range(found.shape[1])]
     return 1 - np.stack(below, axis=1) / size

@@ -62,8 +62,13 @@ class PooledCells:
         Binomial; if weights make the effective count fractional, rescaled to the right variance.
         """
         whole = np.maximum(np.floor(self.count + 1e-9), 1.0)
-        rows, size = whole.astype(np.int64)[:, None], (len(whole), draws)
-        drawn = rng.binomial(rows, probability[:, None], size).T / whole  # NumPy sets up one distribution per cell
+        many = whole > 1
+        drawn = np.empty((draws, len(whole)))
+        if not many.all():
+            np.less(rng.random(out=drawn), probability, out=drawn)
+        rows, size = whole[many].astype(np.int64)[:, None], (int(many.sum()), draws)
+        drawn[:, many] = rng.binomial(rows, probability[many, None], size).T  # one distribution per cell to set up
+        drawn /= whole
         scale = np.sqrt(whole / self.count)
         return drawn if np.all(scale == 1) else probability + (drawn - probability) * scale
 

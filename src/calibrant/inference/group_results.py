@@ -1,0 +1,243 @@
+"""The results of all groups: sorted by evidence, printed and shown as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import Any, Literal
+
+from calibrant.results.estimate import Estimate, Significance
+
+#: Groups shown when the result is printed.
+_SHOWN = 20
+
+#: The significance at which a printed group counts as miscalibrated.
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """What was found in one group.
+
+    Attributes
+    ----------
+    column, group
+        The name of the column ("" if it has none), and of the group in it; a tuple where columns are crossed.
+    estimate : Estimate
+        With its interval, if it has one.
+    test : Significance
+        Its p-value allows for all groups.
+    p_value : float
+        For this group by itself.
+    events : int or None
+        Number of positive outcomes; for several classes, of right predictions. None for forecasts of a number.
+    predicted, observed : float or None
+        Mean prediction and mean outcome.
+    direction : {"too high", "too low", ""}
+        Of the mean prediction; empty where its gap is within two standard errors of zero. A group can be significantly
+        miscalibrated without a direction.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.by_group(cal.ece, [0, 0, 1, 0] * 50, [0.9] * 200, by=[1] * 200).rows[0]
+    >>> found.group, found.n, found.events, found.direction, round(found.gap, 2)
+    (1, 200, 50, 'too high', 0.65)
+    """
+
+    column: str
+    group: Hashable
+    estimate: Estimate
+    test: Significance
+    p_value: float
+    events: int | None = None
+    predicted: float | None = None
+    observed: float | None = None
+    direction: Literal["too high", "too low", ""] = ""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.test.n
+
+    @property
+    def adjusted(self) -> float:
+        """The p-value that allows for all groups."""
+        return self.test.p_value
+
+    @property
+    def gap(self) -> float | None:
+        """Mean prediction less mean outcome: positive where predictions are too high."""
+        return None if self.predicted is None or self.observed is None else self.predicted - self.observed
+
+    def label(self, columns: Sequence[str] = ()) -> str:
+        """The name of the group, with its column where there are several."""
+        own = ", ".join(map(str, self.group)) if isinstance(self.group, tuple) else str(self.group)
+        return f"{self.column} = {own}" if len(columns) > 1 else own
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON or as the row of a frame."""
+        interval, shrunk = self.estimate.interval, self.estimate.details.get("shrunk")
+        return {
+            "column": self.column,
+            "group": _plain(self.group),
+            "n": self.n,
+            "events": self.events,
+            "predicted": self.predicted,
+            "observed": self.observed,
+            "gap": self.gap,
+            "direction": self.direction,
+            "estimate": self.estimate.value,
+            "low": None if interval is None else interval.low,
+            "high": None if interval is None else interval.high,
+            "p_value": self.p_value,
+            "adjusted": self.adjusted,
+            **({} if shrunk is None else {"shrunk": shrunk}),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """The results of all groups; see `by_group`. Prints as a table, most evidence first.
+
+    Attributes
+    ----------
+    rows : tuple of GroupResult
+        In the order of the columns and of the names of the groups.
+    n : int
+        Number of rows of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> found = cal.by_group(cal.ece, rng.random(600) < p, p, by=np.repeat(["DK", "SE"], 300))
+    >>> len(found), sorted(found.estimates), found["SE"].n
+    (2, ['DK', 'SE'], 300)
+    >>> sorted(found.to_dict()["groups"][0])[:4]
+    ['adjusted', 'column', 'direction', 'estimate']
+    """
+
+    rows: tuple[GroupResult, ...]
+    n: int
+
+    @cached_property
+    def ranked(self) -> tuple[GroupResult, ...]:
+        """The groups with the most evidence of miscalibration first; of equal evidence, the largest estimate."""
+        return tuple(sorted(self.rows, key=lambda row: (row.adjusted, row.p_value, -row.estimate.value)))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(dict.fromkeys(row.column for row in self.rows))
+
+    @cached_property
+    def estimates(self) -> Mapping[Hashable, Estimate]:
+        """The estimate of each group; with several columns, the keys are (column, group)."""
+        return {self._key(row): row.estimate for row in self.rows}
+
+    @cached_property
+    def tests(self) -> Mapping[Hashable, Significance]:
+        """The test of each group, with p-values adjusted for the number of groups; keys as in `estimates`."""
+        return {self._key(row): row.test for row in self.rows}
+
+    @property
+    def worst(self) -> Significance:
+        """The smallest adjusted p-value: is any group miscalibrated? Its method names the group."""
+        first = self.ranked[0]
+        words = f"worst of {len(self)} groups: {first.label(self.columns)}, {first.test.method}"
+        return replace(first.test, method=words, n=self.n, null="every group calibrated")
+
+    def __getitem__(self, group: Hashable) -> Estimate:
+        return self.estimates[group]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<ByGroup of {len(self)} groups, worst {self.worst!r}>"
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON; the groups, most evidence first, are a list of flat rows."""
+        return {
+            "estimator": self.rows[0].estimate.name,
+            "n": self.n,
+            "groups": [row.to_dict() for row in self.ranked],
+            "worst": self.worst.to_dict(),
+        }
+
+    def _key(self, row: GroupResult) -> Hashable:
+        return row.group if len(self.columns) == 1 else (row.column, row.group)
+
+
+def text(result: ByGroup) -> str:
+    """The table of the groups with the most evidence."""
+    header, rows = _table(result)
+    wide = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
+    left = {header.index(name) for name in ("group", "direction") if name in header}
+    lines = [
+        "  ".join(
+            cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, wide, strict=True))
+        )
+        for line in [header, *rows]
+    ]
+    return "\n".join([_summary(result), "", *(line.rstrip() for line in lines), "", _notes(result)])
+
+
+def html(result: ByGroup) -> str:
+    """The same table for a notebook; no scripts, all text escaped."""
+    header, rows = _table(result)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rows)
+    return (
+        f"<table><caption>{escape(_summary(result))}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table><p>{escape(_notes(result))}</p>"
+    )
+
+
+def _table(result: ByGroup) -> tuple[list[str], list[list[str]]]:
+    """The header, and the cells of the groups that are shown."""
+    shown = result.ranked[:_SHOWN]
+    first, counted = shown[0].estimate, shown[0].predicted is not None
+    level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
+    middle = ["events", "predicted", "observed", "direction"] if counted else []
+    header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
+    return header, [_cells(row, result.columns, counted=counted) for row in shown]
+
+
+def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[str]:
+    interval = row.estimate.interval
+    between = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+    middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}", row.direction or ""] if counted else []
+    return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, f"{row.adjusted:.3g}"]
+
+
+def _summary(result: ByGroup) -> str:
+    flagged = sum(row.adjusted < _ALPHA for row in result.rows)
+    some = f"{flagged} of them" if flagged else "none of them"
+    of = f" of {len(result.columns)} columns" if len(result.columns) > 1 else ""
+    rule = f"({_ALPHA:.0%}, adjusted for the number of groups)"
+    return f"{len(result):,} groups{of}, {some} significantly miscalibrated {rule}."
+
+
+def _notes(result: ByGroup) -> str:
+    notes = ["Intervals are for each group by itself."]
+    if len(result) > _SHOWN:
+        notes.append(f"Shown: the {_SHOWN} groups with the most evidence.")
+    return " ".join(notes)
+
+
+def _plain(group: Hashable) -> Any:
+    if isinstance(group, tuple):
+        return [_plain(part) for part in group]
+    return group if isinstance(group, str | int | float | bool) else str(group)

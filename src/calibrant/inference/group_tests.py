@@ -1,0 +1,125 @@
+"""One test of calibration per group, adjusted for the number of groups, of which there may be thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.inference.calibration_tests import TestMethod, calibration_test
+from calibrant.inference.groupings import Grouping
+from calibrant.inference.mixture_likelihood import likelihood_ratio_p
+from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
+from calibrant.inference.multiscale import statistics, weights, with_drawn
+from calibrant.inference.sample import Sample
+from calibrant.numerics.arrays import Floats
+
+#: Share of the significance that the simulated tests use; the likelihood ratios, which no number of draws limits, use
+#: the rest.
+SIMULATED = 0.9
+
+#: Number of simulated samples: as many as fit into this number of outcomes, but at least so many per column of groups,
+#: and not more than that.
+_OUTCOMES, _FEWEST, _MOST = 200_000_000, 199, 999
+
+#: Cells per group, at most.
+_CELLS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTests:
+    """The tests of one grouping, in the order of its groups.
+
+    Attributes
+    ----------
+    statistic : array
+        The combined tail probability of the statistics of `MultiScale`, before it is ranked.
+    p_value, adjusted : array
+        For each group by itself, and allowing for all groups of all columns.
+    draws : int
+        Number of simulated samples that were ranked.
+    """
+
+    statistic: Floats
+    p_value: Floats
+    adjusted: Floats
+    draws: int
+
+
+def group_tests(
+    data: Binary, groupings: Sequence[Grouping], *, draws: int | None = None, seed: int = 0
+) -> list[GroupTests]:
+    r"""Tests of every group of every column; the probability of any false rejection is at most the significance.
+
+    Two valid procedures share it. (i) The statistics of `MultiScale` are computed for the data and for two sets of
+    samples drawn from the predictions. Gamma laws fitted to the first set make them one smooth statistic q per group,
+    and the ranks of the smallest q among those of the second set, step-down (`step_down_min`), are adjusted p-values:
+    at least 1 / (draws + 1), however many groups there are. Columns divide the same rows, so that their groups depend
+    on each other: those of each are multiplied by the number of columns. (ii) Reciprocal likelihood ratios
+    (`likelihood_ratio_p`), adjusted by Holm's method over all groups, are conservative and have no lower limit. With
+    a = 0.9 the result is min(p_i / a, p_ii / (1 - a)).
+
+    Weighted rows are not draws from their predictions, so that (i), with Kish's effective counts, is approximate and
+    (ii) is left out.
+    """
+    sizes = [sum(min(int(n), _CELLS) for n in np.bincount(one.index)) for one in groupings]
+    if draws is None:
+        draws = int(np.clip(_OUTCOMES // max(sum(sizes), 1), min(_FEWEST * len(groupings), _MOST), _MOST))
+    rng = np.random.default_rng(seed)
+    simulated = [_combined_tails(data, one, draws, rng) for one in groupings]
+    ratios = [_likelihood_ratios(data, one) for one in groupings]
+    adjusted_ratios = np.split(holm(np.concatenate(ratios).tolist()), np.cumsum([len(one.names) for one in groupings]))
+    share = SIMULATED if data.weight is None else 1.0
+    found = []
+    for q, ratio, adjusted_ratio in zip(simulated, ratios, adjusted_ratios, strict=False):
+        alone = _either(rank_p(q[0], q[1:]), ratio, share)
+        adjusted = _either(step_down_min(q[0], q[1:]) * len(groupings), adjusted_ratio, share)
+        found.append(GroupTests(q[0], alone, np.maximum(alone, adjusted), draws))
+    return found
+
+
+def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMethod | None) -> list[GroupTests]:
+    """`calibration_test` of every group, adjusted by Holm's method over all groups of all columns.
+
+    The default tests of several classes rank a number of draws, which Holm's method would multiply by the number of
+    groups: they share the significance with the likelihood ratio of the confidence of the predicted class.
+    """
+    found = [_one_by_one(data, one, method) for one in groupings]
+    if method is None and isinstance(data, Multiclass) and data.weight is None:
+        top = data.top_label()
+        found = [
+            (statistic, _either(p, _likelihood_ratios(top, one), SIMULATED))
+            for (statistic, p), one in zip(found, groupings, strict=True)
+        ]
+    adjusted = np.split(holm(np.concatenate([p for _, p in found]).tolist()), np.cumsum([len(p) for _, p in found]))
+    return [GroupTests(statistic, p, own, 0) for (statistic, p), own in zip(found, adjusted, strict=False)]
+
+
+def _one_by_one(data: Predictions, grouping: Grouping, method: TestMethod | None) -> tuple[Floats, Floats]:
+    found = [calibration_test(data.take(rows), method=method) for rows in grouping.rows()]
+    return np.array([one.statistic for one in found]), np.array([one.p_value for one in found])
+
+
+def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
+    """The p-value of two tests that share the significance."""
+    p = simulated / share
+    return np.minimum(p if share == 1 else np.minimum(p, ratio / (1 - share)), 1.0)
+
+
+def _combined_tails(data: Binary, grouping: Grouping, draws: int, rng: np.random.Generator) -> Floats:
+    """The statistic q of the data (first row) and of each of the draws, for every group (column)."""
+    found = np.empty((draws + 1, len(grouping.names)))
+    for k, rows in enumerate(grouping.rows()):
+        cells = Sample.of(data.take(rows), needed_by="by_group").pooled(_CELLS)
+        values = statistics(cells, with_drawn(cells, 2 * draws, rng))
+        tails = gamma_tails(values[draws + 1 :], values[: draws + 1])
+        found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
+    return found
+
+
+def _likelihood_ratios(data: Binary, grouping: Grouping) -> Floats:
+    order = np.lexsort((data.y_prob, grouping.index))
+    starts = np.flatnonzero(np.diff(grouping.index[order], prepend=-1))
+    return likelihood_ratio_p(data.y_prob[order].astype(np.float64), data.y_true[order], starts)

@@ -1,0 +1,62 @@
+"""The table of groups: sorted by evidence, safe to print and to show."""
+
+import json
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.inference import ByGroup, GroupResult
+from calibrant.results.estimate import Interval, Significance
+
+
+def result(group, p, *, value=0.1, column="", interval=True, **more):
+    between = Interval(value - 0.05, value + 0.05, 0.95, "") if interval else None
+    estimate = cal.Estimate(value, name="ECE (L1)", method="", n=50, interval=between)
+    test = Significance(p, p, "test", 50)
+    return GroupResult(column, group, estimate, test, p / 2, events=9, predicted=0.3, observed=0.2, **more)
+
+
+def test_most_evidence_comes_first_and_then_the_larger_error():
+    made = ByGroup((result("a", 1.0), result("b", 0.01), result("c", 1.0, value=0.3)), n=150)
+    assert [row.group for row in made.ranked] == ["b", "c", "a"]
+    assert [line.split()[0] for line in str(made).splitlines()[3:6]] == ["b", "c", "a"]
+    assert list(made.estimates) == ["a", "b", "c"]
+    assert made.worst.p_value == 0.01
+    assert made.worst.null == "every group calibrated"
+
+
+def test_the_printed_table_says_how_many_and_in_which_direction():
+    made = ByGroup((result("a", 0.001, direction="too high"), result("b", 0.5, interval=False)), n=100)
+    lines = str(made).splitlines()
+    assert lines[0].startswith("2 groups, 1 of them significantly miscalibrated")
+    assert "too high" in lines[3]
+    assert "0.0500 to 0.1500" in lines[3]
+    assert " to " not in lines[4]
+
+
+def test_names_of_groups_are_escaped_in_html():
+    shown = ByGroup((result("<script>alert(1)</script>", 0.5),), n=50)._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "none of them" in shown
+
+
+def test_many_groups_print_the_first_and_say_so():
+    made = ByGroup(tuple(result(k, 1.0) for k in range(500)), n=25_000)
+    assert len(str(made).splitlines()) == 25
+    assert "the 20 groups with the most evidence" in str(made)
+
+
+def test_groups_of_several_columns_are_told_apart():
+    made = ByGroup((result(1, 0.5, column="x"), result(1, 0.2, column="y")), n=50)
+    assert list(made.estimates) == [("x", 1), ("y", 1)]
+    assert "y = 1" in made.worst.method
+    assert "2 groups of 2 columns" in str(made)
+
+
+def test_everything_goes_into_json():
+    day = np.datetime64("2024-01-01").tolist()
+    made = ByGroup((result(("DK", day), 0.5), result(1, 0.1), result("1", 0.2)), n=150)
+    rows = json.loads(json.dumps(made.to_dict()))["groups"]
+    assert [row["group"] for row in rows] == [1, "1", ["DK", "2024-01-01"]]
+    assert rows[0]["gap"] == 0.3 - 0.2
