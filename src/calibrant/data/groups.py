@@ -35,7 +35,7 @@ class MissingGroup(str):
 def group_names(
     values: ArrayLike, *, name: str = "by", length: int | None = None
 ) -> tuple[list[Any], NDArray[np.intp]]:
-    """The names of the groups, sorted, and the number of each row's group among them.
+    """The names of the groups, sorted, the missing one last, and the number of each row's group among them.
 
     None, NaN, NaT, pandas' NA and masked entries are one group, called "(missing)", or "((missing))" where a group of
     that name exists. Dates are named by their text. Where values of several types are mixed, all names are texts, and
@@ -44,12 +44,20 @@ def group_names(
     Examples
     --------
     >>> group_names(["b", None, "a", "b"])
-    (['(missing)', 'a', 'b'], array([2, 0, 1, 2]))
+    (['a', 'b', '(missing)'], array([1, 2, 0, 1]))
     >>> group_names([2.0, float("nan"), 1.0])
     ([1.0, 2.0, '(missing)'], array([1, 2, 0]))
     """
-    names, index = np.unique(groups(name, values, length=length), return_inverse=True)
-    return names.tolist(), index.reshape(-1)
+    found, index = np.unique(groups(name, values, length=length), return_inverse=True)
+    names, index = found.tolist(), index.reshape(-1)
+    last = max(
+        (text for text in names if isinstance(text, str) and text.strip("()") == MISSING[1:-1]), key=len, default=None
+    )
+    if last is not None and last != names[-1]:  # parentheses come before letters
+        at = names.index(last)
+        names = [*names[:at], *names[at + 1 :], last]
+        index = np.where(index == at, len(names) - 1, index - (index > at))
+    return names, index
 
 
 def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:

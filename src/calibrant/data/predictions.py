@@ -86,15 +86,20 @@ class Predictions(ABC):
         """The names of the groups, and the number of each row's; those of `by`, or else of the predictions' own group.
 
         >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).row_groups(["SE", None, "DK"])
-        (['(missing)', 'DK', 'SE'], array([2, 0, 1]))
+        (['DK', 'SE', '(missing)'], array([1, 2, 0]))
         """
         chosen = self.group if by is None else by
         if chosen is None:
             message = "Groups are needed: pass by=... (the group of each row), or predictions made with group=...."
             raise InvalidPredictions(message)
-        if self._index is not None and row_index(by) is not None:
-            validation.require_aligned(predictions=self._index, by=by)
+        self.require_same_rows(by=by)
         return groups.group_names(chosen, length=len(self))
+
+    def require_same_rows(self, **columns: Any) -> None:
+        """Refuse pandas objects whose index is not that of the predictions, where these were pandas objects too."""
+        for name, values in columns.items():
+            if self._index is not None and row_index(values) is not None:
+                validation.require_aligned(predictions=self._index, **{name: values})
 
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,10 @@ class Grouping:
         return np.split(order, np.cumsum(np.bincount(self.index, minlength=len(self.names)))[:-1])
 
 
-def groupings(by: Any, *, length: int, cross: bool = False) -> list[Grouping]:
+def groupings(by: Any, *, length: int, cross: bool = False, check: Callable[..., None] | None = None) -> list[Grouping]:
     """The groupings of an array, of a list, mapping or frame of columns; crossed into one where that is wanted.
+
+    `check` is called with each column under its name, e.g. to compare its index with that of the predictions.
 
     >>> [one.column for one in groupings([["x", "y"], [1, 2]], length=2)]
     ['by[0]', 'by[1]']
@@ -41,6 +43,9 @@ def groupings(by: Any, *, length: int, cross: bool = False) -> list[Grouping]:
     [('x', 1), ('y', 2)]
     """
     columns = _columns(by, length)
+    if check is not None:
+        for name, values in columns:
+            check(**{name or "by": values})
     if not columns:
         message = "by has no columns."
         raise InvalidPredictions(message)

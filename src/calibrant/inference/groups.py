@@ -184,7 +184,7 @@ def _divided(task: Predictions, by: Any, *, cross: bool) -> tuple[Predictions, l
             "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."
         )
         raise InvalidPredictions(message)
-    return task, groupings(by, length=len(task), cross=cross)
+    return task, groupings(by, length=len(task), cross=cross, check=task.require_same_rows)
 
 
 def _tests(task: Predictions, columns: list[Grouping], test: TestMethod | None) -> list[GroupTests]:
