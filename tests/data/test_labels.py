@@ -79,6 +79,13 @@ def test_missing_labels_are_refused():
         cal.Multiclass(np.where(np.arange(40) == 3, np.nan, Y), P)
 
 
+def test_numbers_as_text_have_no_order_where_that_of_text_is_another():
+    labels = np.array([str(k) for k in range(11)])
+    with pytest.raises(cal.InvalidPredictions, match=r"numbers as text \('0', '1', '10', .*pass classes="):
+        cal.Multiclass(labels, np.full((11, 11), 1 / 11))
+    assert cal.Multiclass(labels[:10], np.full((10, 10), 0.1)).classes == tuple(labels[:10])
+
+
 def test_one_column_per_class_as_outcome():
     indicators = np.eye(3)[Y]
     assert brier(indicators, P) == EXPECTED

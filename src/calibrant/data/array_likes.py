@@ -102,6 +102,8 @@ def is_missing(value: Any) -> bool:
 
 def column_names(values: Any) -> tuple[Hashable, ...] | None:
     """What the columns of a data frame are called; None for arrays, and for frames that only number theirs."""
+    if not hasattr(values, "__len__"):  # lazy frames, whose names cost a query
+        return None
     names = getattr(values, "column_names", None)  # pyarrow, whose `columns` are the values
     names = getattr(values, "columns", None) if names is None else names
     if names is None or callable(names):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,9 @@ def class_codes(
     >>> class_codes(np.array(["dog", "cat"]), 2, names=("p_cat", "p_dog"))
     (array([1, 0]), ('cat', 'dog'))
     """
+    if labels.dtype.kind == "c":
+        message = f"{name} must hold labels, got complex numbers."
+        raise InvalidPredictions(message)
     if classes is None and names is None and labels.dtype.kind in "iu" and _within(labels, columns):
         return labels.astype(np.intp), tuple(range(columns))
     values, inverse = np.unique(labels, return_inverse=True)
@@ -66,7 +69,11 @@ def class_codes(
 
 def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | None = None) -> Labels:
     """The given labels of the columns, which must be as many as these, distinct, and not contradict their names."""
-    known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes)
+    listed = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
+    known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes) if listed else ()
+    if not listed or not all(isinstance(label, Hashable) for label in known):
+        message = f"classes must be a list of labels, one per column, got {classes!r}."
+        raise InvalidPredictions(message)
     if len(known) != columns or len(set(known)) != columns:
         message = f"classes must name each of the {columns} columns once, got {list(known)}."
         raise InvalidPredictions(message)
@@ -136,10 +143,13 @@ def _unnamed(found: list[Any], columns: int, name: str) -> Labels:
     """Labels of columns without names: numbers from 0, or the sorted texts."""
     if not isinstance(found[0], (str, bytes)):
         return tuple(range(columns))
-    if len(found) == columns:
-        return tuple(found)
-    message = f"{name} holds {len(found)} different labels for {columns} columns: pass classes=[...]."
-    raise InvalidPredictions(message)
+    if len(found) != columns:
+        message = f"{name} holds {len(found)} different labels for {columns} columns: pass classes=[...]."
+        raise InvalidPredictions(message)
+    if all(label.isdigit() for label in found) and found != sorted(found, key=int):
+        message = f"{name} holds numbers as text ({_listed(found)}), whose order is not clear: pass classes=[...]."
+        raise InvalidPredictions(message)
+    return tuple(found)
 
 
 def _matched(found: list[Any], names: Labels, name: str) -> Labels:

@@ -179,9 +179,14 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     return array
 
 
+def as_number(value: Any) -> float:
+    """A single real number as a float; NaN, which no rule of numbers allows, for everything else."""
+    return float(value) if isinstance(value, (int, float, np.integer, np.floating)) else float("nan")
+
+
 def fraction(name: str, value: float) -> float:
     """A single number strictly between 0 and 1."""
-    if not 0 < value < 1:
+    if not 0 < as_number(value) < 1:
         message = f"{name} must lie in (0, 1), got {value!r}."
         raise InvalidPredictions(message)
     return float(value)

@@ -64,10 +64,11 @@ def debiased_ece(
 
 
 def _check_finite_norm(norm: float) -> float:
+    norm = check_norm(norm)
     if np.isinf(norm):
         message = "debiased_ece does not support the infinite norm; use mce for the largest gap."
         raise ValueError(message)
-    return check_norm(norm)
+    return norm
 
 
 def debiased_gaps(table: BinTable, norm: float) -> float:

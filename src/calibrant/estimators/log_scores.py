@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.validation import as_number
 from calibrant.numerics.arrays import Floats
 
 #: What `log_provenance` may say in the details of a result.
@@ -15,7 +16,7 @@ PROVENANCE = ("floor", "infinite_rows", "first_infinite_row", "message")
 
 def check_floor(floor: float) -> float:
     """`floor` as a float in [0, 0.5)."""
-    value = float(floor)
+    value = as_number(floor)
     if not 0 <= value < 0.5:
         message = f"floor must lie in [0, 0.5), got {floor!r}."
         raise ValueError(message)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.validation import as_number
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
@@ -13,7 +14,7 @@ from calibrant.table.bintable import BinTable
 
 def check_norm(norm: float) -> float:
     """`norm` as a float of at least 1; infinity is allowed."""
-    value = float(norm)
+    value = as_number(norm)
     if not value >= 1:
         message = f"norm must be a number of at least 1 (or math.inf), got {norm!r}."
         raise ValueError(message)
