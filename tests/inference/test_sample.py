@@ -27,7 +27,8 @@ def test_rows_know_their_cells_and_clusters():
     table = sample.table
     np.testing.assert_array_equal(table.key[sample.cell], sample.rows.key)
     np.testing.assert_allclose(np.bincount(sample.cell, sample.row_share * table.total), table.weight)
-    np.testing.assert_allclose(np.bincount(sample.pooled_cell, sample.row_share), sample.pooled().share)
+    pooled = sample.pooled(32)
+    np.testing.assert_allclose(np.bincount(pooled.number[sample.cell], sample.row_share), pooled.share)
     assert sample.clusters == 50
     np.testing.assert_allclose(sample.by_cluster(sample.residual[:, None])[:, 0], sample.residual.reshape(50, 4).sum(1))
     assert sample.effective_n == pytest.approx(sample.rows.weight.sum() ** 2 / (sample.rows.weight**2).sum())

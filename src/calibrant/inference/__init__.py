@@ -5,7 +5,7 @@ Here belongs what says how sure a result is. Estimates themselves are in `estima
 >>> import calibrant as cal
 >>> from calibrant import inference
 >>> inference.interval(cal.ece, cal.Binary([0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.8] * 50)).interval.method
-"Inversion(draws=999, seed=0, side='two-sided')"
+"Inversion(draws=299, seed=0, side='two-sided')"
 """
 
 import lazy_loader

@@ -186,7 +186,7 @@ def _of_true_errors(
         )
         raise TypeError(message)
     found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
-    words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
+    words = "independent rows (or clusters); no structure finer than the cells of Inversion(); approximate"
     interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
     return found.value, interval, found.p_value
 

@@ -108,7 +108,7 @@ def interval(
     >>> e
     <ECE (L1) 0.17... [0.15..., 0.1...] at 95%, n=2_000, EqualMass(n_bins=15)>
     >>> e.interval.method, str(e.interval.target)
-    ("Inversion(draws=999, seed=0, side='two-sided')", 'true error (L1)')
+    ("Inversion(draws=299, seed=0, side='two-sided')", 'true error (L1)')
     """
     level = validation.fraction("level", level)
     if method is not None and not isinstance(method, Method):

@@ -1,65 +1,96 @@
-r"""Intervals for the true calibration error by test inversion, which also cover if the error is zero.
+r"""Intervals for the true calibration error that need no smooth gap, and also cover if the error is zero.
 
 A value belongs to the interval if a test does not reject an error of that size.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.predictions import Predictions
 from calibrant.estimators.norms import check_norm
-from calibrant.inference.gap_fit import CommonDraws, GapFit, thinned
-from calibrant.inference.sample import Sample
+from calibrant.inference.cell_noise import CellNoise
+from calibrant.inference.dual_bound import DualBound
+from calibrant.inference.fine_sample import FineSample
+from calibrant.inference.hat_fit import HatFit
+from calibrant.inference.misfit_bound import MisfitBound
+from calibrant.inference.resolution import Resolution
+from calibrant.inference.smooth_part import Shape, SmoothPart
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
-#: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
-#: number if zero error is clearly rejected, so that only multiples near one matter.
-STEPS, NEAR_STEPS = 9, 5
-
 #: Share of alpha that the quantiles use; the rest is reserved for approximating the shape of the true gap by that of
 #: the fitted one. With all of alpha, coverage was as low as 0.88 in some published settings, at a level of 0.95.
 ALPHA_SHARE = 0.7
 
+#: With fewer clusters of rows nothing is claimed: their signs have too few patterns for a test at the usual levels.
+FEWEST_CLUSTERS = 5
+
+#: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
+SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
+
+#: Simulated samples beyond each quantile, at least; more are drawn at high levels.
+BEYOND = 2
+
 
 @dataclass(frozen=True)
 class Inversion:
-    r"""Interval by test inversion: all errors θ that are not rejected, along multiples of the fitted gap.
+    r"""Interval for the true error :math:`\theta_q = (E|S - h(S)|^q)^{1/q}`, h(s) = P(Y = 1 | S = s), by inversion.
 
-    The gap between score and outcome is fitted by least squares, piecewise linear in the mean of rank and score with
-    about 2.5 + 1.1 log n knots. Its norm T is biased upward by noise. So for each multiple t of a smoother fit ĝ,
-    samples of outcomes with probabilities p - t ĝ are simulated (with the variance of the fitted probabilities, if
-    larger), T is computed for each sample, and
+    *Resolution.* The scores are divided into about √n cells; scores that repeat have cells of their own. The gaps
+    between mean score and mean outcome are fitted by piecewise linear functions of the position, with
+    2.5 + 1.1 log n knots, doubled as long as a finer fit shows a misfit beyond noise.
 
-    .. math:: \{\,\theta(t) = \lVert t\hat g\rVert_q : \; Q_{\alpha/2}(T_t) \le T \le Q_{1-\alpha/2}(T_t)\,\}
+    *Fitted part.* The norm T of the fitted gap ĝ is biased upward by noise. So samples are simulated for multiples t of
+    a smoother gap, and the error is where T is a given quantile of the simulated norms. Scores are treated as random:
+    the target is the error in the population.
 
-    is the interval. If the gap is not large relative to its noise, the upper end is the larger of this one and the one
-    along a straight line. At t = 0 this is the exact test of calibration, so the interval of a calibrated model
-    contains 0 with probability 1 - α/2. Scores are treated as random: the target is the error in the population.
-    Clusters of rows (`group`) reduce the effective sample size by their design effect. The upper end is at least what
-    it would be if T were the median for a calibrated model.
+    *Lower end.* For q = 2 it is the smallest multiple that is not rejected, and 0 unless calibration is rejected by the
+    largest of the norms at all resolutions. For q = 1 it uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all
+    :math:`|f| \le 1`, with f cross-fitted. Neither needs a smooth gap. Norms increase with q, so for 1 < q < 2 the
+    lower end is that of q = 1, and for q > 2 that of q = 2.
+
+    *Upper end.* To the fitted part is added the largest misfit, down to the cells, that the data do not exclude, placed
+    where it raises the norm most. For q > 2 only
+    :math:`\theta_q^q \le \theta_2^2 \max|S - h(S)|^{q - 2}` is used, since a narrow peak can hide.
+
+    Outcomes are simulated by their binomial distribution where a cell expects few events or non-events. Clusters of
+    rows (`group`) are simulated by random signs of whole clusters with their real sizes; fewer than five say nothing,
+    and the interval is then all possible errors. Weights enter by Kish's effective counts. Rows and a fine table of
+    them give the same interval up to Monte Carlo error.
 
     Parameters
     ----------
     draws : int
-        Number of simulated samples per multiple.
+        Number of simulated samples; more are drawn if `level` needs them.
     seed : int
     side : {"two-sided", "lower", "upper"}
         A one-sided bound uses all of 1 - level on its side.
 
     Notes
     -----
-    Coverage measured in twenty worlds at n = 200, 1000 and 5000 is in docs/inference.md. A gap that oscillates faster
-    than the spacing of the knots is not detected; the interval is then for the norm of the smoothed gap.
+    `Interval.assumption` says to which resolution the upper end has looked. A gap that oscillates faster is not seen.
+    Coverage in many worlds is in docs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> wavy = cal.Binary(rng.random(4000) < p + 0.08 * np.sin(12 * np.pi * p), p)  # the true error is 0.051
+    >>> found = Inversion().interval(wavy)
+    >>> 0.051 in found, found.assumption
+    (True, 'independent rows; upper end: no structure within cells of about 63 rows; approximate')
     """
 
-    draws: int = 999
+    draws: int = 299
     seed: int = 0
     side: Side = "two-sided"
 
@@ -81,148 +112,138 @@ class Inversion:
         if any(np.isinf(check_norm(norm)) for norm in norms):
             message = "Inversion does not support the infinite norm; use IsotonicBand()."
             raise ValueError(message)
-        if isinstance(data, Binary) and data.group is not None:
-            cells = thinned(Sample.of_rows(data))
-        else:
-            cells = Sample.of(data, needed_by="Inversion").pooled()
-        fit = GapFit.of(cells)
-        risk = ALPHA_SHARE * (1 - level) / (2 if self.side == "two-sided" else 1)
-        common = CommonDraws.of(fit, self.draws, np.random.default_rng(self.seed))
-        trials = _Trials(fit, common, np.array(norms, dtype=np.float64), risk)
-        path = trials.along_fit(self.side)
-        if self.side != "lower" and path.open_above():
-            path = path.joined([trials.one_direction(-1), trials.one_direction(1)])
-        return [self._between(*path.ends(k), norm, level) for k, norm in enumerate(norms)]
-
-    def _between(self, low: float, high: float, norm: float, level: float) -> Interval:
-        return Interval(
-            0.0 if self.side == "upper" else low,
-            np.inf if self.side == "lower" else high,
-            level=level,
-            method=repr(self),
-            side=self.side,
-            assumption="independent rows (or clusters); a gap that is smooth in the score; approximate",
-            target=Target("true error", norm),
-        )
+        limits = Limits.of(FineSample.of(data, needed_by="Inversion"), self, norms=norms, level=level)
+        return [
+            Interval(
+                0.0 if self.side == "upper" else limits.lower(norm),
+                np.inf if self.side == "lower" else limits.upper(norm),
+                level=level,
+                method=repr(self),
+                side=self.side,
+                assumption=limits.assumption(norm),
+                target=Target("true error", norm),
+            )
+            for norm in norms
+        ]
 
 
 @dataclass(frozen=True, eq=False)
-class _Path:
-    """Per norm (row) and multiple (column): the true error, and a low and a high quantile of the statistic."""
+class Limits:
+    """Lower and upper limits of the true error of one sample, in several norms."""
 
-    norms: Floats
-    observed: Floats
-    truth: Floats
-    low: Floats
-    high: Floats
-    typical: Floats
-    others: tuple[_Path, ...] = ()
-
-    def ends(self, k: int) -> tuple[float, float]:
-        """The interval of norm k."""
-        observed, truth = self.observed[k], self.truth[k]
-        above, below = np.maximum.accumulate(self.high[k]), np.maximum.accumulate(self.low[k])
-        low = _first_at_least(observed, above, truth)
-        high = _last_at_most(max(observed, self.typical[k]), below, truth)
-        return low, max([high, *(other.ends(k)[1] for other in self.others)])
-
-    def open_above(self) -> bool:
-        """Whether even the largest error tested is not rejected."""
-        return bool((self.low.max(axis=1) <= self.observed).any() or not self.truth.any())
-
-    def joined(self, others: list[_Path]) -> _Path:
-        """The path whose upper ends are the largest of this and the other paths."""
-        return replace(self, others=(*self.others, *others))
-
-
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """The distribution of the statistic under each of several hypotheses, with common random numbers."""
-
-    fit: GapFit
-    common: CommonDraws
-    norms: Floats
+    sample: FineSample
+    norms: tuple[float, ...]
     risk: float
+    draws: int
+    seed: int
+    side: Side
 
-    def path(self, gaps: Floats) -> _Path:
-        """The path of these true gaps, one per row; probabilities are clipped to [0, 1]."""
-        fit, cells, norms = self.fit, self.fit.cells, self.norms
-        fitted = np.clip(cells.predicted - fit.shape, 0.0, 1.0)
-        statistics, truth = [], []
-        for line in gaps:
-            probability = np.clip(cells.predicted - line, 0.0, 1.0)
-            gap = np.abs(cells.predicted - probability)
-            noisy = (
-                np.where(fitted * (1 - fitted) > probability * (1 - probability), fitted, probability)
-                if line.any()
-                else probability
-            )
-            drawn = np.abs(fit.gaps(probability, self.common.noise(noisy)))
-            statistics.append(
-                [_power_means(drawn, cells.share, norm) + self.common.share_errors @ gap**norm for norm in norms]
-            )
-            truth.append([float(cells.share @ gap**norm) for norm in norms])
-        levels = [self.risk, 1 - self.risk, 0.5]
-        quantiles = np.quantile(np.maximum(statistics, 0.0), levels, axis=2, method="weibull")
-        roots = 1 / norms[:, None]
-        low, high, middle = quantiles.transpose(0, 2, 1) ** roots
-        observed = np.array([float(cells.share @ np.abs(fit.gap) ** norm) for norm in norms]) ** roots[:, 0]
-        typical = middle[:, 0] if not gaps[0].any() else np.zeros(len(norms))
-        return _Path(norms, observed, np.array(truth).T ** roots, low, high, typical)
+    @classmethod
+    def of(cls, sample: FineSample, method: Inversion, *, norms: tuple[float, ...], level: float) -> Limits:
+        """For the options of `method`; limits in a norm above 2 are derived from those in norm 2."""
+        risk = ALPHA_SHARE * (1 - level) / (2 if method.side == "two-sided" else 1)
+        draws = max(method.draws, int(np.ceil(BEYOND / risk)) if risk < BEYOND / 299 else 0)
+        simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
+        return cls(sample, simulated, risk, draws, method.seed, method.side)
 
-    def along_fit(self, side: Side) -> _Path:
-        """Multiples of the fitted shape: near 1 if the gap is many times its noise, else from 0."""
-        fit, cells = self.fit, self.fit.cells
-        size = float(np.sqrt(cells.share @ fit.shape**2))
-        if size == 0:
-            return self.path(np.zeros((2, len(fit.shape))))
-        sampling = float(
-            np.sqrt(cells.share @ (np.abs(fit.gap) - cells.share @ np.abs(fit.gap)) ** 2 / cells.effective_n)
-        )
-        middle, reach = float(np.sqrt(cells.share @ fit.gap**2)) / size, 4 * (fit.noise + sampling) / size
-        if reach < 0.5:
-            near = np.linspace(1 - reach, middle + reach, NEAR_STEPS)
-            path = self.path(fit.shape * near[:, None])
-            if np.all(path.high[:, 0] < path.observed) and np.all(path.low[:, -1] > path.observed):
-                return path
-        multiples = np.linspace(0, max(middle + reach, 1.5), STEPS)
-        path = self.path(fit.shape * multiples[:, None])
-        if side == "lower":
-            return path
-        # The upper end must also cover a gap that does not oscillate.
-        line = fit.straight
-        straight = max(float(np.sqrt(cells.share @ line**2)), 0.1 * size)
-        return path.joined([self.path(line * (size / straight) * multiples[:, None])])
+    @property
+    def silent(self) -> bool:
+        """Whether there are too few clusters to say anything."""
+        return self.sample.clusters is not None and self.sample.clusters < FEWEST_CLUSTERS
 
-    def one_direction(self, sign: int) -> _Path:
-        """Gaps of one sign, proportional to the noise: for probabilities near 0 and 1, which bound the fitted gap."""
-        fit, cells = self.fit, self.fit.cells
-        spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), 1 / cells.effective_n))
-        shape = sign * spread / np.sqrt(cells.share @ spread**2)
-        top = float(np.sqrt(cells.share @ fit.gap**2)) + 10 * max(fit.noise, 1 / np.sqrt(cells.effective_n))
-        return self.path(shape * (top * np.linspace(0, 1, 2 * STEPS) ** 2)[:, None])
+    def lower(self, norm: float) -> float:
+        """The lower limit."""
+        if self.silent:
+            return 0.0
+        return self._l1_lower if norm < 2 else self._l2_lower
 
+    def upper(self, norm: float) -> float:
+        """The upper limit, not below the lower one."""
+        cells = self.sample.cells
+        if norm > 2:
+            widest = float(np.maximum(cells.predicted, 1 - cells.predicted).max())
+            return max(self.lower(norm), float((self.upper(2.0) ** 2 * widest ** (norm - 2)) ** (1 / norm)))
+        if self.silent:
+            return float(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** norm) ** (1 / norm)
+        return max(self._least(norm), self._misfit.upper(norm, self.middle(norm), self.fitted_upper(norm)))
 
-def _power_means(values: Floats, share: Floats, norm: float) -> Floats:
-    if norm == 1:
-        return np.asarray(values @ share)
-    return np.asarray((values * values if norm == 2 else values**norm) @ share)
+    def middle(self, norm: float) -> float:
+        """An estimate whose median is about the error of the fitted gap, within the limits of that part."""
+        middle = self.smooth.middle(self.norms.index(norm))
+        return min(max(middle, self._least(norm)), self.fitted_upper(norm))
 
+    def fitted_upper(self, norm: float) -> float:
+        """The upper limit of the error of the fitted gap, without the misfit that it may hide."""
+        return self.smooth.upper(self.norms.index(norm))
 
-def _first_at_least(observed: float, quantile: Floats, truth: Floats) -> float:
-    """The smallest error at which a rising quantile reaches the observed value; otherwise the largest tested."""
-    after = int(np.searchsorted(quantile, observed, side="left"))
-    return _between_steps(observed, quantile, truth, after)
+    def assumption(self, norm: float) -> str:
+        """What must hold for the interval to cover."""
+        if self.silent:
+            return f"{self.sample.clusters} clusters are too few to say anything; all errors are possible"
+        words = ["independent rows" if self.sample.clusters is None else "independent clusters of rows"]
+        if self.side != "lower":
+            hidden = ~self.sample.cells.single
+            if hidden.any():
+                rows = self.sample.cells.n * float(self.sample.cells.share[hidden].sum()) / np.count_nonzero(hidden)
+                words.append(f"upper end: no structure within cells of about {max(rows, 1):.0f} rows")
+            else:
+                words.append("upper end: each distinct score is looked at")
+        if norm > 2:
+            words.append("both ends derived from the L2 error")
+        return "; ".join([*words, "approximate"])
 
+    def _least(self, norm: float) -> float:
+        """The lower limit where it is asked for."""
+        return 0.0 if self.side == "upper" else self.lower(norm)
 
-def _last_at_most(observed: float, quantile: Floats, truth: Floats) -> float:
-    """The largest error at which a rising quantile has not exceeded the observed value."""
-    after = int(np.searchsorted(quantile, observed, side="right"))
-    return _between_steps(observed, quantile, truth, after)
+    @cached_property
+    def smooth(self) -> SmoothPart:
+        """The fitted part, simulated on cells no finer than its knots need."""
+        fit, shape = self.resolution.fit, self._shape
+        sample = self.sample
+        if not fit.identity:
+            sample = sample.merged(max(SMOOTH_CELLS, CELLS_PER_KNOT * round(fit.knots)))
+        noise = self._noise
+        if sample is not self.sample:
+            fit, smoother = (HatFit.of(sample.cells, one.knots) for one in (fit, shape.fit))
+            shape = Shape(smoother, smoother(sample.cells.gap), shape.noise)
+            noise = sample.noise(self.draws, self.seed)
+        return SmoothPart(sample.cells, noise, fit, shape, np.array(self.norms), self.risk, self.side)
 
+    @cached_property
+    def _noise(self) -> CellNoise:
+        return self.sample.noise(self.draws, self.seed)
 
-def _between_steps(observed: float, quantile: Floats, truth: Floats, after: int) -> float:
-    if after in (0, len(quantile)):
-        return float(truth[min(after, len(truth) - 1)])
-    step = slice(after - 1, after + 1)
-    return float(np.interp(observed, quantile[step], truth[step]))
+    @cached_property
+    def resolution(self) -> Resolution:
+        """The fits of the gap, and the one that was chosen."""
+        return Resolution.of(self.sample.cells, self._noise)
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        """Noise of the cells at the fitted probabilities."""
+        return self._noise.outcomes(np.clip(self.sample.cells.predicted - self.resolution.gap, 0.0, 1.0))
+
+    @cached_property
+    def _fitted_noise(self) -> Floats:
+        return self.resolution.fit(self._drawn)
+
+    @cached_property
+    def _shape(self) -> Shape:
+        found = self.resolution
+        return Shape.of(self.sample.cells, found.fit, found.gap, self._fitted_noise)
+
+    @cached_property
+    def _misfit(self) -> MisfitBound:
+        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, self._shape.gap, self.risk)
+
+    @cached_property
+    def _l1_lower(self) -> float:
+        return DualBound(self.smooth, self.seed).limit()
+
+    @cached_property
+    def _l2_lower(self) -> float:
+        part = self.smooth
+        if not part.far_from_zero and self.resolution.p_value_of_zero(self._noise) > self.risk:
+            return 0.0
+        return part.lower(self.norms.index(2.0))

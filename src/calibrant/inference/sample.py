@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.pooled_cells import PooledCells, pooled_number
+from calibrant.inference.pooled_cells import PooledCells
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.radix_buckets import radix_bucket_sums
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sizes import EXACT_ROWS
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
@@ -32,9 +31,6 @@ MOST_CELLS, MOST_CLUSTERS = 512, 1024
 
 #: Resamples per matrix product.
 _BATCH = 64
-
-#: Default number of cells of a pooled sample.
-POOLED = 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +131,9 @@ class Sample:
             return values
         return np.stack([np.bincount(self.cluster, column, self.clusters) for column in values.T], axis=1)
 
-    def pooled(self, size: int = POOLED) -> PooledCells:
-        """At most `size` cells of neighbouring scores."""
-        source = self.source
-        if self.cluster is None and isinstance(source, Binary) and source.weight is None and len(source) > EXACT_ROWS:
-            cells = radix_bucket_sums(self.rows)  # no sort
-            return PooledCells.of(cells[1:5, cells[0] > 0], len(source), size)
-        return PooledCells.of(self.table.sums[1:5], self.table.n, size)
-
-    @cached_property
-    def pooled_cell(self) -> NDArray[np.intp]:
-        """The cell of `pooled()` to which each row belongs."""
-        return pooled_number(self.table.sums[1:5], POOLED)[self.cell]
+    def pooled(self, size: int) -> PooledCells:
+        """At most about `size` cells of neighbouring scores."""
+        return PooledCells.of(self.table.sums, size)
 
     @cached_property
     def coarse(self) -> BinTable:

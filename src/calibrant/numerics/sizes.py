@@ -6,12 +6,6 @@ of a grid cell, or to Monte Carlo error, as each line says.
 
 import numpy as np
 
-#: Up to this effective number of rows, simulated outcomes come from uniform numbers drawn once for all hypotheses.
-UNIFORM_ROWS = 1 << 11
-
-#: From this effective number of rows on, simulated sums of a cell are normal, not sums of single outcomes.
-NORMAL_ROWS = 1 << 14
-
 #: Up to this many rows, intervals and tests use the table of distinct scores, which is exact and then also cheaper.
 EXACT_ROWS = 1 << 15
 

@@ -48,6 +48,11 @@ class Interval:
     assumption: str = ""
     target: Target | None = None
 
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            message = f"An interval needs low <= high, got low={self.low!r}, high={self.high!r}."
+            raise ValueError(message)
+
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
@@ -159,6 +164,18 @@ class Estimate(float):
         """max(0, value), for estimates that may come out below zero."""
         return max(0.0, float(self))
 
+    @property
+    def note(self) -> str:
+        """Why the estimate lies outside its interval; empty where it does not."""
+        interval = self.interval
+        if interval is None or self.value in interval or self.value != self.value:
+            return ""
+        target = "the expected estimate" if interval.target is None else f"the {interval.target}"
+        if self.value < 0 <= interval.low:
+            return f"the estimate is below zero by chance; the interval is for {target}, which is never negative"
+        where = "above" if self.value > interval.high else "below"
+        return f"the estimate lies {where} the interval, which is for {target} and free of the estimator's bias"
+
     def with_interval(self, interval: Interval) -> Estimate:
         """The same estimate with its interval filled in."""
         return Estimate(self.value, **{**self._fields(), "interval": interval})
@@ -179,6 +196,7 @@ class Estimate(float):
             "n": self.n,
             "target": None if self.target is None else self.target.to_dict(),
             "interval": None if self.interval is None else self.interval.to_dict(),
+            "note": self.note,
             "details": dict(self.details),
         }
 
@@ -195,7 +213,8 @@ class Estimate(float):
         value = f"{self.name} {self.value:.4g}"
         if self.interval is not None:
             value += f" {self.interval} at {self.interval.level:.0%}"
-        return f"<{value}, n={self.n:_}, {self.method}>"
+        note = f"; {self.note}" if self.note else ""
+        return f"<{value}, n={self.n:_}, {self.method}{note}>"
 
     def __str__(self) -> str:  # csv files, logs and f-strings must stay machine-readable
         return float.__repr__(self)
@@ -204,6 +223,8 @@ class Estimate(float):
         rows = [("estimate", f"{self.value:.6g}")]
         if self.interval is not None:
             rows.append((f"{self.interval.level:.0%} interval", f"{self.interval} ({self.interval.method})"))
+        if self.note:
+            rows.append(("note", self.note))
         if self.target is not None:
             rows.append(("target", str(self.target)))
         rows += [("rows", f"{self.n:,}"), ("method", self.method)]

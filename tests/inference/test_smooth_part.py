@@ -1,0 +1,42 @@
+"""Inversion along shapes: exact binomial limits for one score, crossings interpolated in squares."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import calibrant as cal
+from calibrant.inference.fine_sample import FineSample
+from calibrant.inference.inversion import Inversion, Limits
+from calibrant.inference.smooth_part import _crossing
+
+
+def limits_of(data, norms=(1.0, 2.0), draws=999, level=0.95):
+    return Limits.of(FineSample.of(data, needed_by=""), Inversion(draws), norms=norms, level=level)
+
+
+def test_one_score_gives_binomial_limits():
+    """400 rows of score 0.6 of which 190 are events: the gap is 0.125, and its limits those of a proportion."""
+    part = limits_of(cal.Binary([1] * 190 + [0] * 210, [0.6] * 400)).smooth
+    risk = 0.7 * 0.025
+    chances = np.linspace(0.3, 0.6, 3001)
+    kept = chances[(binom.cdf(190, 400, chances) > risk) & (binom.sf(189, 400, chances) > risk)]
+    assert part.upper(0) == pytest.approx(0.6 - kept.min(), abs=0.006)
+    assert part.lower(0) == pytest.approx(0.6 - kept.max(), abs=0.006)
+    assert part.middle(0) == pytest.approx(0.125, abs=0.004)
+    assert part.upper(1) == pytest.approx(part.upper(0), abs=1e-4)  # one score: all norms agree
+
+
+def test_a_gap_smaller_than_typical_proves_nothing():
+    """An even split at 0.5 has no gap at all, yet the limit is that of a typical calibrated sample."""
+    lucky = limits_of(cal.Binary([0, 1] * 200, [0.5] * 400)).smooth
+    assert lucky.observed[0] == 0
+    assert lucky.upper(0) > 2 * np.sqrt(0.25 / 400)
+
+
+def test_crossings_are_interpolated_on_the_scale_of_squares():
+    truth = np.array([0.0, 1.0, 2.0])
+    quantile = np.sqrt(truth**2 + 1)  # squares of norms add
+    for error in (0.3, 1.7):
+        assert _crossing(np.sqrt(error**2 + 1), quantile, truth, side="left") == pytest.approx(error)
+    assert _crossing(0.5, quantile, truth, side="left") == 0
+    assert _crossing(9.0, quantile, truth, side="right") == 2
