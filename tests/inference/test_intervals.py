@@ -24,7 +24,9 @@ def test_estimators_of_one_error_share_its_interval(estimator):
 
 def test_defaults_follow_the_target():
     data = BENT.sample(300)
-    assert "IsotonicBand" in cal.interval(cal.mce, data).interval.method
+    assert "LargestGapBound" in cal.interval(cal.mce, data).interval.method
+    for estimator in (cal.ks_error, cal.smooth_ece, cal.kernel_error):
+        assert "NormBand" in cal.interval(estimator, data).interval.method
     assert "Bootstrap" in cal.interval(cal.brier, data, level=0.9).interval.method
     squared = cal.interval(partial(cal.calibration_error, norm="squared"), data).interval
     root = cal.inference.Inversion().interval(data, norm=2)

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import calibrant as cal
 from calibrant.inference import isotonic_band
-from calibrant.inference.isotonic_bands import _blocks, clopper_pearson
+from calibrant.inference.isotonic_bands import blocks, clopper_pearson
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 
 
@@ -28,7 +28,7 @@ def test_the_band_is_the_best_of_all_blocks_written_out():
     p = np.sort(rng.random(30))
     y = (rng.random(30) < p).astype(int)
     band = isotonic_band(cal.Binary(y, p), level=0.9)
-    start, end = _blocks(30)
+    start, end = blocks(30)
     lower, upper = np.zeros(30), np.ones(30)
     for j, k in zip(start, end, strict=True):
         low, high = clopper_pearson(np.array([1.0 * y[j:k].sum()]), np.array([1.0 * (k - j)]), 0.05 / len(start))

@@ -79,7 +79,11 @@ def kernel_error(
     power = rows.quadratic_form(kernel, bandwidth)
     over, pairs = (rows.diagonal, rows.total**2 - rows.weight_squares) if unbiased else (0.0, rows.total**2)
     method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
-    return Estimate((power - over) / pairs, name="SKCE", method=method, n=rows.n, details={"bandwidth": bandwidth})
+    return Estimate((power - over) / pairs, name="SKCE", method=method, n=rows.n, details=_details(kernel, bandwidth))
+
+
+def _details(kernel: Kernel, bandwidth: float) -> dict[str, float | str]:
+    return {"bandwidth": bandwidth, "kernel": type(kernel).__name__}
 
 
 def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
@@ -157,4 +161,4 @@ def pu_kernel_error(data: PositiveUnlabeled | BinTable, task: Unlabeled, kernel:
     scale = cells.observed_scale if known else cells.observed_scale * observed / total
     value = scale**2 * first - 2 * scale * cross + last
     method = f"{'unbiased' if unbiased else 'biased'}, {type(kernel).__name__}(bandwidth={bandwidth:.4g})"
-    return Estimate(value, name="SKCE", method=method, n=n, details={"bandwidth": bandwidth})
+    return Estimate(value, name="SKCE", method=method, n=n, details=_details(kernel, bandwidth))

@@ -91,9 +91,7 @@ class Residuals:
             for b in starts[a // BLOCK :]:
                 first, second = slice(a, a + BLOCK), slice(b, b + BLOCK)
                 inner = self.residual[first] @ self.residual[second].T
-                inner *= _similarity(
-                    squared_distances(self.predicted[first], self.predicted[second]), kernel, bandwidth
-                )
+                inner *= similarity(squared_distances(self.predicted[first], self.predicted[second]), kernel, bandwidth)
                 parts.append(float(inner.sum()) * (1 if a == b else 2))
         return math.fsum(parts)
 
@@ -111,7 +109,8 @@ class Residuals:
         return median if median > 0 else float(np.median(distances[distances > 0]))
 
 
-def _similarity(squared: Floats, kernel: Kernel, bandwidth: float) -> Floats:
+def similarity(squared: Floats, kernel: Kernel, bandwidth: float) -> Floats:
+    """The kernel at squared distances."""
     if isinstance(kernel, GaussianKernel):
         return np.exp(squared / (-2 * bandwidth**2))
     return np.exp(np.sqrt(squared) / -bandwidth)

@@ -70,9 +70,8 @@ def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float |
     else:
         value = smoothed_size(coefficients, float(sigma))
         method += f", sigma={sigma:g}"
-    return Estimate(
-        value, name="smECE", method=method, n=binned.n, details={"sigma": value if sigma is None else sigma}
-    )
+    details = {"sigma": value if sigma is None else float(sigma), "fixed_point": sigma is None}
+    return Estimate(value, name="smECE", method=method, n=binned.n, details=details)
 
 
 def smoothed_size(coefficients: Floats, sigma: float) -> float:

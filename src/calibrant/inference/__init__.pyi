@@ -27,7 +27,9 @@ from .inversion import Inversion as Inversion
 from .isotonic_bands import Band as Band
 from .isotonic_bands import IsotonicBand as IsotonicBand
 from .isotonic_bands import isotonic_band as isotonic_band
+from .largest_gap import LargestGapBound as LargestGapBound
 from .multiscale import MultiScale as MultiScale
+from .norm_bands import NormBand as NormBand
 from .paired_gaps import PairedGaps as PairedGaps
 from .regression_tests import MeanSquaredZ as MeanSquaredZ
 from .regression_tests import PitUniformity as PitUniformity

@@ -19,6 +19,8 @@ from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.chi_square_mixture import ChiSquareMixture
 from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
+from calibrant.inference.largest_gap import LargestGapBound
+from calibrant.inference.norm_bands import NormBand
 from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, declared_by, name_of
@@ -62,9 +64,9 @@ class SplitLowerBound:
         return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))
 
 
-OfError = Inversion | IsotonicBand | ChiSquareMixture | SplitLowerBound
+OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
 OfPositives = DebiasedDelta | BasicBootstrap | Conservative
-Method = OfError | Bootstrap | OfPositives
+Method = OfError | NormBand | Bootstrap | OfPositives
 
 
 def interval(
@@ -93,7 +95,8 @@ def interval(
         With plain arrays, `y_prob` comes next.
     level : float in (0, 1)
     method : optional
-        By default `Inversion` for calibration errors, `IsotonicBand` for the infinite norm,
+        By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
+        `ks_error`, `smooth_ece` and `kernel_error`,
         `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and for everything else `Bootstrap`, or `Clustered`
         for rows with a group. Also `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data
         `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
@@ -120,6 +123,8 @@ def interval(
     chosen = default_method(estimator, estimate.target, task) if method is None else method
     if isinstance(chosen, Bootstrap):
         return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
+    if isinstance(chosen, NormBand):
+        return estimate.with_interval(chosen.interval(estimate, task, level=level))
     if estimate.target is None or not is_true_error(estimate.target):
         message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {name_of(estimator)}."
         raise TypeError(message)
@@ -144,10 +149,12 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
     if isinstance(task_of(data), Unlabeled):
         return DebiasedDelta()
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
+    if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
+        return NormBand()
     inverted = isinstance(norm, float) or norm == "squared"
-    if not is_true_error(target) or not inverted or isinstance(data, Multiclass) or (largest and grouped):
+    if not is_true_error(target) or not inverted or isinstance(data, Multiclass):
         return Clustered() if grouped else Bootstrap()
-    return IsotonicBand() if largest else Inversion()
+    return LargestGapBound() if largest else Inversion()
 
 
 def require_target(estimator: Estimator, target: Target | None) -> Target:
@@ -164,6 +171,11 @@ def require_target(estimator: Estimator, target: Target | None) -> Target:
 def is_true_error(target: Target | None) -> bool:
     """Whether the calibration error of the population is the target."""
     return target is not None and target.quantity == "true error"
+
+
+def is_norm_of_gap(target: Target | None) -> bool:
+    """Whether the target is a norm of the gap as a signed measure on the scores."""
+    return target is not None and target.quantity in ("cumulative error", "smooth error", "kernel error")
 
 
 def bootstrap_target(target: Target | None) -> Target | None:

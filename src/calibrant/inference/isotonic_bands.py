@@ -123,7 +123,7 @@ def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
     """Per cell the largest lower limit of blocks up to it and the smallest upper limit of blocks from it on."""
     cells = len(count)
     rows, positives = np.concatenate([[0.0], np.cumsum(count)]), np.concatenate([[0.0], np.cumsum(hits)])
-    start, end = _blocks(cells)
+    start, end = blocks(cells)
     low, high = clopper_pearson(positives[end] - positives[start], rows[end] - rows[start], risk / (2 * len(start)))
     lower, upper = np.zeros(cells), np.ones(cells)
     np.maximum.at(lower, end - 1, low)
@@ -131,7 +131,7 @@ def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
     return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
 
 
-def _blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def blocks(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Starts and ends of blocks of 1, 2, 4, ... cells that overlap by half."""
     starts, ends, size = [], [], 1
     while size <= cells:
