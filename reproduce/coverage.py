@@ -1,231 +1,185 @@
-"""Do intervals cover and do tests hold their level? Measured in the ten published worlds and their calibrated twins.
+"""Do intervals cover and do tests hold their level? Measured in worlds of known error, published and rough ones.
 
 ``python -m reproduce.coverage --jobs 2`` writes reproduce/results/coverage.md and the page of the documentation. What
-reproduce/results/coverage*.csv hold already is not measured again: remove them to begin anew (two CPU hours), or ask
-for more ``--blocks`` of 100 samples.
+the CSV files in reproduce/results hold already is not measured again: remove one to begin anew. The worlds take about
+five CPU hours by default; ``--blocks`` asks for fewer or more samples, ``--worlds`` for the worlds whose names contain
+a text, ``--sizes`` for some numbers of rows, ``--only`` for one of the files, and ``--report`` measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import platform
-from collections.abc import Callable
+import time
+import zlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from dataclasses import replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import calibrant as cal
-from calibrant.results import Clipped
-from calibrant.simulate import PAPER_WORLDS, Blend, PowerCurve, UniformScores, World, estimates
-from calibrant.simulate.calibration_curves import as_curve
-from reproduce.coverage_designs import compare_task, comparisons, design_task, designs, elsewhere_task, other_worlds
+from reproduce.coverage_designs import ClusteredWorld, WeightedWorld, compare_task, comparisons, designs
+from reproduce.coverage_estimators import estimator_task, estimators_and_worlds
+from reproduce.coverage_files import Line, read_csv, write, write_csv
+from reproduce.coverage_methods import method_task
+from reproduce.coverage_tests import power_task, power_worlds, size_task, test_names
+from reproduce.coverage_worlds import PublishedWorld, ScoreWorld, calibrated, published, rough, unseen
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "docs/inference.md"
-SIZES = (200, 1000, 5000)
+AnyWorld = PublishedWorld | ScoreWorld | ClusteredWorld | WeightedWorld
 NORMS = (1.0, 2.0)
 DRAWS = 299
-#: Samples per block; one in so many of them also tries the dearer methods; samples for the size of the default test
-#: and of the others, for the power in the setting of Figure 5, and for that in the published worlds.
-BLOCK, PART, SIZE_SAMPLES, OTHER_SIZE_SAMPLES, FIGURE_SAMPLES, WORLD_SAMPLES = 100, 4, 4000, 1000, 1000, 400
-#: How far the published worlds are off where power is measured: squared gap over variance, summed over the rows.
-SIGNAL = 14.0
-
-TESTS = {
-    "MultiScale": cal.inference.MultiScale(draws=DRAWS),
-    "KolmogorovSmirnov": cal.inference.KolmogorovSmirnov(draws=DRAWS),
-    "Spiegelhalter": cal.inference.Spiegelhalter(),
-    "HosmerLemeshow": cal.inference.HosmerLemeshow(),
-    "KernelTest": cal.inference.KernelTest(draws=DRAWS),
-    "Cox": cal.inference.Cox(),
-}
+BLOCKS = 12
+#: Sizes in the order in which they are measured.
+ORDER = (1000, 20_000, 200, 100_000, 20, 50, 100, 5000, 60, 300, 2000)
+#: One in so many samples also gets both one-sided bounds, and an estimate with its own interval.
+ONE_SIDED, ESTIMATES = 5, 12
 
 
-def the_worlds() -> dict[str, World]:
-    pairs = [(world, world.calibrated()) for world in PAPER_WORLDS.values()]
-    return {world.name: world for pair in pairs for world in pair}
+@cache
+def the_worlds() -> dict[str, AnyWorld]:
+    groups: list[Sequence[AnyWorld]] = [rough(), unseen(), calibrated(), designs(), published()]
+    return {world.name: world for group in groups for world in group}
 
 
-def cell(task: tuple[str, int, int]) -> dict[str, object]:
-    """All measurements of one world and size."""
+def block_size(n: int) -> int:
+    """Samples per block: each costs about the same."""
+    return 25 if n <= 5000 else 10 if n <= 20_000 else 5
+
+
+def seeds(name: str, n: int, block: int, size: int) -> list[np.random.SeedSequence]:
+    """Independent samples for each world, size and block, whatever else is measured."""
+    return np.random.SeedSequence(15, spawn_key=(zlib.crc32(name.encode()), n, block)).spawn(size)
+
+
+def cell_task(task: tuple[str, int, int]) -> list[Line]:
+    """All measurements of the default interval in one world, at one size: one line per norm."""
     name, n, block = task
     world = the_worlds()[name]
-    truth = [world.true_error(norm) for norm in NORMS]
-    seeds = np.random.SeedSequence(8, spawn_key=(n, list(the_worlds()).index(name), block)).spawn(BLOCK)
-    rows: dict[str, list[float]] = {}
+    found: dict[float, dict[str, list[float]]] = {norm: {} for norm in NORMS}
+    for k, seed in enumerate(seeds(name, n, block, block_size(n))):
+        data = world.sample(n, np.random.default_rng(seed))
+        started = time.process_time()
+        both = cal.inference.Inversion(DRAWS, k).intervals(data, norms=NORMS)
+        spent = time.process_time() - started
+        sides = [
+            cal.inference.Inversion(DRAWS, k, side=side).intervals(data, norms=NORMS)
+            for side in (("lower", "upper") if k % ONE_SIDED == 0 else ())
+        ]
+        for j, norm in enumerate(NORMS):
+            truth = world.true_error(norm)
+            values: dict[str, float] = {
+                "covered": truth in both[j],
+                "low_above": both[j].low > truth,
+                "high_below": both[j].high < truth,
+                "zero_excluded": both[j].low > 0,
+                "width": both[j].high - both[j].low,
+                "cpu": spent,
+            }
+            if sides:
+                values |= {"lower_above": sides[0][j].low > truth, "upper_below": sides[1][j].high < truth}
+            if k % ESTIMATES == 0:
+                values["outside"] = _outside(data, norm)
+            for key, value in values.items():
+                found[norm].setdefault(key, []).append(float(value))
+    head = {"world": name, "n": n, "block": block}
+    return [
+        {
+            **head,
+            "target": f"L{norm:g}",
+            "tuned": int(world.tuned),
+            "promised": int(world.promised(n)),
+            "truth": world.true_error(norm),
+            "samples": block_size(n),
+            **{key: float(np.mean(values)) for key, values in found[norm].items()},
+        }
+        for norm in NORMS
+    ]
 
-    def note(key: str, value: float) -> None:
-        rows.setdefault(key, []).append(float(value))
 
-    for k, seed in enumerate(seeds):
-        data = world.sample(n, seed=seed)
-        draws = BLOCK * block + k
-        default = cal.inference.Inversion(DRAWS, draws).intervals(data, norms=NORMS)
-        lower = cal.inference.Inversion(DRAWS, draws, side="lower").intervals(data, norms=NORMS)
-        for norm, true, both, one in zip(NORMS, truth, default, lower, strict=True):
-            note(f"cover L{norm:g}", true in both)
-            note(f"width L{norm:g}", both.high - both.low)
-            note(f"lower L{norm:g}", true in one)
-        note("chi-square cover L2", truth[1] in cal.inference.ChiSquareMixture().interval(data, norm=2))
-        band = cal.inference.isotonic_band(data)
-        for norm, true in zip(NORMS, truth, strict=True):
-            low, high = band.error(norm)
-            note(f"band upper L{norm:g}", true <= high)
-            note(f"band lower L{norm:g}", true >= low)
-            note(f"band width L{norm:g}", high - low)
-        if k % PART == 0:
-            split = cal.interval(cal.calibration_error, data, method=cal.inference.SplitLowerBound(seed=draws)).interval
-            note("split lower L1", split is not None and truth[0] >= split.low)
-        if k % PART == 0 and n == 1000 and block < 1:
-            _bootstraps(data, truth, draws, note)
-    oracle = _oracle_widths(world, n) if block == 0 else {}
-    means = {key: float(np.mean(values)) for key, values in rows.items()}
-    return {"world": name, "n": n, "block": block, "L1": truth[0], "L2": truth[1], **means, **oracle}
+def _outside(data: cal.Binary, norm: float) -> bool:
+    """Whether the cross-fitted estimate lies outside its own interval."""
+    found = cal.interval(partial(cal.averaged_error, norm=norm), data)
+    assert found.interval is not None
+    return found.clipped not in found.interval
 
 
-def _bootstraps(data: cal.Binary, truth: list[float], seed: int, note: Callable[[str, float], None]) -> None:
-    """What is customary elsewhere: resampling an estimate whose bias is not that of its resamples."""
-    for kind in ("basic", "bias-corrected"):
-        method = cal.Bootstrap(199, seed, kind=kind)
-        for words, norm, true in (("L1", 1, truth[0]), ("L2", 2, truth[1])):
-            found = cal.interval(partial(cal.debiased_ece, norm=norm), data, method=method).interval
-            note(f"{kind} bootstrap cover {words}", found is not None and true in found)
-
-
-def size_task(task: tuple[str, int]) -> dict[str, object]:
-    """How often each test rejects a calibrated world; the default is tried on more samples than the others."""
+def oracle_task(task: tuple[str, int]) -> list[Line]:
+    """Central 95 % range of the debiased estimate: the width for one who knows its sampling distribution."""
     name, n = task
-    world = the_worlds()[name]
-    seeds = np.random.SeedSequence(6, spawn_key=(n, list(the_worlds()).index(name))).spawn(SIZE_SAMPLES)
-    rejected: dict[str, list[bool]] = {test: [] for test in TESTS}
-    for k, seed in enumerate(seeds):
-        data = world.sample(n, seed=seed)
-        for test in TESTS if k < OTHER_SIZE_SAMPLES else ["MultiScale"]:
-            rejected[test].append(cal.calibration_test(data, method=seeded(test, k)).p_value <= 0.05)
-    return {"world": name, "n": n, **{test: float(np.mean(values)) for test, values in rejected.items()}}
+    samples = 400 if n <= 5000 else 100
+    values = np.empty((samples, len(NORMS)))
+    for k, seed in enumerate(seeds(name, n, 10**6, samples)):
+        data = the_worlds()[name].sample(n, np.random.default_rng(seed)).sorted_once()
+        values[k] = [cal.debiased_ece(data, norm=norm).clipped for norm in NORMS]
+    widths = np.diff(np.quantile(values, [0.025, 0.975], axis=0), axis=0)[0]
+    return [{"world": name, "n": n, "samples": samples, "oracle L1": widths[0], "oracle L2": widths[1]}]
 
 
-def seeded(test: str, seed: int) -> Any:
-    """The test with draws of its own: with the same draws for every sample, their luck would be that of them all."""
-    method = TESTS[test]
-    return replace(method, seed=seed) if hasattr(method, "seed") else method
-
-
-def _oracle_widths(world: World, n: int) -> dict[str, float]:
-    """Central 95 % range of the debiased estimate: the interval of one who knows its sampling distribution."""
-    wanted = {f"oracle width L{norm:g}": Clipped(partial(cal.debiased_ece, norm=norm)) for norm in NORMS}
-    found = estimates(wanted, world, n, repeats=1000)
-    return {name: float(np.diff(np.quantile(values, [0.025, 0.975]))[0]) for name, values in found.items()}
-
-
-def power_worlds() -> dict[tuple[str, int], World]:
-    """The setting of Figure 5 (uniform scores, chance c^d), and published worlds whose gap is shrunk."""
-    from scipy.optimize import brentq
-
-    worlds: dict[tuple[str, int], World] = {}
-    for n, error in ((1000, 0.05), (5000, 0.02)):
-        d = brentq(lambda d, error=error: World(UniformScores(), PowerCurve(d)).true_error(2) - error, 1.001, 3)
-        worlds[f"Figure 5, error {error:.0%}", n] = World(UniformScores(), PowerCurve(d))
-    for name, world in PAPER_WORLDS.items():
-        for n in (1000, 5000):
-            worlds[name, n] = _shrunk(world, n)
-    return worlds
-
-
-def _shrunk(world: World, n: int) -> World:
-    signal = n * world.expect(lambda score, chance: (score - chance) ** 2 / np.maximum(score * (1 - score), 1e-4))
-    part = min(1.0, float(np.sqrt(SIGNAL / signal)))
-    return World(world.scores, Blend(as_curve(world.curve), part), world.name)
-
-
-def power_task(task: tuple[str, str, int]) -> dict[str, object]:
-    """Miss rate of one test."""
-    test, setting, n = task
-    world = power_worlds()[setting, n]
-    repeats = FIGURE_SAMPLES if setting.startswith("Figure") else WORLD_SAMPLES
-    seeds = np.random.SeedSequence(12, spawn_key=(n,)).spawn(repeats)
-    samples = (world.sample(n, seed=seed) for seed in seeds)
-    misses = [cal.calibration_test(data, method=seeded(test, k)).p_value > 0.05 for k, data in enumerate(samples)]
-    return {"test": test, "setting": setting, "n": n, "repeats": repeats, "miss": float(np.mean(misses))}
-
-
-def write(path: Path, text: str) -> None:
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(text, encoding="utf8")
-    os.replace(part, path)
-
-
-def write_csv(path: Path, lines: list[dict[str, object]]) -> None:
-    columns = list(dict.fromkeys(key for line in lines for key in line))
-    part = path.with_suffix(".csv.part")
-    with part.open("w", newline="", encoding="utf8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in line.items()} for line in lines)
-    os.replace(part, path)
-
-
-def read_csv(path: Path) -> list[dict[str, object]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf8") as file:
-        return [{k: _number(v) for k, v in line.items() if v != ""} for line in csv.DictReader(file)]
-
-
-def _number(text: str) -> object:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def measure(pool: Executor, what: Callable[[Any], dict[str, object]], tasks: list[Any], known: Path) -> None:
+def measure(pool: Executor, what: Callable[[Any], list[Line]], tasks: list[Any], known: Path) -> None:
     """Do the tasks whose result the file does not hold yet; each result is written as soon as it is there."""
     lines = read_csv(known)
-    seen = {tuple(line.values())[: len(tasks[0])] for line in lines}
-    for line in pool.map(what, [task for task in tasks if task not in seen]):
-        lines.append(line)
+    seen = {tuple(line.values())[: len(tasks[0])] for line in lines} if tasks else set()
+    for some in pool.map(what, [task for task in tasks if task not in seen]):
+        lines += some
         write_csv(known, lines)
-        print(*list(line.values())[:5], flush=True)
+        print(*[value for line in some for value in list(line.values())[:12]], flush=True)
+
+
+def jobs(worlds: str, sizes: list[int], blocks: int) -> dict[str, tuple[Callable[[Any], list[Line]], list[Any]]]:
+    """What each file holds: the task and its arguments."""
+    chosen = [world for world in the_worlds().values() if any(part in world.name for part in worlds.split(";"))]
+    cells = [(world.name, n) for n in ORDER for world in chosen if n in world.sizes and n in sizes]
+    plain = [(world.name, n) for world in published() for n in world.sizes if n <= 5000]
+    null = [(world.name, n) for world in published() for n in (200, 1000, 5000) if world.true_error(1) == 0]
+    return {
+        "coverage": (cell_task, [(*cell, block) for block in range(blocks) for cell in cells]),
+        "coverage_oracle": (oracle_task, cells),
+        "coverage_estimators": (
+            estimator_task,
+            [(*what, block) for block in range(blocks) for what in estimators_and_worlds() if what[2] in sizes],
+        ),
+        "coverage_methods": (method_task, plain),
+        "coverage_power": (power_task, [(test, *setting) for setting in power_worlds() for test in test_names()]),
+        "coverage_size": (size_task, null),
+        "coverage_compare": (compare_task, comparisons()),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--worlds", default="", help="texts, separated by semicolons")
+    parser.add_argument("--sizes", type=int, nargs="*", default=list(ORDER))
+    parser.add_argument("--only", help="one of the files, such as coverage_oracle")
+    parser.add_argument("--into", help="another name for that file")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    cells = [(name, n, block) for block in range(options.blocks) for n in SIZES for name in the_worlds()]
-    jobs = {
-        "coverage": (cell, cells),
-        "coverage_power": (power_task, [(test, *setting) for setting in power_worlds() for test in TESTS]),
-        "coverage_size": (size_task, [(w, n) for n in SIZES for w in the_worlds() if w.endswith("calibrated")]),
-        "coverage_designs": (design_task, designs()),
-        "coverage_compare": (compare_task, comparisons()),
-        "coverage_elsewhere": (elsewhere_task, [(name, n) for n in SIZES for name in other_worlds()]),
-    }
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for name, (what, tasks) in jobs.items():
-            measure(pool, what, tasks, RESULTS / f"{name}.csv")
-    publish()
+    if not options.report:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for name, (what, tasks) in jobs(options.worlds, options.sizes, options.blocks).items():
+                if options.only in (None, name):
+                    measure(pool, what, tasks, RESULTS / f"{options.into or name}.csv")
+    if options.into is None:
+        publish()
 
 
 def publish() -> None:
     """Write the report, and its summaries into the page of the documentation."""
-    from reproduce.coverage_report import report, short, tests
+    from reproduce.coverage_report import marked_parts, report
 
-    tables = {path.stem: read_csv(path) for path in RESULTS.glob("coverage*.csv")}
+    tables = {path.stem: read_csv(path) for path in RESULTS.glob("*coverage*.csv")}
     head = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}."
     write(RESULTS / "coverage.md", report(tables, head))
     page = PAGE.read_text(encoding="utf8")
-    for name, lines in (("coverage", short(tables)), ("tests", tests(tables))):
+    for name, lines in marked_parts(tables).items():
         start, end = f"<!-- {name}: written by reproduce/coverage.py -->", f"<!-- end of {name} -->"
         before, rest = page.split(start)
         page = "\n".join([before + start, *lines, end + rest.split(end)[1]])

@@ -1,31 +1,27 @@
-"""Coverage beyond the published worlds: clusters, weights, worlds of other shapes, and two models on the same rows."""
+"""Rows that are not independent and equal: clusters and weights. And two models on the same rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.special import expit, logit
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtri
 
 import calibrant as cal
-from calibrant.simulate import (
-    PAPER_WORLDS,
-    BetaScores,
-    Glm,
-    LogitMixtureScores,
-    PowerCurve,
-    ShiftCurve,
-    TemperatureCurve,
-    UniformScores,
-    WavyCurve,
-    World,
-)
-from calibrant.simulate.calibration_curves import Blend, WithEnds
-from calibrant.simulate.score_distributions import WithAtoms
+from reproduce.coverage_files import Line
 
-SAMPLES, DRAWS = 300, 299
-CLUSTERS, PER_CLUSTER, WEIGHTED_ROWS = 400, 5, 2000
-COMPARED_ROWS = 1000
+Floats = NDArray[np.float64]
+
+#: Most rows of a cluster; the sizes are log-uniform from 1.
+LARGEST_CLUSTER = 100
+#: A row takes the fate of its cluster with this probability, so that residuals of equal scores correlate by its square.
+SHARED = 0.5
+#: Standard deviation of the log-odds of clustered and weighted scores.
+SPREAD = 1.5
+
+SAMPLES, DRAWS, COMPARED_ROWS = 300, 299, 1000
 SHARPER = {"different": 1.1, "second calibrated": 1.0}
 COMPARED = {
     "Brier score": cal.brier,
@@ -34,89 +30,84 @@ COMPARED = {
     "debiased L2, by bootstrap": partial(cal.debiased_ece, norm=2),
 }
 BOOTSTRAPPED = ("Brier score", "debiased L2, by bootstrap")
-WORLDS = ("resnet110_c10", "resnet110_SD_c100", "resnet152_imgnet")
 
 
-def designs() -> list[tuple[str, str]]:
-    names = [name for world in WORLDS for name in (world, f"{world}, calibrated")]
-    return [(design, name) for design in ("clusters", "weights") for name in names]
+@dataclass(frozen=True)
+class _Tempered:
+    """Normal log-odds, whose true chance is tempered; the tuned ones are those of the study that led to the method."""
+
+    name: str
+    temperature: float
+    tuned: bool
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def score(u: Floats) -> Floats:
+        return expit(SPREAD * ndtri(u))
+
+    def chance(self, score: Floats) -> Floats:
+        return score if self.temperature == 1 else expit(logit(score) / self.temperature)
+
+    def true_error(self, norm: float) -> float:
+        score = self.score((np.arange(2**18) + 0.5) / 2**18)
+        return float(np.mean(np.abs(score - self.chance(score)) ** norm) ** (1 / norm))
+
+    def promised(self, n: int) -> bool:
+        return True
 
 
-def design_task(task: tuple[str, str]) -> dict[str, object]:
-    """Coverage of the default, and of what takes rows for independent and equal."""
-    design, name = task
-    base = PAPER_WORLDS[name.removesuffix(", calibrated")]
-    world = base.calibrated() if name.endswith("calibrated") else base
-    truth, hits = world.true_error(2), {"default": [], "independent rows": [], "width": []}
-    for k in range(SAMPLES):
-        rng = np.random.default_rng([9, k])
-        data = clustered(world, rng) if design == "clusters" else weighted(world, rng)
-        found = cal.inference.Inversion(DRAWS, k).interval(data, norm=2)
-        plain = cal.inference.Inversion(DRAWS, k).interval(cal.Binary(data.y_true, data.y_prob), norm=2)
-        hits["default"].append(truth in found)
-        hits["independent rows"].append(truth in plain)
-        hits["width"].append(found.high - found.low)
-    return {"design": design, "world": name, **{key: float(np.mean(values)) for key, values in hits.items()}}
+@dataclass(frozen=True)
+class ClusteredWorld(_Tempered):
+    """Clusters of very different sizes; n counts clusters. Scores correlate within a cluster by `correlation`."""
+
+    correlation: float = 0.0
+
+    def sample(self, n: int, rng: np.random.Generator) -> cal.Binary:
+        """A sample of this design."""
+        sizes = np.floor(np.exp(rng.random(n) * np.log(LARGEST_CLUSTER + 1))).astype(int)
+        group = np.repeat(np.arange(n), sizes)
+        rows = len(group)
+        shared = np.sqrt(self.correlation) * rng.standard_normal(n)[group]
+        z = SPREAD * (shared + np.sqrt(1 - self.correlation) * rng.standard_normal(rows))
+        fate = np.where(rng.random(rows) < SHARED, rng.random(n)[group], rng.random(rows))
+        return cal.Binary(fate < expit(z / self.temperature), expit(z), group=group)
 
 
-def clustered(world: World, rng: np.random.Generator) -> cal.Binary:
-    """Rows of a cluster share their score, and half of the clusters share the outcome too."""
-    score, outcome = world.draw(rng, CLUSTERS)
-    score, once = np.repeat(score, PER_CLUSTER), np.repeat(outcome, PER_CLUSTER)
-    together = np.repeat(rng.random(CLUSTERS) < 0.5, PER_CLUSTER)
-    chance = np.asarray(world.curve(score))
-    each = (rng.random(len(score)) < chance).astype(np.int8)
-    return cal.Binary(np.where(together, once, each), score, group=np.repeat(np.arange(CLUSTERS), PER_CLUSTER))
+@dataclass(frozen=True)
+class WeightedWorld(_Tempered):
+    """Log-normal weights, or rows sampled more often where the score is low and weighted back."""
+
+    informative: bool = False
+
+    def sample(self, n: int, rng: np.random.Generator) -> cal.Binary:
+        """A sample of this design."""
+        if not self.informative:
+            z = SPREAD * rng.standard_normal(n)
+            weight = np.exp(1.5 * rng.standard_normal(n))
+        else:
+            many = SPREAD * rng.standard_normal(8 * n)
+            kept = rng.random(8 * n) < 1.05 - expit(2 * many)
+            z = many[kept][:n]
+            weight = 1 / (1.05 - expit(2 * z))
+        return cal.Binary(rng.random(n) < expit(z / self.temperature), expit(z), weight=weight)
 
 
-def weighted(world: World, rng: np.random.Generator) -> cal.Binary:
-    """Low scores are sampled three times as often as high ones, and weighted back."""
-    score, outcome = world.draw(rng, 4 * WEIGHTED_ROWS)
-    share = np.where(score < np.median(score), 0.75, 0.25)
-    kept = np.flatnonzero(rng.random(len(score)) < share)[:WEIGHTED_ROWS]
-    return cal.Binary(outcome[kept], score[kept], weight=1 / share[kept])
-
-
-def other_worlds() -> dict[str, World]:
-    """Worlds that were not used for tuning."""
-    mixture = LogitMixtureScores((-2.0, 2.5), (1.0, 1.5), (0.6, 0.4))
-    atoms = WithAtoms(BetaScores(2.0, 0.2), at_one=0.3)
-    return {
-        "uniform, temperature 1.5": World(UniformScores(), TemperatureCurve(1.5)),
-        "uniform, timid (temperature 0.7)": World(UniformScores(), TemperatureCurve(0.7)),
-        "uniform, c^1.2": World(UniformScores(), PowerCurve(1.2)),
-        "two groups of scores, shifted by 0.05": World(mixture, ShiftCurve(0.05)),
-        "two groups of scores, temperature 2": World(mixture, TemperatureCurve(2.0)),
-        "rare events, twice the stated risk": World(BetaScores(0.8, 12.0), lambda score: 2 * score),
-        "rare events, calibrated": World(BetaScores(0.8, 12.0)),
-        "30 % of scores are 1, of which 5 % are wrong": World(
-            atoms, WithEnds(Glm("logit_logit", 0.0, 0.8), at_one=0.95)
-        ),
-        "uniform, wavy (half size)": World(UniformScores(), Blend(WavyCurve(), 0.5)),
-    }
-
-
-def elsewhere_task(task: tuple[str, int]) -> dict[str, object]:
-    """Coverage of the default intervals and lower bounds."""
-    name, n = task
-    world = other_worlds()[name]
-    truth = [world.true_error(norm) for norm in (1.0, 2.0)]
-    hits: dict[str, list[bool]] = {}
-    for k, seed in enumerate(np.random.SeedSequence(10, spawn_key=(n,)).spawn(SAMPLES)):
-        data = world.sample(n, seed=seed)
-        default = cal.inference.Inversion(DRAWS, k).intervals(data, norms=(1.0, 2.0))
-        lower = cal.inference.Inversion(DRAWS, k, side="lower").intervals(data, norms=(1.0, 2.0))
-        for norm, true, both, one in zip(("L1", "L2"), truth, default, lower, strict=True):
-            hits.setdefault(f"cover {norm}", []).append(true in both)
-            hits.setdefault(f"lower {norm}", []).append(true in one)
-    return {"world": name, "n": n, "L2": truth[1], **{key: float(np.mean(values)) for key, values in hits.items()}}
+def designs() -> list[ClusteredWorld | WeightedWorld]:
+    worlds: list[ClusteredWorld | WeightedWorld] = []
+    for temperature, words in ((1.0, "calibrated"), (1.8, "temperature 1.8")):
+        for correlation, scores in ((0.0, "independent"), (0.5, "correlated")):
+            name = f"uneven clusters, {scores} scores, {words}"
+            worlds.append(ClusteredWorld(name, temperature, True, (20, 60, 300), correlation))
+        worlds.append(WeightedWorld(f"log-normal weights, {words}", temperature, True, (200, 2000)))
+        worlds.append(WeightedWorld(f"informative weights, {words}", temperature, True, (200, 2000), informative=True))
+    return worlds
 
 
 def comparisons() -> list[tuple[str, str]]:
     return [(estimator, models) for models in ("equal", *SHARPER) for estimator in COMPARED]
 
 
-def compare_task(task: tuple[str, str]) -> dict[str, object]:
+def compare_task(task: tuple[str, str]) -> list[Line]:
     """Two models with the same rows: how often their difference is covered, and significant."""
     name, models = task
     covered, called = [], []
@@ -130,7 +121,7 @@ def compare_task(task: tuple[str, str]) -> dict[str, object]:
         covered.append(found.interval.low <= truth <= found.interval.high)
         called.append(found.p_value <= 0.05)
     means = {"cover": float(np.mean(covered)), "significant": float(np.mean(called))}
-    return {"estimator": name, "models": models, "difference": truth, **means}
+    return [{"estimator": name, "models": models, "difference": truth, **means}]
 
 
 def two_models(rng: np.random.Generator, n: int, models: str) -> tuple[cal.Binary, cal.Binary]:

@@ -1,52 +1,62 @@
-"""The tables of `reproduce.coverage`, in Markdown."""
+"""The tables of `reproduce.coverage`, in Markdown: what falls short first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-Line = dict[str, object]
-
+from reproduce.coverage_cells import CHANCE, Cell, cells_of
+from reproduce.coverage_files import Line
+from reproduce.coverage_methods_report import comparison_table, method_table, tests
 
 Tables = dict[str, list[Line]]
+GROUPS = ("published", "published, calibrated", "rough", "other, calibrated", "uneven clusters", "weights")
+OTHER_TASKS = {
+    "multiclass_coverage": "Several classes",
+    "regression_coverage": "Regression",
+    "unlabeled_coverage": "Positive-unlabeled data",
+}
 
 
 def report(tables: Tables, head: str) -> str:
-    cells = tables["coverage"]
+    """The whole report."""
+    cells = cells_of(tables.get("coverage", []))
     lines = [
         "# Coverage of intervals, level and power of tests",
         "",
         f"{head} `python -m reproduce.coverage`",
         "",
-        "The ten published worlds (Roelofs et al. 2022, Tables 2 and 3) and their calibrated twins. Default "
-        f"intervals, lower bounds and isotonic band: {samples(cells)} samples per cell (Monte-Carlo standard error at "
-        f"0.95: {_error(samples(cells)):.3f}); `SplitLowerBound`: every fourth of them "
-        f"({_error(samples(cells) / 4):.3f}); 299 draws per interval and test. Errors and widths are in per cent of "
-        "probability.",
+        "Nominal 95 % intervals in worlds of known error. Errors and widths are in per cent of probability. *Covered*: "
+        "the interval holds the truth. *Low above*: its lower end lies above the truth. *High below*: its upper end "
+        "lies below it. Settings of the method were chosen on the worlds marked with a star, on other samples.",
+        "",
+        "## Cells that fall short",
+        "",
+        *bad_cells(tables),
+        "",
+        "## Summary",
         "",
         *summary(cells),
         "",
-        "## Two-sided 95 % intervals of the default method (`Inversion`)",
+        "## Widths and time",
         "",
-        "`cover` is the share of samples whose interval holds the true error; that of L2 is that of its square. "
-        "`oracle` is the width of the central 95 % range of the debiased estimate: what one who knows the sampling "
-        "distribution would give.",
+        *width_table(cells, tables),
         "",
-        *interval_table(cells),
+        *time_table(cells),
         "",
-        "## Bounds",
+        "## Every cell",
         "",
-        *bound_table(cells),
+        *cell_tables(cells, tables),
         "",
-        "## Other two-sided intervals",
+        "## Other estimators",
         "",
-        "Least and mean coverage over worlds. Bootstrap intervals are those of the debiased error in 15 bins, "
-        "n = 1000, 25 samples per world.",
+        *estimator_table(cells_of(tables.get("coverage_estimators", []))),
         "",
-        *other_table(cells),
+        *other_tasks(tables),
+        "## Other methods",
         "",
-        *beyond(tables),
+        *method_table(tables.get("coverage_methods", [])),
+        "",
+        *comparison_table(tables.get("coverage_compare", [])),
         "",
         "## Tests",
         *tests(tables),
@@ -54,190 +64,207 @@ def report(tables: Tables, head: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def short(tables: Tables) -> list[str]:
-    """The summary, and one line per world, for the documentation."""
-    cells = tables["coverage"]
-    sizes = sorted({n for _, n in groups(cells)})
-    words = f"{samples(cells)} samples each (standard error {_error(samples(cells)):.3f})"
-    lines = ["", *summary(cells), "", f"Share of 95 % intervals that hold the truth, L1 / L2, {words}:", ""]
-    lines += ["| world | " + " | ".join(f"n = {n}" for n in sizes) + " |", "|-" * (len(sizes) + 1) + "|"]
-    one, two = per_cell(cells, "cover L1"), per_cell(cells, "cover L2")
-    for name in sorted({name for name, _ in one}, key=lambda name: (calibrated(name), name)):
-        row = [f"{one[name, n]:.3f} / {two[name, n]:.3f}" if (name, n) in one else "" for n in sizes]
-        lines.append(f"| {name} | {' | '.join(row)} |")
-    return [*lines, "", *beyond(tables), ""]
-
-
-def tests(tables: Tables) -> list[str]:
-    """Level and power."""
-    return [
+def marked_parts(tables: Tables) -> dict[str, list[str]]:
+    """The parts of the documentation that are written here."""
+    cells = cells_of(tables.get("coverage", []))
+    coverage = [
         "",
-        f"Calibrated models that are rejected at the 5 % level, 4000 samples per cell for the default (standard error "
-        f"{_error(4000):.4f}) and 1000 for the others ({_error(1000):.3f}):",
+        "Cells that fall short:",
         "",
-        *size_table(tables["coverage_size"]),
+        *bad_cells(tables),
         "",
-        "Share of samples in which an error is missed. Figure 5: uniform scores, probability c^d, 1000 samples; the "
-        "sweep used as a test misses 0.160 (n = 1000, 5 %) and 0.425 (n = 5000, 2 %). Published worlds, both n: the "
-        "gap of each is shrunk until its square over p(1 - p), summed over the rows, is 14, so that a test that knows "
-        "its shape would miss it in 0.04 of samples; 400 samples each.",
+        "All cells (samples differ, see the full table):",
         "",
-        *power_table(tables["coverage_power"]),
+        *summary(cells),
+        "",
+        *width_table(cells, tables),
         "",
     ]
-
-
-def samples(cells: list[Line]) -> int:
-    """Samples of the cell with the fewest blocks of a hundred."""
-    return 100 * min(sum((line["world"], line["n"]) == cell for line in cells) for cell in groups(cells))
-
-
-def _error(samples: float) -> float:
-    return float(np.sqrt(0.95 * 0.05 / samples))
-
-
-def mean_of(cells: list[Line], key: str, where: Callable[[Line], bool]) -> float:
-    values = [float(line[key]) for line in cells if key in line and where(line)]  # type: ignore[arg-type]
-    return float(np.mean(values)) if values else float("nan")
-
-
-def groups(cells: list[Line]) -> list[tuple[str, int]]:
-    return list(dict.fromkeys((str(line["world"]), int(line["n"])) for line in cells))  # type: ignore[call-overload]
-
-
-def calibrated(name: str) -> bool:
-    return name.endswith("calibrated")
-
-
-def per_cell(cells: list[Line], key: str) -> dict[tuple[str, int], float]:
+    others = ["", *estimator_table(cells_of(tables.get("coverage_estimators", [])), by_world=False), ""]
     return {
-        (name, n): mean_of(cells, key, lambda line, name=name, n=n: (line["world"], line["n"]) == (name, n))
-        for name, n in groups(cells)
+        "coverage": coverage,
+        "estimators": others,
+        "tasks": ["", *other_tasks(tables)],
+        "comparisons": ["", *comparison_table(tables.get("coverage_compare", [])), ""],
+        "tests": tests(tables),
     }
 
 
-def summary(cells: list[Line]) -> list[str]:
-    lines = ["| | lowest | mean | required |", "|-|-|-|-|"]
-    for key in ("cover L1", "cover L2"):
-        found = per_cell(cells, key)
-        for words, some in (("miscalibrated", False), ("calibrated", True)):
-            values = np.array([value for (name, _), value in found.items() if calibrated(name) is some])
-            bar = "0.93, mean at most 0.98" if not some else "0.93"
-            lines.append(f"| default, two-sided, {key[6:]}, {words} | {_spread(values)} | {bar} |")
-    for key, words, bar in (
-        ("lower L1", "`Inversion` lower bound, L1", "0.94"),
-        ("lower L2", "`Inversion` lower bound, L2", "0.94"),
-        ("split lower L1", "`SplitLowerBound`, L1", "0.94"),
-        ("band upper L1", "`IsotonicBand` upper bound, L1", "0.95"),
-        ("band upper L2", "`IsotonicBand` upper bound, L2", "0.95"),
-    ):
-        values = np.array(list(per_cell(cells, key).values()))
-        lines.append(f"| {words} | {_spread(values)} | {bar} |")
+def bad_cells(tables: Tables) -> list[str]:
+    """What goes wrong more often than it may, worst first; what may be chance is counted only."""
+    files = ("coverage", "coverage_estimators", *OTHER_TASKS)
+    cells = [cell for name in files for cell in cells_of(tables.get(name, []))]
+    promised = [cell for cell in cells if cell.promised]
+    bad = [cell for cell in promised if cell.beyond_chance]
+    perhaps = sum(bool(cell.faults) and not cell.beyond_chance for cell in promised)
+    lines = [
+        f"{len(bad)} of {len(promised)} cells go wrong more often than required, beyond chance at the 2.5 % level "
+        f"(by chance about {CHANCE * len(promised):.0f} would, if all were just as required); {perhaps} others do, "
+        f"but not beyond chance. {len(cells) - len(promised)} cells whose gap oscillates too fast for their n are not "
+        "counted.",
+        "",
+    ]
+    if not bad:
+        return lines[:1]
+    lines += ["| target | world | n | samples | covered | low above | high below | fault |", "|-|-|-|-|-|-|-|-|"]
+    for cell in sorted(bad, key=lambda cell: cell.means["covered"]):
+        faults = ", ".join(f"{key.replace('_', ' ')} {share:.3f}" for key, share in cell.faults.items())
+        lines.append(f"| {cell.target} | {_starred(cell)} | {cell.n} | {cell.samples} | {_tails(cell)} | {faults} |")
     return lines
 
 
-def _spread(values: np.ndarray) -> str:
-    return f"{values.min():.3f} | {values.mean():.3f}"
-
-
-def interval_table(cells: list[Line]) -> list[str]:
+def summary(cells: list[Cell]) -> list[str]:
+    """Lowest and mean coverage of each group of worlds."""
     lines = [
-        "| world | n | L1 error | cover | width | oracle | L2 error | cover | width | oracle |",
-        "|-|-|-|-|-|-|-|-|-|-|",
+        "| worlds | target | cells | covered: lowest | mean | low above: most | mean | one-sided lower above: mean "
+        "| zero excluded: mean |",
+        "|-|-|-|-|-|-|-|-|-|",
     ]
-    for name, n in sorted(groups(cells), key=lambda cell: (calibrated(cell[0]), cell[0], cell[1])):
-        row = [name, str(n)]
-        for norm in ("L1", "L2"):
-            found = [
-                mean_of(cells, key, lambda line, name=name, n=n: (line["world"], line["n"]) == (name, n))
-                for key in (norm, f"cover {norm}", f"width {norm}", f"oracle width {norm}")
+    for group in GROUPS:
+        for tuned in (True, False):
+            for target in ("L1", "L2"):
+                some = [c for c in cells if group_of(c) == group and c.target == target and c.promised]
+                some = [cell for cell in some if cell.tuned is tuned]
+                if some:
+                    words = f"{group}{'*' if tuned else ''}"
+                    lines.append(f"| {words} | {target} | {len(some)} | {_summed(some)} |")
+    return lines
+
+
+def _summed(cells: list[Cell]) -> str:
+    covered = [cell.means["covered"] for cell in cells]
+    above = [cell.means["low_above"] for cell in cells]
+    lower = [cell.means["lower_above"] for cell in cells if "lower_above" in cell.means]
+    zero = [cell.means["zero_excluded"] for cell in cells if cell.calibrated]
+    words = f"{min(covered):.3f} | {np.mean(covered):.3f} | {max(above):.3f} | {np.mean(above):.3f}"
+    words += f" | {np.mean(lower):.3f}" if lower else " | "
+    return words + (f" | {np.mean(zero):.3f}" if zero else " | ")
+
+
+def group_of(cell: Cell) -> str:
+    """The group of worlds to which a cell belongs."""
+    for words in ("clusters", "weights"):
+        if words in cell.world:
+            return "uneven clusters" if words == "clusters" else words
+    network = "_c10" in cell.world or "_imgnet" in cell.world
+    kind = "published" if network else "rough" if not cell.calibrated else "other"
+    return f"{kind}, calibrated" if cell.calibrated else kind
+
+
+def width_table(cells: list[Cell], tables: Tables) -> list[str]:
+    """Mean widths over those of the first edition and over the oracle's."""
+    first = {(c.target, c.world, c.n): c.means["width"] for c in cells_of(tables.get("coverage_first", []))}
+    oracle = _oracle(tables)
+    lines = [
+        "Mean width over that of the first edition's method, which assumed a smooth gap, and over the oracle's, the "
+        "central 95 % range of the debiased error in 15 bins:",
+        "",
+        "| worlds | target | n | over the first edition's: mean | most | over the oracle's: mean | most |",
+        "|-|-|-|-|-|-|-|",
+    ]
+    for group in (*GROUPS[:4], "rare events"):
+        for target in ("L1", "L2"):
+            for n in sorted({cell.n for cell in cells}):
+                some = [c for c in cells if (c.target, c.n) == (target, n)]
+                some = [c for c in some if (group == "rare events" and "events" in c.world) or group_of(c) == group]
+                ratios = [_ratios(some, known) for known in (first, oracle)]
+                if any(ratios):
+                    shown = " | ".join(f"{np.mean(r):.2f} | {np.max(r):.2f}" if r else " | " for r in ratios)
+                    lines.append(f"| {group} | {target} | {n} | {shown} |")
+    return lines
+
+
+def _oracle(tables: Tables) -> dict[tuple[str, str, int], float]:
+    return {
+        (target, str(line["world"]), int(float(str(line["n"])))): float(str(line[f"oracle {target}"]))
+        for line in tables.get("coverage_oracle", [])
+        for target in ("L1", "L2")
+    }
+
+
+def _ratios(cells: list[Cell], known: dict[tuple[str, str, int], float]) -> list[float]:
+    keys = [(cell.target, cell.world, cell.n) for cell in cells]
+    return [c.means["width"] / known[key] for c, key in zip(cells, keys, strict=True) if known.get(key, 0.0) > 0]
+
+
+def time_table(cells: list[Cell]) -> list[str]:
+    """CPU time of a two-sided interval in both norms."""
+    lines = ["| n | CPU ms, mean | largest of a world |", "|-|-|-|"]
+    for n in sorted({cell.n for cell in cells}):
+        spent = [1000 * cell.means["cpu"] for cell in cells if cell.n == n and group_of(cell) != "uneven clusters"]
+        if spent:
+            lines.append(f"| {n} | {np.mean(spent):.0f} | {np.max(spent):.0f} |")
+    return lines
+
+
+def cell_tables(cells: list[Cell], tables: Tables) -> list[str]:
+    """One line per world, n and norm, group by group."""
+    oracle, lines = _oracle(tables), []
+    for group in GROUPS:
+        some = [cell for cell in cells if group_of(cell) == group]
+        if not some:
+            continue
+        lines += [f"### {group.capitalize()}", "", "| world | n | target | true error | samples | covered | low above "]
+        lines[-1] += "| high below | width | oracle | one-sided lower above | upper below | estimate outside |"
+        lines.append("|-" * 13 + "|")
+        for cell in sorted(some, key=lambda cell: (cell.world, cell.n, cell.target)):
+            width = f"{100 * cell.means['width']:.2f}"
+            known = oracle.get((cell.target, cell.world, cell.n))
+            words = [_starred(cell), str(cell.n), cell.target, f"{100 * cell.truth:.2f}", str(cell.samples)]
+            words += [_tails(cell), width, "" if known is None else f"{100 * known:.2f}"]
+            words += [
+                f"{cell.means[k]:.2f}" if k in cell.means else "" for k in ("lower_above", "upper_below", "outside")
             ]
-            row += [f"{100 * found[0]:.2f}", f"{found[1]:.3f}", f"{100 * found[2]:.2f}", f"{100 * found[3]:.2f}"]
-        lines.append("| " + " | ".join(row) + " |")
+            lines.append("| " + " | ".join(words) + " |")
+        lines.append("")
     return lines
 
 
-def bound_table(cells: list[Line]) -> list[str]:
-    keys = ("lower L1", "lower L2", "split lower L1", "band lower L1", "band upper L1", "band upper L2")
-    words = ("lower, L1", "lower, L2", "split lower, L1", "band lower, L1", "band upper, L1", "band upper, L2")
-    lines = [f"| worlds | n | {' | '.join(words)} | band width, L1 |", "|-" * (len(words) + 3) + "|"]
-    for some in (False, True):
-        for n in sorted({n for _, n in groups(cells)}):
-            here = [line for line in cells if line["n"] == n and calibrated(str(line["world"])) is some]
-            means = [mean_of(here, key, lambda _: True) for key in keys]
-            width = 100 * mean_of(here, "band width L1", lambda _: True)
-            kind = "calibrated" if some else "miscalibrated"
-            lines.append(f"| {kind} | {n} | {' | '.join(f'{mean:.3f}' for mean in means)} | {width:.1f} |")
+def estimator_table(cells: list[Cell], *, by_world: bool = True) -> list[str]:
+    """Intervals of the other estimators: one line per estimator and size, then all cells."""
+    lines = ["| estimator | n | worlds | covered: lowest | mean | zero excluded if calibrated: mean | mean width |"]
+    lines.append("|-" * 7 + "|")
+    for target in dict.fromkeys(cell.target for cell in cells):
+        for n in sorted({cell.n for cell in cells if cell.target == target}):
+            some = [cell for cell in cells if (cell.target, cell.n) == (target, n)]
+            covered = [cell.means["covered"] for cell in some]
+            zero = [cell.means["zero_excluded"] for cell in some if cell.calibrated]
+            width = np.mean([cell.means["width"] for cell in some])
+            words = f"{min(covered):.3f} | {np.mean(covered):.3f} | {np.mean(zero) if zero else float('nan'):.3f}"
+            last = f"{100 * width:.3g}" if np.isfinite(width) else "a bound"
+            lines.append(f"| {target} | {n} | {len(some)} | {words} | {last} |")
+    if by_world and cells:
+        lines += [
+            "",
+            "| estimator | world | n | true value | samples | covered | low above | high below |",
+            "|-" * 8 + "|",
+        ]
+        for cell in cells:
+            words = [cell.target, cell.world, str(cell.n), f"{100 * cell.truth:.3g}", str(cell.samples), _tails(cell)]
+            lines.append("| " + " | ".join(words) + " |")
     return lines
 
 
-def other_table(cells: list[Line]) -> list[str]:
-    lines = ["| method | miscalibrated: lowest | mean | calibrated: lowest | mean |", "|-|-|-|-|-|"]
-    for key, words in (
-        ("chi-square cover L2", "`ChiSquareMixture`, L2, all n"),
-        ("basic bootstrap cover L1", "`Bootstrap`, basic, L1"),
-        ("basic bootstrap cover L2", "`Bootstrap`, basic, L2"),
-        ("bias-corrected bootstrap cover L1", "`Bootstrap`, bias-corrected, L1"),
-        ("bias-corrected bootstrap cover L2", "`Bootstrap`, bias-corrected, L2"),
-    ):
-        found = per_cell([line for line in cells if key in line], key)
-        wrong, right = ([v for (name, _), v in found.items() if calibrated(name) is some] for some in (False, True))
-        lines.append(f"| {words} | {_spread(np.array(wrong))} | {_spread(np.array(right))} |")
+def other_tasks(tables: Tables) -> list[str]:
+    """Cells of the other tasks, measured by scripts of their own; nothing where there are none."""
+    lines: list[str] = []
+    for name, words in OTHER_TASKS.items():
+        cells = cells_of(tables.get(name, []))
+        if cells:
+            lines += [f"### {words}", "", "| target | world | n | samples | covered | low above | high below | width |"]
+            lines.append("|-" * 8 + "|")
+            for cell in cells:
+                width = cell.means.get("width", float("nan"))
+                words = [cell.target, _starred(cell), str(cell.n), str(cell.samples), _tails(cell), f"{width:.4g}"]
+                lines.append("| " + " | ".join(words) + " |")
+            lines.append("")
     return lines
 
 
-def beyond(tables: Tables) -> list[str]:
-    """Coverage in worlds that were not used for tuning, and for clustered and weighted rows."""
-    elsewhere, designs = tables["coverage_elsewhere"], tables["coverage_designs"]
-    lines = [
-        "Worlds that were not used for tuning (300 samples, standard error 0.013), two-sided L1 / L2, then lower "
-        "bounds:",
-        "",
-        "| world | n | two-sided | lower bound |",
-        "|-|-|-|-|",
-    ]
-    for line in sorted(elsewhere, key=lambda line: str(line["world"])):
-        pairs = [f"{line[f'{kind} L1']:.3f} / {line[f'{kind} L2']:.3f}" for kind in ("cover", "lower")]
-        lines.append(f"| {line['world']} | {line['n']:.0f} | {pairs[0]} | {pairs[1]} |")
-    lines += [
-        "",
-        "Clustered and weighted rows, L2, 300 samples: 400 clusters of five rows (half of them with one outcome), and "
-        "2000 weighted rows; coverage of the default, and if clusters or weights are ignored.",
-        "",
-        "| rows | world | default | ignored |",
-        "|-|-|-|-|",
-    ]
-    for line in designs:
-        lines.append(f"| {line['design']} | {line['world']} | {line['default']:.3f} | {line['independent rows']:.3f} |")
-    lines += [
-        "",
-        "Two models on the same 1000 rows (`compare` at 95 %, 300 samples): with equal errors by construction, and one "
-        "more overconfident than the other. Calibration errors by `PairedGaps`, the default, unless noted.",
-        "",
-        "| estimator | models | true difference | covered | significant |",
-        "|-|-|-|-|-|",
-    ]
-    for line in tables["coverage_compare"]:
-        words = f"{line['difference']:.4f} | {line['cover']:.3f} | {line['significant']:.3f}"
-        lines.append(f"| {line['estimator']} | {line['models']} | {words} |")
-    return lines
+def _tails(cell: Cell) -> str:
+    tails = [cell.means.get(key, float("nan")) for key in ("covered", "low_above", "high_below")]
+    return " | ".join(f"{tail:.3f}" for tail in tails)
 
 
-def size_table(sizes: list[Line]) -> list[str]:
-    lines = ["| test | n = 200 | n = 1000 | n = 5000 | largest of a world and n |", "|-|-|-|-|-|"]
-    for test in (key for key in sizes[0] if key not in ("world", "n")):
-        means = [mean_of(sizes, test, lambda line, n=n: line["n"] == n) for n in (200, 1000, 5000)]
-        largest = max(float(line[test]) for line in sizes)  # type: ignore[arg-type]
-        lines.append(f"| {test} | {' | '.join(f'{mean:.3f}' for mean in means)} | {largest:.3f} |")
-    return lines
-
-
-def power_table(powers: list[Line]) -> list[str]:
-    lines = ["| test | Figure 5, 5 % | Figure 5, 2 % | published worlds: mean | largest |", "|-|-|-|-|-|"]
-    for name in dict.fromkeys(str(line["test"]) for line in powers):
-        own = [line for line in powers if line["test"] == name]
-        figure = [f"{line['miss']:.3f}" for line in own if str(line["setting"]).startswith("Figure")]
-        worlds = [float(line["miss"]) for line in own if not str(line["setting"]).startswith("Figure")]  # type: ignore[arg-type]
-        last = f"{np.mean(worlds):.3f} | {np.max(worlds):.3f}" if worlds else " | "
-        lines.append(f"| {name} | {' | '.join(figure)} | {last} |")
-    return lines
+def _starred(cell: Cell) -> str:
+    return cell.world + ("*" if cell.tuned else "") + ("" if cell.promised else " (too fast for n)")

@@ -16,6 +16,7 @@ CROSS_CUTTING = {
     "tests/estimators/test_real_predictions.py": "every estimator, on real predictions",
     "tests/estimators/test_signatures.py": "what every estimator takes",
     "tests/estimators/test_weights.py": "weights, for every estimator, interval and test",
+    "tests/inference/test_coverage.py": "coverage of the default interval, in many worlds",
     "tests/pu/test_estimators.py": "binned estimators, on positive-unlabeled data",
     "tests/pu/test_smooth.py": "kernel and variational errors, on positive-unlabeled data",
     "tests/scale/test_bad_sources.py": "what every engine refuses",
