@@ -1,9 +1,12 @@
 """From what a user gives to the table an estimator needs, and what is refused in which words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.numerics.rows import SUMS
 from calibrant.table.of_data import binned, fine, outcome_cells, require_fine, require_kind
 
 P = np.array([0.1, 0.2, 0.2, 0.7, 0.9])
@@ -100,3 +103,35 @@ def test_predictions_are_given_once_and_whole():
             give(DATA, P, cal.EqualMass(2))
         with pytest.raises(TypeError, match="both y_true and y_prob"):
             give(Y, None, cal.EqualMass(2))
+
+
+MEASURES_OF_TABLES = [
+    *(cal.ece, cal.mce, cal.debiased_ece, cal.sweep_ece, cal.averaged_error, cal.smooth_ece, cal.kde_ece, cal.ks_error),
+    *(cal.brier, cal.log_loss, cal.auc, cal.calibration_error, cal.decompose, cal.calibration_test),
+    *(cal.reliability_curve, cal.recalibrate.Platt().fit, cal.recalibrate.Isotonic().fit),
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES_OF_TABLES)
+def test_tables_of_nothing_are_refused(measure):
+    p = np.linspace(0.1, 0.9, 30)
+    table = cal.BinTable.of(cal.Binary(np.arange(30) % 2, p), cal.table.Distinct())
+    without_rows = replace(table.take(np.zeros(30, dtype=bool)), invalid={"y_true missing": 7})
+    with pytest.raises(
+        cal.InvalidPredictions, match=r"no rows with a positive weight \(7 invalid ones were left out\)"
+    ):
+        measure(without_rows)
+    with pytest.raises(cal.InvalidPredictions, match="no rows with a positive weight"):
+        measure(replace(table, sums=0 * table.sums))
+    of_positives = cal.BinTable.of(cal.PositiveUnlabeled(p[:9], p[9:], prior=0.4), cal.table.Distinct())
+    sums = of_positives.sums.copy()
+    sums[[SUMS.index("observed"), SUMS.index("observed_squares")]] = 0
+    with pytest.raises(cal.InvalidPredictions, match="no labelled positives"):
+        measure(replace(of_positives, sums=sums))
+
+
+def test_tables_of_no_spreads_are_refused():
+    table = cal.BinTable.of(cal.Gaussian([1.0, 2.0], [0.0, 0.0], [1.0, 2.0]), cal.table.Distinct())
+    for measure in (cal.ence, cal.uce, cal.sweep_ence, cal.mean_squared_z, cal.std_dispersion, cal.spread_curve):
+        with pytest.raises(cal.InvalidPredictions, match="no rows with a positive weight"):
+            measure(table.take(np.zeros(2, dtype=bool)))

@@ -16,6 +16,7 @@ from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.numerics.special import LOG_FLOOR, clipped_log_odds, expit, floored_log, softmax
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import require_rows
 
 Input = Literal["probabilities", "logits"]
 
@@ -186,6 +187,7 @@ class BinomialCells:
     @classmethod
     def of_table(cls, table: BinTable) -> BinomialCells:
         """The cells of a table that have weight, at their mean score. Weights add up to the effective n."""
+        require_rows(table)
         some = (table if table.weight.all() else table.filled()).in_rows()
         p = np.clip(some.predicted_mean, some.low, some.high)  # a mean of equal scores is that score
         weight, positive = some.weight, some.observed * some.observed_scale

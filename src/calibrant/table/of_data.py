@@ -5,6 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import Predictions, binary
+from calibrant.data.validation import InvalidPredictions
 from calibrant.table.binning import Binning, Distinct, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
@@ -22,6 +23,8 @@ def binned(
     `needed_by` names an estimator of probabilities; without it tables of spreads will do as well.
     """
     bins = as_binning(bins)
+    if isinstance(data, BinTable):
+        require_rows(data)
     if not isinstance(data, BinTable):
         table, words = BinTable.of(binary(data, y_prob), bins, squares=squares), repr(bins)
     elif data.fine:
@@ -52,8 +55,20 @@ def outcome_cells(data: Data, *, needed_by: str) -> BinTable:
     return cells
 
 
+def require_rows(table: BinTable) -> None:
+    """Refuse a table without rows that weigh anything, and one of positive-unlabeled data without positives."""
+    if len(table) == 0 or not table.total > 0:
+        left_out = f" ({sum(table.invalid.values()):_} invalid ones were left out)" if table.invalid else ""
+        message = f"The table holds no rows with a positive weight{left_out}, so there is nothing to measure."
+        raise InvalidPredictions(message)
+    if isinstance(table.task, Unlabeled) and not table.observed.sum() > 0:
+        message = "The table holds no labelled positives, so nothing is known of the outcomes."
+        raise InvalidPredictions(message)
+
+
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
-    """Refuse a table of spreads where probabilities are needed, and the reverse."""
+    """Refuse a table of spreads where probabilities are needed, the reverse, and tables of nothing."""
+    require_rows(table)
     if isinstance(table.task, Spread) == spread:
         return
     if spread:
