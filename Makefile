@@ -12,11 +12,14 @@ SINCE ?=
 # `make mutants ROOM=inference/gap_fit BUDGET=5` mutates one module for at most five minutes.
 ROOM ?=
 BUDGET ?= 30
+# `make fuzz MINUTES=60 SEED=1000` runs an hour of cases that the tests never see.
+MINUTES ?= 10
+SEED ?= 0
 # Two test processes, one thread each: libraries that start threads of their own only slow each other down.
-fast test mutants reproduce: export OMP_NUM_THREADS := 1
-fast test mutants reproduce: export OPENBLAS_NUM_THREADS := 1
+fast test mutants fuzz reproduce: export OMP_NUM_THREADS := 1
+fast test mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test check format durations mutants bench reproduce docs chromium clean
+.PHONY: help demo setup fast test check format durations mutants fuzz bench reproduce docs chromium clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -47,6 +50,9 @@ durations: ## record how long tests took in the last `make test`, for `make fast
 
 mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<room or room/module> do its tests miss? within BUDGET minutes
 	$(BIN)/python -m tools.mutants '$(ROOM)' --minutes $(BUDGET)
+
+fuzz: $(VENV)/test.stamp ## random and damaged input for MINUTES=10; prints the cases that fail
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

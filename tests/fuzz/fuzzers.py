@@ -1,0 +1,15 @@
+"""All fuzzers: a function of a random generator and a folder, which raises where something is wrong."""
+
+from tests.fuzz import damaged_files, relations, tabular_files
+
+FUZZERS = {
+    "order of rows": relations.order_of_rows,
+    "unit of weights": relations.unit_of_weights,
+    "unit of outcomes": relations.unit_of_outcomes,
+    "table for rows": relations.table_for_rows,
+    "sum of tables": relations.sum_of_tables,
+    "changed arrays": relations.changed_arrays,
+    "map files": damaged_files.map_files,
+    "table files": damaged_files.table_files,
+    "tabular files": tabular_files.tabular,
+}
