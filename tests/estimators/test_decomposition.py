@@ -65,6 +65,15 @@ def test_several_classes_decompose_too():
     parts = cal.decompose(data, score="log_loss", method="variational")
     assert parts.score == pytest.approx(float(cal.log_loss(data)), rel=1e-6)
     assert parts.miscalibration > 0.02
+    assert cal.decompose(data, score="log_loss").to_dict() == parts.to_dict()
+    squared = cal.decompose(data)
+    assert squared.score == pytest.approx(float(cal.brier(data)), rel=1e-6)
+    total = squared.miscalibration - squared.discrimination + squared.uncertainty
+    assert total == pytest.approx(float(squared.score))
+    share = np.bincount(data.y_true, minlength=3) / 1000
+    assert squared.uncertainty == pytest.approx(1 - share @ share)
+    with pytest.raises(cal.InvalidPredictions, match="Isotonic"):
+        cal.decompose(data, method="corp")
 
 
 def test_unknown_scores_and_methods_are_refused():

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import binary
+from calibrant.data.predictions import Multiclass, binary
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.estimators.log_scores import PROVENANCE, floored, log_losses
 from calibrant.estimators.proper_scores import Score, _probability_rows, brier, log_loss
@@ -71,24 +72,27 @@ def decompose(
     /,
     *,
     score: Score = "brier",
-    method: Literal["corp", "variational"] = "corp",
+    method: Literal["corp", "variational"] | None = None,
     floor: float = 0.0,
 ) -> Decomposition:
-    r"""CORP decomposition of a mean score into miscalibration, discrimination and uncertainty.
+    r"""Decomposition of a mean score into miscalibration, discrimination and uncertainty.
 
     .. math:: \bar S = \underbrace{(\bar S - \bar S_{iso})}_{MCB} -
               \underbrace{(\bar S_{const} - \bar S_{iso})}_{DSC} + \underbrace{\bar S_{const}}_{UNC}
 
     where S_iso is the score after isotonic regression of the outcomes on the predictions (pool adjacent violators:
-    no bins, no tuning) and S_const that of the base rate. All three are non-negative.
+    no bins, no tuning; CORP) and S_const that of the base rate. All three are non-negative. Vectors of several classes
+    have no order; the out-of-fold probabilities of a map fitted on other rows take the place of isotonic regression.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
     score : {"brier", "log_loss"}
-    method : {"corp", "variational"}
-        "variational" puts the cross-fitted map of `calibration_error` in the place of isotonic regression: it is not
-        biased upward by fitting its own rows, takes Multiclass predictions too, and its parts may come out negative.
+    method : {"corp", "variational"}, optional
+        By default "corp", and "variational" for several classes. This puts the cross-fitted map of `calibration_error`
+        in the place of isotonic regression: it is not biased upward by fitting its own rows. In expectation the
+        miscalibration is then at most the true one and the refinement at least, for every map; parts may come out
+        negative by chance.
     floor : float in [0, 0.5)
         For the log loss: probabilities (predicted, recalibrated and base rate alike) are moved into [floor, 1 - floor]
         before logarithms are taken, see `log_loss`. With 0 the score is infinite where an outcome of predicted
@@ -96,22 +100,35 @@ def decompose(
 
     References
     ----------
-    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers. Berta, Braun,
+    Holzmüller, Bach, Jordan (2025), A Variational Estimator for Calibration Errors.
 
     Examples
     --------
     >>> parts = decompose([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
     >>> parts.miscalibration.value, parts.discrimination.value, parts.uncertainty.value
     (0.07500000000000001, 0.125, 0.25)
+
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 1000)
+    >>> y = (rng.random((1000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    >>> parts = decompose(cal.Multiclass(y, p**2 / (p**2).sum(axis=1, keepdims=True)))
+    >>> parts.miscalibration  # the true one is 0.036
+    <Miscalibration 0.0..., n=1_000, 5 folds, conditional logit>
     """
     if score not in ("brier", "log_loss"):
         message = f"score must be 'brier' or 'log_loss', got {score!r}."
         raise ValueError(message)
     settings = Settings(floor=floor)
     settings.require_log_score(used=score == "log_loss", where="score='log_loss'")
-    if method == "variational":
+    several = isinstance(data, Multiclass)
+    if method == "variational" or (method is None and several):
         return _variational(data, y_prob, score, settings)
-    if method != "corp":
+    if several:
+        message = "Isotonic regression needs one score per row: leave method out for several classes."
+        raise InvalidPredictions(message)
+    if method not in ("corp", None):
         message = f"method must be 'corp' or 'variational', got {method!r}."
         raise ValueError(message)
     mean, weight, observed = _scored_blocks(data, y_prob, score, floor)
