@@ -8,6 +8,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.numerics import sorting
+from calibrant.results import Target
 from calibrant.simulate import PowerCurve, UniformScores, World
 from tests.inference.worlds import BENT
 
@@ -191,3 +192,25 @@ def test_bad_input_is_refused():
         cal.inference.ChiSquareMixture().interval(data, norm=1)
     with pytest.raises(ValueError, match="infinite"):
         cal.inference.Inversion().interval(data, norm=math.inf)
+
+
+def test_several_classes_have_the_interval_of_what_is_measured():
+    data = cal.Multiclass(RNG.integers(0, 3, 300), RNG.dirichlet(np.ones(3), 300))
+    reduced = cal.interval(partial(cal.calibration_error, top_label="reduced"), data)
+    alone = cal.interval(cal.calibration_error, data.top_label())
+    assert (reduced.interval.low, reduced.interval.high) == (alone.interval.low, alone.interval.high)
+    full = cal.interval(partial(cal.calibration_error, top_label="full"), data).interval
+    assert (full.low, full.high, full.side) == (alone.interval.low, np.inf, "lower")
+    assert "given the whole vector" in full.assumption
+    assert cal.interval(cal.brier, data).interval.target == Target("mean score")
+
+
+def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():
+    data = cal.Multiclass(RNG.integers(0, 3, 60), RNG.dirichlet(np.ones(3), 60))
+    for estimator in (cal.kernel_error, cal.refinement, cal.overconfidence, partial(cal.classwise, cal.brier)):
+        with pytest.raises(cal.InvalidPredictions, match="known to cover"):
+            cal.interval(estimator, data)
+    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.calibration_error(d.top_label())):
+        with pytest.raises(cal.InvalidPredictions, match="one score"):
+            cal.interval(estimator, data)
+    assert cal.interval(cal.refinement, data, method=cal.Bootstrap(3)).interval.target == Target("refinement")

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.weights import Mass, effective_n, importance_weights, variance_of_mean, weighted_rows
+from calibrant.numerics.weights import (
+    Mass,
+    effective_n,
+    importance_weights,
+    mean_and_error,
+    variance_of_mean,
+    weighted_rows,
+)
 
 
 def test_equal_weights_are_as_many_rows_whatever_their_unit():
@@ -45,3 +52,10 @@ def test_the_variance_of_a_mean_is_unbiased_and_unknown_from_one_row():
     assert found.mean() == pytest.approx(0.3 * 0.7 / 5, rel=0.02)
     assert found == pytest.approx(rows.var(axis=1, ddof=1) / 5)
     assert np.isnan(variance_of_mean(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0]))).all()
+
+
+def test_the_error_of_a_mean_counts_clusters_once():
+    values, weight = np.arange(10.0), np.ones(10)
+    assert mean_and_error(values, weight) == pytest.approx((4.5, values.std() / np.sqrt(10)))
+    doubled = mean_and_error(np.repeat(values, 2), np.ones(20), np.repeat(np.arange(10), 2))
+    assert doubled == pytest.approx(mean_and_error(values, weight))

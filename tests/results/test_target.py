@@ -46,7 +46,9 @@ def test_the_estimate_carries_the_norm_of_the_call():
 
 def test_an_outer_estimator_has_its_own_target():
     many = cal.Multiclass([0, 1, 2], np.full((3, 3), 1 / 3))
-    assert cal.classwise(cal.ece, many).target == Target("classwise mean")
+    assert cal.classwise(cal.ece, many).target == Target("classwise mean", 1.0)
+    assert cal.classwise(partial(cal.ece, norm=2), many).target == Target("classwise mean", 2.0)
+    assert cal.classwise(cal.brier, many).target == Target("classwise mean")
 
 
 def test_targets_are_read_through_partial_and_clipped():

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.results.estimate import Estimate
-from calibrant.results.target import estimates
+from calibrant.results.target import Target, estimates
 from calibrant.table.bintable import BinTable
 
 
@@ -50,8 +50,15 @@ def classwise(
         name=f"Classwise {first.name}",
         method=f"{first.method}, {len(parts)} classes",
         n=len(task),
+        target=_mean_target(first),
         details={"classes": {str(name): part.value for name, part in parts.items()}},
     )
+
+
+def _mean_target(one: float) -> Target:
+    """The mean over classes, with the norm where each class gives an estimate of its true error."""
+    inner = getattr(one, "target", None)
+    return Target("classwise mean", inner.norm if inner is not None and inner.quantity == "true error" else None)
 
 
 def _multiclass(data: Multiclass | ArrayLike, y_prob: ArrayLike | None) -> Multiclass:

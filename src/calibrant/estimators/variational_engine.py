@@ -38,6 +38,9 @@ TopLabel = Literal[False, "reduced", "full"]
 Part = Literal["all", "over", "under"]
 Source = Predictions | BinTable | Sequence[BinTable]
 
+#: What the error of the top label is called, and what is added where the map sees the whole vector.
+CONFIDENCE, GIVEN_VECTOR = "Confidence calibration error", " given the vector"
+
 #: A split sample divides its training part into this many, inside which the map is tuned.
 TRAINING_PARTS = 5
 
@@ -108,10 +111,10 @@ class Variational:
 
     def error(self, norm: Norm) -> Estimate:
         """The calibration error in one norm."""
-        name = "Calibration error" if not self.runs[0].confidence else "Confidence calibration error"
+        name = "Calibration error" if not self.runs[0].confidence else CONFIDENCE
         if self.settings.top_label == "full":
-            name += " given the vector"
-        details = {}
+            name += GIVEN_VECTOR
+        details: dict[str, float] = {"number_of_classes": self.runs[0].columns}
         if self.runs[0].columns == 1:
             parts = {part: self._values(norm, part)[0] for part in ("over", "under")}
             details = {"overconfidence": parts["over"], "underconfidence": parts["under"]}

@@ -10,6 +10,7 @@ from .classical_tests import HosmerLemeshow as HosmerLemeshow
 from .classical_tests import KernelTest as KernelTest
 from .classical_tests import KolmogorovSmirnov as KolmogorovSmirnov
 from .classical_tests import Spiegelhalter as Spiegelhalter
+from .classwise_inversion import ClasswiseInversion as ClasswiseInversion
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import compare_many as compare_many
@@ -28,8 +29,10 @@ from .isotonic_bands import Band as Band
 from .isotonic_bands import IsotonicBand as IsotonicBand
 from .isotonic_bands import isotonic_band as isotonic_band
 from .largest_gap import LargestGapBound as LargestGapBound
+from .learned_test import LearnedTest as LearnedTest
 from .multiscale import MultiScale as MultiScale
 from .norm_bands import NormBand as NormBand
+from .paired_cross_fits import PairedCrossFits as PairedCrossFits
 from .paired_gaps import PairedGaps as PairedGaps
 from .regression_tests import MeanSquaredZ as MeanSquaredZ
 from .regression_tests import PitUniformity as PitUniformity
@@ -39,4 +42,5 @@ from .reliability import ReliabilityCurve as ReliabilityCurve
 from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
+from .sequential_bound import SequentialBound as SequentialBound
 from .vector_test import VectorTest as VectorTest

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Quantiles
@@ -144,4 +145,15 @@ def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> I
     order, starts = np.argsort(labels, kind="stable"), np.searchsorted(np.sort(labels), np.arange(labels.max() + 2))
     for repeats in cluster_repeats(int(labels.max()) + 1, draws, rng):
         again = np.repeat(repeats.astype(np.intp), np.diff(starts))
-        yield data.take(np.repeat(order, again))
+        yield copies(data, np.repeat(order, again))
+
+
+def copies(data: Predictions, rows: NDArray[np.intp]) -> Predictions:
+    """These rows, with repeats; copies of a row of several classes are one group, so that folds keep them together.
+
+    Otherwise a map would be judged on rows that it was fitted on.
+    """
+    some = data.take(rows)
+    if isinstance(data, Multiclass) and data.group is None:
+        some.group = rows
+    return some

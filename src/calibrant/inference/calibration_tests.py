@@ -10,6 +10,7 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.learned_test import LearnedTest
 from calibrant.inference.multiscale import MultiScale
 from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.vector_test import VectorTest
@@ -21,7 +22,7 @@ from calibrant.table.unlabeled import Unlabeled
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox
 OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
-OfClasses = VectorTest
+OfClasses = VectorTest | LearnedTest
 TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
 
 #: What each method tests.
@@ -50,7 +51,7 @@ def calibration_test(
     method : optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
         `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For several classes: `VectorTest`
-        (default). For distributions: `PitUniformity`
+        (default), `LearnedTest`. For distributions: `PitUniformity`
         (default), `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
 
     Examples

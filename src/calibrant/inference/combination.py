@@ -29,6 +29,6 @@ def cauchy_rank(single: Floats, weight: Floats) -> float:
     >>> cauchy_rank(np.array([[0.25, 0.5], [1.0, 1.0], [0.75, 0.75], [0.5, 0.25]]), np.ones(2))
     0.5
     """
-    middle = single - 0.5 / len(single)  # else the largest rank, p = 1, outweighs all other columns
-    combined = (1 / np.tan(np.pi * middle)) @ weight
+    inner = single * (len(single) / (len(single) + 1))  # else the largest rank, p = 1, outweighs all other columns
+    combined = (1 / np.tan(np.pi * inner)) @ weight
     return float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))

@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.bootstrap import Bootstrap, of_table, reflected
+from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
+from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.paired_cross_fits import PairedCrossFits
 from calibrant.inference.paired_gaps import PairedGaps
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
-from calibrant.results.estimate import Interval
+from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, name_of
 
 Estimator = Callable[[Any], float]
+Method = Bootstrap | PairedGaps | PairedCrossFits
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def compare(
     b: Predictions,
     *,
     level: float = 0.95,
-    method: Bootstrap | PairedGaps | None = None,
+    method: Method | None = None,
 ) -> Comparison:
     """Paired difference of an estimator between two models, with interval and p-value.
 
@@ -93,9 +96,10 @@ def compare(
     a, b : Predictions
         The same rows in the same order, predicted by two models.
     level : float in (0, 1)
-    method : PairedGaps or Bootstrap, optional
-        By default `PairedGaps` for calibration errors of binary predictions in a finite norm, and the bias-corrected
-        bootstrap for everything else.
+    method : PairedGaps, PairedCrossFits or Bootstrap, optional
+        By default `PairedGaps` for calibration errors of binary predictions in a finite norm and of top labels,
+        `PairedCrossFits` for those of whole vectors of several classes, and the bias-corrected bootstrap for everything
+        else.
 
     Examples
     --------
@@ -116,7 +120,7 @@ def compare_many(
     *,
     reference: str | None = None,
     level: float = 0.95,
-    method: Bootstrap | PairedGaps | None = None,
+    method: Method | None = None,
 ) -> list[Comparison]:
     """Every model against a reference, with p-values that allow for all the comparisons made (Holm 1979).
 
@@ -153,8 +157,10 @@ def compare_many(
     values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
     wide = 1 - (1 - level) / len(others)
+    if isinstance(models[base], Multiclass) and not isinstance(method, Bootstrap):
+        models = _of_classes(estimator, estimates[base], models)
     chosen = _default(estimator, target, models[base]) if method is None else method
-    if isinstance(chosen, PairedGaps):
+    if not isinstance(chosen, Bootstrap):
         found = [_of_true_errors(estimator, target, models[name], models[base], wide, chosen) for name in others]
     else:
         draws = _paired_draws(estimator, models, values, chosen)
@@ -168,17 +174,41 @@ def compare_many(
     ]
 
 
-def _default(estimator: Estimator, target: Target | None, data: Predictions) -> Bootstrap | PairedGaps:
+def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, Predictions]) -> dict[str, Predictions]:
+    """What is compared of models of several classes: themselves, or the confidence in their top labels."""
+    if estimate.name.startswith(CONFIDENCE) and GIVEN_VECTOR not in estimate.name:
+        return {name: data.top_label() if isinstance(data, Multiclass) else data for name, data in models.items()}
+    whole = is_true_error(estimate.target) and "number_of_classes" in estimate.details
+    if whole or (estimate.target is not None and estimate.target.quantity == "mean score"):
+        return dict(models)
+    message = (
+        f"No comparison of {name_of(estimator)} between models of several classes is known to hold its level. Use "
+        "calibration_error (whole vectors, or top_label='reduced'), a score such as brier, or one class: "
+        "compare(ece, a.one_vs_rest()[label], b.one_vs_rest()[label])."
+    )
+    raise InvalidPredictions(message)
+
+
+def _default(estimator: Estimator, target: Target | None, data: Predictions) -> Method:
     norm = require_target(estimator, target).norm
+    if isinstance(data, Multiclass):
+        return PairedCrossFits() if is_true_error(target) else Bootstrap(kind="bias-corrected")
     finite = norm == "squared" or (isinstance(norm, float) and np.isfinite(norm))
     paired = finite and is_true_error(target) and isinstance(data, Binary)
     return PairedGaps() if paired else Bootstrap(kind="bias-corrected")
 
 
 def _of_true_errors(
-    estimator: Estimator, target: Target | None, a: Predictions, b: Predictions, level: float, method: PairedGaps
+    estimator: Estimator,
+    target: Target | None,
+    a: Predictions,
+    b: Predictions,
+    level: float,
+    method: PairedGaps | PairedCrossFits,
 ) -> tuple[float, Interval, float]:
     norm: Any = target.norm if target is not None and is_true_error(target) else None
+    if isinstance(method, PairedCrossFits):
+        return _of_vectors(estimator, norm, a, b, level, method)
     squared = norm == "squared"
     if not (squared or isinstance(norm, float)) or not (isinstance(a, Binary) and isinstance(b, Binary)):
         message = (
@@ -187,6 +217,22 @@ def _of_true_errors(
         raise TypeError(message)
     found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
     words = "independent rows (or clusters); no structure finer than the cells of Inversion(); approximate"
+    interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
+    return found.value, interval, found.p_value
+
+
+def _of_vectors(
+    estimator: Estimator, norm: Any, a: Predictions, b: Predictions, level: float, method: PairedCrossFits
+) -> tuple[float, Interval, float]:
+    """The difference of the errors of whole vectors."""
+    if norm is None or not (isinstance(a, Multiclass) and isinstance(b, Multiclass)):
+        message = (
+            f"PairedCrossFits compares calibration errors of several classes; use Bootstrap() for {name_of(estimator)}."
+        )
+        raise TypeError(message)
+    found = method.difference(a, b, norm=norm, level=level)
+    words = "independent rows (or clusters); errors that the maps find equally well; approximate"
+    target = Target("true error", norm)
     interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
     return found.value, interval, found.p_value
 
@@ -220,7 +266,7 @@ def _paired_draws(
             draws[name] = np.array(drawn) + values[name] - center
         else:
             rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
-            draws[name] = np.array([float(estimator(data.take(some))) for some in rows])
+            draws[name] = np.array([float(estimator(copies(data, some))) for some in rows])
     return draws
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from numpy import isfinite
@@ -15,12 +16,15 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.lower_bound import SplitSampleBound
 from calibrant.estimators.variational import calibration_error
+from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.chi_square_mixture import ChiSquareMixture
+from calibrant.inference.classwise_inversion import ClasswiseInversion
 from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
 from calibrant.inference.largest_gap import LargestGapBound
 from calibrant.inference.norm_bands import NormBand
+from calibrant.inference.sequential_bound import SequentialBound
 from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, declared_by, name_of
@@ -66,7 +70,8 @@ class SplitLowerBound:
 
 OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
 OfPositives = DebiasedDelta | BasicBootstrap | Conservative
-Method = OfError | NormBand | Bootstrap | OfPositives
+OfClasses = SequentialBound | ClasswiseInversion
+Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses
 
 
 def interval(
@@ -99,7 +104,10 @@ def interval(
         `ks_error`, `smooth_ece` and `kernel_error`,
         `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and for everything else `Bootstrap`, or `Clustered`
         for rows with a group. Also `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data
-        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
+        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`. For several classes: `SequentialBound`, a lower
+        bound, for the error of the whole vector (`calibration_error`), since no upper bound holds without assumptions;
+        `ClasswiseInversion` for ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error
+        of the top label.
 
     Examples
     --------
@@ -120,7 +128,13 @@ def interval(
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     task = task.sorted_once() if isinstance(task, Binary) else task
     estimate = as_estimate(estimator, task)
+    if isinstance(task, Multiclass) and estimate.name.startswith(CONFIDENCE) and not isinstance(method, Bootstrap):
+        return _of_top_label(estimate, task, level, method)
+    if isinstance(task, Multiclass):
+        _require_error_of_classes(estimator, estimate, method)
     chosen = default_method(estimator, estimate.target, task) if method is None else method
+    if isinstance(chosen, OfClasses):
+        return estimate.with_interval(_of_classes(chosen, estimate, task, level))
     if isinstance(chosen, Bootstrap):
         return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
     if isinstance(chosen, NormBand):
@@ -148,11 +162,13 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
     norm = require_target(estimator, target).norm
     if isinstance(task_of(data), Unlabeled):
         return DebiasedDelta()
+    if isinstance(data, Multiclass):
+        return _default_of_classes(estimator, require_target(estimator, target), data)
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
     if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
         return NormBand()
     inverted = isinstance(norm, float) or norm == "squared"
-    if not is_true_error(target) or not inverted or isinstance(data, Multiclass):
+    if not is_true_error(target) or not inverted:
         return Clustered() if grouped else Bootstrap()
     return LargestGapBound() if largest else Inversion()
 
@@ -206,6 +222,58 @@ def _of_error(method: OfError, data: Predictions | BinTable, target: Target, lev
     root = method.interval(data, norm=2.0, level=level)
     squared = None if root.target is None else replace(root.target, norm="squared")
     return replace(root, low=root.low**2, high=root.high**2, target=squared)
+
+
+def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) -> Method:
+    """Of several classes: a bound of the error of whole vectors, an interval of that of single classes."""
+    if target.quantity == "true error":
+        return SequentialBound()
+    if target.quantity == "classwise mean" and target.norm in (1.0, 2.0):
+        return ClasswiseInversion()
+    if target.quantity == "mean score":
+        return Bootstrap() if data.group is None else Clustered()
+    message = (
+        f"No interval of {name_of(estimator)} for several classes is known to cover. Use calibration_error (a lower "
+        "bound of the error of the whole vector), classwise(ece) in L1 or L2, data.top_label(), or calibration_test; "
+        "method=Bootstrap() gives an interval for the expected estimate only."
+    )
+    raise InvalidPredictions(message)
+
+
+def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: Method | None) -> None:
+    """Refuse an error of one score that was computed inside: its bound is not that of the whole vector."""
+    if (
+        is_true_error(estimate.target)
+        and "number_of_classes" not in estimate.details
+        and not isinstance(method, Bootstrap)
+    ):
+        message = (
+            f"{name_of(estimator)} measures one score of several classes: give interval() that task itself, e.g. "
+            "interval(ece, data.top_label()) or interval(ece, data.one_vs_rest()[label])."
+        )
+        raise InvalidPredictions(message)
+
+
+def _of_classes(method: OfClasses, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
+    """The interval of a Multiclass for the target that the method is for."""
+    target = estimate.target
+    wanted = "true error" if isinstance(method, SequentialBound) else "classwise mean"
+    if not isinstance(data, Multiclass) or target is None or target.quantity != wanted or target.norm is None:
+        message = (
+            f"{type(method).__name__} is for the {wanted} of Multiclass predictions, not {estimate.name} of {data!r}."
+        )
+        raise TypeError(message)
+    return method.interval(data, norm=target.norm, level=level)
+
+
+def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:
+    """The error of the confidence is that of a binary task; given the whole vector it is at least as large."""
+    norm = estimate.target.norm if estimate.target is not None else 1
+    found = interval(partial(calibration_error, norm=norm), data.top_label(), level=level, method=method).interval
+    if found is not None and GIVEN_VECTOR in estimate.name:
+        words = f"{found.assumption}; a lower bound only, since the error given the whole vector is at least as large"
+        found = replace(found, high=math.inf, side="lower", assumption=words)
+    return estimate if found is None else estimate.with_interval(found)
 
 
 def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:

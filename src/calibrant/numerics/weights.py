@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,3 +71,18 @@ def variance_of_mean(mean: Floats, mean_square: Floats, effective_n: Floats) -> 
     """Estimated variance of means of (effectively) this many rows each; NaN for one row or none."""
     several = np.where(effective_n > 1, effective_n, np.nan)
     return np.maximum(mean_square - mean**2, 0.0) / (several - 1)
+
+
+def mean_and_error(values: Floats, weight: Floats, cluster: NDArray[Any] | None = None) -> tuple[float, float]:
+    """The weighted mean and its standard error, with clusters (if there are any) as units.
+
+    >>> mean_and_error(np.array([1.0, 3.0]), np.ones(2))[0]
+    2.0
+    """
+    total = float(weight.sum())
+    mean = float(weight @ values) / total
+    parts = weight * (values - mean)
+    if cluster is not None:
+        unit = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+        parts = np.bincount(unit, parts).astype(np.float64)
+    return mean, float(np.sqrt(parts @ parts)) / total

@@ -117,6 +117,9 @@ def estimates(
         def attached(found: Any, options: Mapping[str, Any]) -> Any:
             if not hasattr(found, "with_target"):
                 return found
+            own = found.target
+            if target.norm is None and own is not None and own.quantity == target.quantity:
+                return found  # a mean over classes has the norm of what it is a mean of
             return found.with_target(replace(target, norm=options["norm"]) if "norm" in options else target)
 
         def declared(*args: Any, **options: Any) -> Any:
