@@ -53,7 +53,7 @@ def choices(logits: np.ndarray, labels: np.ndarray, fitted: np.ndarray, tested: 
     scores = recalibrated(logits, labels, fitted, tested)
     hit = (logits.argmax(axis=1) == labels)[tested].astype(np.int8)
     truth = {name: atom_error(scores[name], hit) for name in METHODS[:2]}
-    truth["temperature"] = sim.fit_world(hit, scores["temperature"]).world.true_error("squared")
+    truth["temperature"] = sim.fit_world(hit, scores["temperature"]).parametric.true_error("squared")
     found = {"truth": min(truth, key=truth.__getitem__)}
     for chooser in CHOOSERS:
         errors = {name: float(ESTIMATORS[chooser](cal.Binary(hit, score))) for name, score in scores.items()}

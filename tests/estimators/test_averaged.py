@@ -1,6 +1,7 @@
 """The averaged error: little bias, calibrated or not, and what must always hold."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.results.target import batched
 from calibrant.simulate import PAPER_WORLDS, IdentityCurve, World
 
 rows = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)
@@ -96,3 +99,14 @@ def test_the_averaged_method_refuses_options_that_it_would_ignore(options):
 def test_an_unknown_method_is_named():
     with pytest.raises(ValueError, match="'cross-fitted' or 'averaged', got 'binned'"):
         cal.calibration_error([0, 1], [0.2, 0.7], method="binned")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("digits", [2, 15])
+def test_many_samples_at_once_are_each_by_itself(shared, digits):
+    rng = np.random.default_rng(0)
+    scores = np.round(np.tile(rng.random(300), (5, 1)) if shared else rng.random((5, 300)), digits)
+    outcomes = (rng.random((5, 300)) < scores**1.5).astype(np.int8)
+    together = batched(partial(cal.averaged_error, norm=2))(SortedSamples.of(scores, outcomes))
+    alone = [cal.averaged_error(outcome, score, norm=2) for outcome, score in zip(outcomes, scores, strict=True)]
+    np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-12)

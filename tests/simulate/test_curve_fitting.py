@@ -103,6 +103,16 @@ def test_a_rounded_beta_has_no_atom_of_its_own():
     assert (beta.b, atom) == (pytest.approx(0.1, rel=0.03), pytest.approx(5000 / 55_000, abs=0.01))
 
 
+def test_a_smoothed_curve_follows_what_no_family_can():
+    world = sim.World(sim.UniformScores(), sim.WavyCurve())
+    z = world.scores.draw(np.random.default_rng(0), 50_000)
+    hit = (np.random.default_rng(1).random(50_000) < world.curve.at(z)).astype(np.int8)
+    smooth, best = sim.fit_smoothed(z, hit), sim.fit_curves(z, hit)[0].curve
+    off = [float(np.abs(curve.at(z) - world.curve.at(z)).mean()) for curve in (smooth, best)]
+    assert off[0] < 0.3 * off[1]
+    assert smooth.at(np.array([[-np.inf], [np.inf]])).shape == (2, 1)
+
+
 def test_the_minimum_of_a_convex_function_on_its_border():
     def bowl(x):
         return float(((x - [1.0, -2.0]) ** 2).sum()), 2 * (x - [1.0, -2.0]), 2 * np.eye(2)

@@ -61,9 +61,35 @@ def test_atoms_are_fitted_apart():
 def test_the_printed_table_has_all_twelve_curves_best_first():
     fit = sim.fit_world(sim.World(sim.BetaScores(2, 1), sim.PowerCurve(2)).sample(500))
     lines = str(fit).splitlines()
-    assert len(lines) == 14
+    assert len(lines) == 15
+    assert lines[-1].endswith("the first is used")
     assert lines[2].startswith(fit.best.name)
     assert fit.to_dict()["curves"][0]["name"] == fit.best.name
+
+
+@pytest.mark.parametrize("curve", [sim.WavyCurve(), lambda p: np.where(p < 0.5, 0.25, 0.75)])
+def test_a_world_that_no_parametric_curve_fits_is_smoothed_and_says_so(curve):
+    world = sim.World(sim.UniformScores(), curve)
+    fit = sim.fit_world(world.sample(10_000, seed=2))
+    assert not fit.fits
+    assert isinstance(fit.world.curve, sim.SmoothedCurve)
+    assert fit.world.true_error(1) == pytest.approx(world.true_error(1), rel=0.25)
+    assert fit.parametric.true_error(1) < 0.75 * world.true_error(1)
+    assert "a smoothed curve is used" in str(fit)
+    assert fit.to_dict()["fits"] is False
+
+
+def test_a_world_of_the_fitted_families_is_rarely_rejected():
+    worlds = [sim.PAPER_WORLDS["resnet110_c100"], sim.World(sim.UniformScores(), sim.PowerCurve(1.5))]
+    rejected = [not sim.fit_world(world.sample(500, seed=seed)).fits for world in worlds for seed in range(15)]
+    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 30)
+
+
+def test_a_constant_curve_is_tested_along_the_scores():
+    """The fitted probabilities are all alike, but the outcomes are not."""
+    p = np.linspace(0.01, 0.99, 3000)
+    y = np.random.default_rng(0).random(3000) < 0.5 + 0.3 * np.sin(6 * np.pi * p)
+    assert not sim.fit_world(y, p).fits
 
 
 @pytest.mark.parametrize(

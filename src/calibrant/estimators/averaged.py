@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from calibrant.data.predictions import binary
 from calibrant.estimators.norms import check_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
+from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -20,12 +22,33 @@ from calibrant.table.of_data import Data, outcome_cells
 
 if TYPE_CHECKING:
     from calibrant.numerics.penalised_logistic import LogisticFits
+    from calibrant.numerics.smoothers import LogitBins
 
 #: The exponent 5 below: how abruptly the result goes to zero as noise explains more of it.
 SHARPNESS = 5
 
+#: Samples that are fitted together.
+_STEP = 32
 
-@estimates("true error")
+
+def _of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
+    """`averaged_error` of each sample; many at once where all have the same scores."""
+    norm = _check_finite_norm(norm)
+    score = samples.key[0].astype(np.float64)
+    if samples.n > GRID_ROWS or not (samples.key == score).all():
+        pairs = zip(samples.outcome, samples.key, strict=True)
+        return np.array([float(averaged_error(outcome, key, norm=norm)) for outcome, key in pairs])
+    from calibrant.numerics.smoothers import LogitBins, raw_logit
+
+    raw = raw_logit(score)
+    bins = LogitBins.of(raw, np.ones(samples.n))
+    index = bins.index(raw)
+    positive = np.stack([np.bincount(index, outcome, len(bins)) for outcome in samples.outcome]).astype(np.float64)
+    parts = [_Curves.of(bins, positive[start : start + _STEP]) for start in range(0, len(positive), _STEP)]
+    return np.concatenate([part.error(norm) for part in parts])
+
+
+@estimates("true error", batched=_of_samples)
 def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: float = 1) -> Estimate:
     r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
 
@@ -63,18 +86,21 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
     >>> averaged_error(rng.random(2000) < p, p).value  # the truth is 0
     0.0...
     """
+    norm = _check_finite_norm(norm)
+    cells = _cells(data, y_prob)
+    curves = _curves(cells)
+    plug_in, noisy = (float(value[0]) for value in curves.squares)
+    details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(curves.weight[0, 0])}
+    value = float(curves.error(norm)[0])
+    return result(value, with_norm("Averaged error", norm), "averaged smoothers", cells, **details)
+
+
+def _check_finite_norm(norm: float) -> float:
     norm = check_norm(norm)
     if np.isinf(norm):
         message = "averaged_error needs a finite norm; for the largest gap use calibration_error(norm=math.inf)."
         raise ValueError(message)
-    cells = _cells(data, y_prob)
-    share, gap, noise, weight = _curves(cells)
-    plug_in = float(weight @ (gap**2 @ share))
-    noisy = float(weight @ (noise @ share))
-    kept = np.sqrt(max(0.0, 1 - min(noisy / plug_in, 1.0) ** SHARPNESS)) if plug_in > 0 else 0.0
-    value = float(weight @ (np.abs(gap) ** norm @ share)) ** (1 / norm) * kept
-    details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(weight[0])}
-    return result(value, with_norm("Averaged error", norm), "averaged smoothers", cells, **details)
+    return norm
 
 
 def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
@@ -86,50 +112,92 @@ def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
     return outcome_cells(data, needed_by="averaged_error")
 
 
-def _curves(cells: BinTable) -> tuple[Floats, Floats, Floats, Floats]:
-    """Share of each bin of the score; gap and sampling variance of each curve there; weight of each curve."""
-    from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
-    from calibrant.numerics.smoothers import LogitBins, families, raw_logit
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """The curves of each of d sets of outcomes with the same scores, on m bins of them.
+
+    Attributes
+    ----------
+    share : array (m,)
+        Of each bin.
+    gap, noise : array (d, j, m)
+        Gap and sampling variance of each curve.
+    weight : array (d, j)
+        Of each curve.
+    """
+
+    share: Floats
+    gap: Floats
+    noise: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, bins: LogitBins, positive: Floats) -> _Curves:
+        """From the number of positive outcomes per set and bin."""
+        from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
+        from calibrant.numerics.smoothers import families
+
+        negative = np.maximum(bins.mass - positive, 0.0)
+        predicted, none = expit(bins.logit), np.zeros((len(positive), 1, len(bins)))
+        fits, start = [unfitted(bins.logit, positive, negative)], None
+        gaps, noises = [none], [none]  # the identity has neither gap nor noise
+        for family in families(bins):
+            fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
+            start = fit.coefficients[:, -1] if start is None else start
+            fitted = expit(fit.eta)
+            gaps.append(fitted - predicted)
+            slope = fitted * (1 - fitted)
+            noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
+            fits.append(fit)
+        share = bins.mass / bins.mass.sum()
+        return cls(share, np.concatenate(gaps, axis=1), np.concatenate(noises, axis=1), _weights(fits))
+
+    @property
+    def squares(self) -> tuple[Floats, Floats]:
+        """The plug-in square A of each set, and the part V of it that is due to noise."""
+        return self._average(self.gap**2), self._average(self.noise)
+
+    def error(self, norm: float) -> Floats:
+        """The averaged error of each set."""
+        plug_in, noisy = self.squares
+        ratio = np.minimum(noisy / np.where(plug_in > 0, plug_in, 1.0), 1.0)
+        kept = np.where(plug_in > 0, np.sqrt(1 - ratio**SHARPNESS), 0.0)
+        return np.asarray(self._average(np.abs(self.gap) ** norm) ** (1 / norm) * kept)
+
+    def _average(self, values: Floats) -> Floats:
+        return np.einsum("dj,dj->d", self.weight, values @ self.share)
+
+
+def _curves(cells: BinTable) -> _Curves:
+    """The curves of the one set of outcomes of a table."""
+    from calibrant.numerics.smoothers import LogitBins, raw_logit
 
     # Weights are scaled to add up to the effective number of rows.
     scale = cells.total / float(cells.weight_squares.sum())
-    raw, total = raw_logit(cells.predicted_mean), cells.weight * scale
-    bins = LogitBins.of(raw, total)
-    index = bins.index(raw)
-    positive = np.bincount(index, cells.observed * scale, len(bins)).astype(np.float64)[None]
-    negative = np.maximum(bins.mass - positive, 0.0)
-    predicted = expit(bins.logit)
-    fits, start = [unfitted(bins.logit, positive, negative)], None
-    gaps, noises = [np.zeros((1, len(bins)))], [np.zeros((1, len(bins)))]  # the identity has neither gap nor noise
-    for family in families(bins):
-        fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
-        start = fit.coefficients[:, -1] if start is None else start
-        fitted = expit(fit.eta[0])
-        gaps.append(fitted - predicted)
-        slope = fitted * (1 - fitted)
-        noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
-        fits.append(fit)
-    return bins.mass / bins.mass.sum(), np.concatenate(gaps), np.concatenate(noises), _weights(fits)
+    raw = raw_logit(cells.predicted_mean)
+    bins = LogitBins.of(raw, cells.weight * scale)
+    positive = np.bincount(bins.index(raw), cells.observed * scale, len(bins)).astype(np.float64)
+    return _Curves.of(bins, positive[None])
 
 
 def _weights(fits: list[LogisticFits]) -> Floats:
     """By leave-one-out likelihood, which keeps rough curves, or by marginal likelihood if that favours the identity."""
     from calibrant.numerics.smoothers import member_weights
 
-    by_evidence, by_held_out = (member_weights(fits, by)[0][0] for by in ("evidence", "held_out"))
-    calibrated = np.cbrt(by_evidence[0])  # even a small weight of the identity counts
+    by_evidence, by_held_out = (member_weights(fits, by)[0] for by in ("evidence", "held_out"))
+    calibrated = np.cbrt(by_evidence[:, :1])  # even a small weight of the identity counts
     return calibrated * by_evidence + (1 - calibrated) * by_held_out
 
 
 def _sampling_variance(basis: Floats, information: Floats, precision: Floats) -> Floats:
     r"""Variance of each fitted logit over new outcomes.
 
-    The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, for a basis (m, p), and for each of j
-    penalties the information (j, m) of the bins and the precision (j, p).
+    The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, for a basis (m, p), and for each of d sets and
+    j penalties the information (d, j, m) of the bins and the precision (j, p).
     """
-    hessian = (basis.T * information[:, None, :]) @ basis
+    hessian = (basis.T * information[..., None, :]) @ basis
     diagonal = np.arange(basis.shape[1])
-    hessian[:, diagonal, diagonal] += precision
-    moved = np.linalg.solve(hessian, np.broadcast_to(basis.T, (len(precision), *basis.T.shape)))
-    posterior = np.einsum("mp,jpm->jm", basis, moved)
-    return posterior - np.einsum("jp,jpm->jm", precision, moved**2)
+    hessian[..., diagonal, diagonal] += precision
+    moved = np.linalg.inv(hessian) @ basis.T
+    posterior = np.einsum("mp,...pm->...m", basis, moved)
+    return posterior - np.einsum("jp,djpm->djm", precision, moved**2)

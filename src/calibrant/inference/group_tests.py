@@ -67,7 +67,7 @@ def group_tests(
     sizes = [sum(min(int(n), _CELLS) for n in np.bincount(one.index)) for one in groupings]
     if draws is None:
         draws = int(np.clip(_OUTCOMES // max(sum(sizes), 1), min(_FEWEST * len(groupings), _MOST), _MOST))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 2])  # unlike the numbers of data simulated with the same seed
     simulated = [_combined_tails(data, one, draws, rng) for one in groupings]
     ratios = [_likelihood_ratios(data, one) for one in groupings]
     adjusted_ratios = np.split(holm(np.concatenate(ratios).tolist()), np.cumsum([len(one.names) for one in groupings]))

@@ -89,8 +89,8 @@ def by_group(
     2 groups, 1 of them significantly miscalibrated (5%, adjusted for the number of groups).
     <BLANKLINE>
     group      n  events  predicted  observed  direction  ECE (L1)      95% interval  adjusted p
-    SE     2,000     789     0.4943    0.3945  too high     0.0998  0.0... to 0.1...     1.79e-22
-    DK     2,000   1,023     0.4989    0.5115               0.0263  0.0000 to 0.0...        0.8...
+    SE     2,000     789     0.4943    0.3945  too high     0.0998  0.0... to 0.1...    1.79e-22
+    DK     2,000   1,023     0.4989    0.5115               0.0263  0.0000 to 0...
     <BLANKLINE>
     Intervals are for each group by itself.
     """

@@ -12,6 +12,10 @@ from calibrant.numerics.arrays import Floats
 #: Tail probabilities are kept above this, so that their reciprocals stay finite.
 _SMALLEST = 1e-300
 
+#: Larger ones count as this: one statistic that is smaller than chance would have it, as those of fitted residuals are,
+#: must not outweigh all others.
+_LARGEST = 0.9
+
 #: Below this, cot(pi p) is 1 / (pi p) to double precision.
 _SMALL = 1e-8
 
@@ -68,13 +72,15 @@ def cauchy_combined(tails: Floats, weight: ArrayLike) -> Floats:
 
     .. math:: q = \operatorname{arccot}\Bigl(\sum_j \omega_j \cot(\pi p_j)\Bigr) / \pi, \qquad \sum_j \omega_j = 1
 
+    with p of more than 0.9 counted as 0.9. To be ranked among those of draws, which makes it exact.
+
     Liu, Xie (2020), Cauchy combination test.
 
     >>> cauchy_combined(np.array([[0.01, 0.9], [1e-100, 0.5]]), [1, 1])
     array([2.2...e-002, 2.0...e-100])
     """
     share = np.asarray(weight, dtype=np.float64)
-    p = np.clip(tails, _SMALLEST, 1 - 1e-6)
+    p = np.clip(tails, _SMALLEST, _LARGEST)
     cotangent = np.where(p < _SMALL, 1 / (np.pi * p), 1 / np.tan(np.pi * np.maximum(p, _SMALL)))
     total = cotangent @ (share / share.sum())
     return np.asarray(np.arctan2(1.0, total) / np.pi)

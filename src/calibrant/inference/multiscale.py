@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
+from calibrant.inference.multiplicity import cauchy_combined, rank_p
 from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
@@ -38,10 +39,10 @@ class MultiScale:
     S detects errors where most rows are, the standardised C those where the model is confident.
 
     Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
-    p-values are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω of 1 for the
-    running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15 for each C;
-    the p-value is the rank of that sum among those of the simulated samples. It is exact at every n (slightly too large
-    where scores were pooled into cells), and at least 1 / (draws + 1).
+    p-values, at most 0.9, are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω
+    of 1 for the running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15
+    for each C; the p-value is the rank of that sum among those of the simulated samples. It is exact at every n
+    (slightly too large where scores were pooled into cells), and at least 1 / (draws + 1).
 
     Parameters
     ----------
@@ -64,11 +65,11 @@ class MultiScale:
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""
         cells = Sample.of(data, needed_by="MultiScale").pooled(256)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([self.seed, 1])  # unlike the numbers of data simulated with the same seed
         found = statistics(cells, with_drawn(cells, self.draws, rng))
         single = _p_values(found)
-        combined = (1 / np.tan(np.pi * np.clip(single, 1e-9, 1 - 1e-9))) @ weights(found.shape[1])
-        p_value = float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
+        combined = cauchy_combined(single, weights(found.shape[1]))
+        p_value = float(rank_p(combined[0], combined[1:]))
         return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
 
 

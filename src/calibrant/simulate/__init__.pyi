@@ -13,8 +13,10 @@ from .calibration_curves import TemperatureCurve as TemperatureCurve
 from .calibration_curves import WavyCurve as WavyCurve
 from .calibration_curves import WithEnds as WithEnds
 from .curve_fitting import CurveFit as CurveFit
+from .curve_fitting import SmoothedCurve as SmoothedCurve
 from .curve_fitting import fit_beta as fit_beta
 from .curve_fitting import fit_curves as fit_curves
+from .curve_fitting import fit_smoothed as fit_smoothed
 from .detection import Detection as Detection
 from .detection import power as power
 from .estimation_bias import Bias as Bias
@@ -32,6 +34,7 @@ from .regression_worlds import Spreads as Spreads
 from .regression_worlds import UniformSpreads as UniformSpreads
 from .score_distributions import BetaScores as BetaScores
 from .score_distributions import EmpiricalScores as EmpiricalScores
+from .score_distributions import FixedScores as FixedScores
 from .score_distributions import LogitMixtureScores as LogitMixtureScores
 from .score_distributions import Scores as Scores
 from .score_distributions import UniformScores as UniformScores

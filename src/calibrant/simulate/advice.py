@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,32 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
+from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.kde import kde_ece
 from calibrant.estimators.sweep import sweep_ece
+from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
+from calibrant.results.estimate import Interval
 from calibrant.results.target import Clipped, Estimator, norm_of
 from calibrant.simulate.calibration_curves import Blend, Curve, PowerCurve, as_curve
 from calibrant.simulate.estimation_bias import Bias, estimates
+from calibrant.simulate.score_distributions import FixedScores
 from calibrant.simulate.world_fit import WorldFit, fit_world
 from calibrant.simulate.worlds import World
 from calibrant.table.binning import EqualMass, EqualWidth
 
 #: True errors to detect, as multiples of 1/sqrt(n): no estimator detects the smallest, all detect the largest.
 _ERRORS = np.geomspace(0.3, 12.0, 9)
+
+#: Words for the families of curves.
+_CURVES = {
+    "logit_logit": "logistic curve of the log-odds",
+    "logit_logflip": "logistic curve of log(1 - score)",
+    "log_log": "power of the score",
+    "logflip_logflip": "power of 1 - score",
+}
 
 #: A fitted curve closer to the diagonal than this has no shape to exaggerate.
 _FLAT = 1e-3
@@ -52,13 +64,17 @@ class Advice:
 
     Attributes
     ----------
+    true_error : Interval
+        For the true error of the model, from the data.
     fit : WorldFit
-        The world the simulations come from.
+        The fit behind the simulations, with a test of its goodness.
+    world : World
+        What was simulated: the scores of the data, and the curve of `fit.world`.
+    world_error : float
+        The true error of that world, which the model need not have: see `true_error`.
     rows : tuple of EstimatorAdvice
     n, simulated_n : int
         Rows of the data and of the simulated samples, which are fewer where the data are large.
-    true_error : float
-        That of the fitted world.
     alpha, power : float
         Rate of false alarms, and probability of detection, behind `detectable`.
 
@@ -74,23 +90,25 @@ class Advice:
     True
     """
 
+    true_error: Interval
     fit: WorldFit
+    world: World
+    world_error: float
     rows: tuple[EstimatorAdvice, ...]
     n: int
     simulated_n: int
     norm: float
-    true_error: float
     alpha: float
     power: float
 
     @property
     def least_bias(self) -> EstimatorAdvice:
-        """The estimator with the least absolute bias in the fitted world."""
+        """The estimator with the least absolute bias in the simulated world."""
         return min(self.rows, key=lambda row: abs(row.fitted.bias))
 
     @property
     def least_rmse(self) -> EstimatorAdvice:
-        """The estimator with the least root mean squared error in the fitted world."""
+        """The estimator with the least root mean squared error in the simulated world."""
         return min(self.rows, key=lambda row: row.fitted.rmse)
 
     @property
@@ -109,7 +127,8 @@ class Advice:
             "n": self.n,
             "simulated_n": self.simulated_n,
             "norm": self.norm,
-            "true_error": self.true_error,
+            "true_error": self.true_error.to_dict(),
+            "world_error": self.world_error,
             "alpha": self.alpha,
             "power": self.power,
             "detectable": self.detectable,
@@ -126,6 +145,9 @@ class Advice:
     def __str__(self) -> str:
         return text(self)
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(text(self))}</pre>"
+
 
 def advise(
     data: Predictions | ArrayLike,
@@ -136,63 +158,79 @@ def advise(
     norm: float = 1,
     alpha: float = 0.05,
     power: float = 0.8,
-    repeats: int = 200,
+    level: float = 0.95,
+    repeats: int = 100,
     seed: int = 0,
     largest: int = 20_000,
 ) -> Advice:
     """Which estimator has the least bias and error on predictions like these, and how small an error can be detected.
 
-    A world is fitted to the predictions; samples of the same size are drawn from it, from a calibrated model with the
-    same scores, and from models between and beyond the two.
+    Outcomes are drawn at the scores of the data from a fitted calibration curve (that of `fit_world`: parametric if it
+    fits, otherwise smoothed), from a calibrated model, and from models between and beyond the two. What is said about
+    the biases holds in that world; the true error of the model itself is given as an interval.
 
     Parameters
     ----------
     data : Binary, or y_true
         Unweighted; for several classes ``data.top_label()``.
     estimators : mapping of name to callable, optional
-        By default equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density ECE, all of `norm`.
-        Give estimators of one norm.
+        By default the averaged error, equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density
+        ECE, all of `norm`. Give estimators of one norm. `calibration_error` can be given, but takes many seconds.
     alpha, power : float in (0, 1)
         An error counts as detectable if a test by the estimator, of significance `alpha`, has this power against it.
+    level : float in (0, 1)
+        Of the interval for the true error.
     repeats, seed : int
-        Simulated samples of each kind.
+        Simulated samples of the fitted and of the calibrated world; half as many of each of the others.
     largest : int
         Data of more rows are simulated by samples of this size, whose biases are reported.
 
     Examples
     --------
     >>> from calibrant.simulate import PAPER_WORLDS
-    >>> advice = advise(PAPER_WORLDS["resnet110_c100"].sample(500, seed=1), repeats=50)
-    >>> advice.least_bias.name, round(advice.true_error, 2)
-    ('debiased', 0.17)
+    >>> world = PAPER_WORLDS["resnet110_c100"]  # its true error is 0.153
+    >>> advice = advise(world.sample(500, seed=1), repeats=40)
+    >>> advice.fit.fits, advice.rows[0].name, 0.153 in advice.true_error
+    (True, 'averaged', True)
     """
     validation.fraction("alpha", alpha)
     validation.fraction("power", power)
     chosen = dict(_default_estimators(norm) if estimators is None else estimators)
     fit = fit_world(data, y_prob)
-    n = min(len(fit.data), largest)
     q = norm if estimators is None else norm_of(next(iter(chosen.values())))
-    simulated = partial(estimates, chosen, n=n, repeats=repeats, seed=seed)
-    calibrated = fit.world.calibrated()
-    here, null = simulated(fit.world), simulated(calibrated)
-    thresholds = {name: float(np.quantile(values, 1 - alpha)) for name, values in null.items()}
-    errors, powers = _detection(fit.world, simulated, thresholds, n, q)
-    truth = fit.world.true_error(q)
+    known = interval(partial(ece, norm=q), fit.data, level=level).interval
+    if known is None:  # pragma: no cover - an interval was asked for
+        raise RuntimeError(repr(fit))
+    score = np.sort(fit.data.y_prob.astype(np.float64))
+    n = min(len(score), largest)
+    world = World(FixedScores(score[(np.arange(n) * len(score) + len(score) // 2) // n]), fit.world.curve, "fitted")
+    simulated = partial(estimates, n=n, seed=seed)
+    here, null = (simulated(chosen, each, repeats=repeats) for each in (world, world.calibrated()))
+    truth = world.true_error(q)
+    path = _Path.of(world, q, n)
+
+    def detectable(name: str, estimator: Estimator) -> float | None:
+        threshold, few = float(np.quantile(null[name], 1 - alpha)), max(repeats // 2, 1)
+        return path.crossing(
+            lambda each: float(np.mean(simulated({name: estimator}, each, repeats=few)[name] > threshold)), power
+        )
+
     rows = tuple(
         EstimatorAdvice(
             name=name,
             estimate=float(estimator(fit.data)),
             fitted=Bias.of(here[name], truth, estimator=name, world="fitted", n=n),
             calibrated=Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n),
-            detectable=_crossing(errors, powers[name], power),
+            detectable=detectable(name, estimator),
         )
         for name, estimator in chosen.items()
     )
-    return Advice(fit, rows, len(fit.data), n, q, truth, alpha, power)
+    return Advice(known, fit, world, truth, rows, len(fit.data), n, q, alpha, power)
 
 
 def _default_estimators(norm: float) -> dict[str, Estimator]:
     return {
+        "averaged": partial(averaged_error, norm=norm),
         "ECE, equal width": partial(ece, bins=EqualWidth(15), norm=norm),
         "ECE, equal mass": partial(ece, bins=EqualMass(15), norm=norm),
         "debiased": Clipped(partial(debiased_ece, norm=norm)),
@@ -201,45 +239,45 @@ def _default_estimators(norm: float) -> dict[str, Estimator]:
     }
 
 
-def _detection(
-    world: World, simulated: Any, thresholds: dict[str, float], n: int, norm: float
-) -> tuple[Floats, dict[str, Floats]]:
-    """True errors of worlds between calibrated and far beyond the fitted one, and each estimator's power there."""
-    shape: Curve = as_curve(world.curve)
-    if world.true_error(norm) < _FLAT:
-        shape = PowerCurve(2)
-    whole = World(world.scores, shape).true_error(norm)
-    worlds = [
-        World(world.scores, Blend(shape, float(error / whole)), f"{world.name}, error {step}")
-        for step, error in enumerate(_ERRORS / np.sqrt(n))
-    ]
-    values = [simulated(each) for each in worlds]
-    errors = np.array([each.true_error(norm) for each in worlds])
-    powers = {
-        name: np.array([np.mean(value[name] > threshold) for value in values]) for name, threshold in thresholds.items()
-    }
-    return errors, powers
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Worlds between calibrated and far beyond the fitted one, in the order of their true errors."""
 
+    worlds: tuple[World, ...]
+    errors: Floats
 
-def _crossing(errors: Floats, powers: Floats, wanted: float) -> float | None:
-    """The smallest error at which the power is what is wanted, by interpolation."""
-    enough = np.flatnonzero(powers >= wanted)
-    if not len(enough):
-        return None
-    at = int(enough[0])
-    if at == 0:
-        return float(errors[0])
-    part = (wanted - powers[at - 1]) / (powers[at] - powers[at - 1])
-    return float(errors[at - 1] + part * (errors[at] - errors[at - 1]))
+    @classmethod
+    def of(cls, world: World, norm: float, n: int) -> _Path:
+        shape: Curve = as_curve(world.curve)
+        if world.true_error(norm) < _FLAT:
+            shape = PowerCurve(2)
+        whole = World(world.scores, shape).true_error(norm)
+        worlds = tuple(
+            World(world.scores, Blend(shape, float(error / whole)), f"error {step}")
+            for step, error in enumerate(_ERRORS / np.sqrt(n))
+        )
+        return cls(worlds, np.array([each.true_error(norm) for each in worlds]))
+
+    def crossing(self, power: Callable[[World], float], wanted: float) -> float | None:
+        """The smallest error at which the power is what is wanted: by bisection, then between two worlds."""
+        known: dict[int, float] = {}
+        low, high = -1, len(self.worlds)
+        while high - low > 1:
+            middle = (low + high) // 2
+            known[middle] = power(self.worlds[middle])
+            low, high = (low, middle) if known[middle] >= wanted else (middle, high)
+        if high == len(self.worlds):
+            return None
+        if high == 0:
+            return float(self.errors[0])
+        part = (wanted - known[low]) / (known[high] - known[low])
+        return float(self.errors[low] + part * (self.errors[high] - self.errors[low]))
 
 
 def text(advice: Advice) -> str:
     """The table of estimators and what follows from it; errors in percent."""
     wide = max(len(row.name) for row in advice.rows) + 2
-    lines = [
-        f"{advice.n:,} rows look like {_short(repr(advice.fit.world.scores))} with a {advice.fit.best.name} curve,",
-        f"whose true L{advice.norm:g} error is {100 * advice.true_error:.2f} %.",
-    ]
+    lines = [_true_error(advice), *_simulated(advice)]
     if advice.simulated_n < advice.n:
         lines.append(f"Simulated with {advice.simulated_n:,} rows; with all of them biases and errors are smaller.")
     header = ("estimate", "bias", "sd", "rmse", "if calibrated", "detects")
@@ -254,6 +292,28 @@ def text(advice: Advice) -> str:
             + "".join(f"{cell:>{max(len(name) + 2, 10)}}" for cell, name in zip(cells, header, strict=True))
         )
     return "\n".join([*lines, "", *_conclusions(advice)])
+
+
+def _true_error(advice: Advice) -> str:
+    known = advice.true_error
+    low, high = (f"{100 * end:.2f}" for end in (known.low, known.high))
+    lies = {"lower": f"is at least {low} %", "upper": f"is at most {high} %"}
+    words = lies.get(known.side, f"lies between {low} and {high} %")
+    return f"The true L{advice.norm:g} error {words} ({known.level:.0%} interval from {advice.n:,} rows)."
+
+
+def _simulated(advice: Advice) -> list[str]:
+    """What was simulated, and how far it can be believed."""
+    p = f"p = {advice.fit.test.p_value:.2g}"
+    if advice.fit.fits:
+        curve = f"a {_CURVES[advice.fit.best.curve.family]} (no lack of fit detected, {p})"
+    else:
+        curve = f"a smoothed curve (no parametric curve fits, {p})"
+    size = f"the L{advice.norm:g} error of this curve is {100 * advice.world_error:.2f} %"
+    lines = ["Simulated: outcomes at the same scores, drawn from", f"{curve}; {size}."]
+    if not advice.true_error.low <= advice.world_error <= advice.true_error.high:
+        lines.append("That lies outside the interval: take the biases below as a rough guide.")
+    return lines
 
 
 def _conclusions(advice: Advice) -> list[str]:
@@ -276,8 +336,3 @@ def _others(advice: Advice, best: EstimatorAdvice, sizes: list[float], noise: fl
         row.name for row, size in zip(advice.rows, sizes, strict=True) if row is not best and size < min(sizes) + noise
     ]
     return f"; within its noise: {', '.join(names)}" if names else ""
-
-
-def _short(words: str) -> str:
-    """Numbers to three digits."""
-    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.3g}", words)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import affine, logistic_fit
 from calibrant.numerics.special import log_complement, log_probability
-from calibrant.simulate.calibration_curves import Family, Glm, transform
+from calibrant.simulate.calibration_curves import Curve, Family, Glm, transform
 from calibrant.simulate.score_distributions import BetaScores
 
 Terms = Literal["b0", "b1", "b0_b1"]
@@ -133,6 +133,45 @@ def fit_curves(z: Floats, outcome: NDArray[np.int8]) -> tuple[CurveFit, ...]:
         raise ValueError(message)
     fits = [_fit_curve(family, terms, z, outcome) for family in get_args(Family) for terms in get_args(Terms)]
     return tuple(sorted(fits, key=lambda fit: fit.aic))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedCurve(Curve):
+    """A curve given by its values at some log-odds, with straight lines between them.
+
+    >>> SmoothedCurve(np.array([-1.0, 1.0]), np.array([0.2, 0.6])).at(np.array([-9.0, 0.0, 0.5]))
+    array([0.2, 0.4, 0.5])
+    """
+
+    log_odds: Floats
+    probability: Floats
+
+    def at(self, z: Floats) -> Floats:
+        """By interpolation; constant beyond the ends."""
+        return np.interp(z, self.log_odds, self.probability)
+
+    def __repr__(self) -> str:
+        return f"<SmoothedCurve of {len(self.log_odds)} points>"
+
+
+def fit_smoothed(z: Floats, outcome: NDArray[np.int8]) -> SmoothedCurve:
+    """The curve of (finite) log-odds and outcomes without a parametric family: that of `recalibrate.Smoothed`.
+
+    A weighted average of penalised logistic splines and an isotonic curve. It follows gaps that the sample can show and
+    shrinks the others, so that its error tends to be too small where the curve is rough and rows are few.
+
+    >>> z = np.linspace(-4, 4, 4000)
+    >>> hit = (np.random.default_rng(0).random(4000) < np.where(z < 0, 0.2, 0.9)).astype(np.int8)
+    >>> fit_smoothed(z, hit).at(np.array([-1.0, 1.0])).round(1)
+    array([0.2, 0.9])
+    """
+    from calibrant.numerics.smoothers import LogitBins, SmootherAverage
+
+    bins = LogitBins.of(z, np.ones(len(z)))
+    ones = np.bincount(bins.index(z), outcome, len(bins)).astype(np.float64)
+    none = np.zeros(len(bins))
+    average = SmootherAverage.fit(bins, np.stack([ones, none]), np.stack([bins.mass - ones, none]), [1])
+    return SmoothedCurve(bins.logit, average.predict(0, bins.logit))
 
 
 def _fit_curve(family: Family, terms: Terms, z: Floats, outcome: NDArray[np.int8]) -> CurveFit:

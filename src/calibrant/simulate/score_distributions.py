@@ -170,6 +170,42 @@ class EmpiricalScores(Scores):
         return f"<EmpiricalScores of {len(np.asarray(self.scores))} scores>"
 
 
+@dataclass(frozen=True, eq=False)
+class FixedScores(Scores):
+    """The scores of a sample, the same in every simulated one: only the outcomes are random.
+
+    >>> scores = FixedScores([0.7, 0.1])
+    >>> scores, scores.draw(np.random.default_rng(0), (3, 2)).shape
+    (<FixedScores of 2 scores>, (3, 2))
+    """
+
+    scores: ArrayLike
+
+    def __post_init__(self) -> None:
+        known = validation.probabilities("scores", self.scores).astype(np.float64)
+        object.__setattr__(self, "scores", known)
+
+    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
+        """The same scores for every sample, whose size must be theirs."""
+        z = self.support()
+        shape = (size,) if isinstance(size, int) else size
+        if shape[-1] != len(z):
+            message = f"FixedScores gives samples of {len(z)} rows, got {shape[-1]}; use EmpiricalScores."
+            raise ValueError(message)
+        return np.broadcast_to(z, shape).copy()
+
+    def expect(self, function: Callable[[Floats], Floats]) -> float:
+        """The mean over the scores."""
+        return float(np.mean(function(self.support())))
+
+    def support(self) -> Floats:
+        """The scores themselves."""
+        return log_odds(self.scores)
+
+    def __repr__(self) -> str:
+        return f"<FixedScores of {len(np.asarray(self.scores))} scores>"
+
+
 @dataclass(frozen=True)
 class WithAtoms(Scores):
     """A distribution with some of its mass moved to exactly 0 and exactly 1, as rounding and clipping do.

@@ -1,8 +1,8 @@
-"""A world fitted to predictions: Beta scores and a generalised linear calibration curve."""
+"""A world fitted to predictions: Beta scores and a calibration curve whose goodness of fit is tested."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,18 +12,24 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators.binned import ece
+from calibrant.inference.multiscale import MultiScale
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_odds as odds_of
+from calibrant.results.estimate import Significance
 from calibrant.results.target import Estimator, name_of
 from calibrant.simulate.calibration_curves import Curve, WithEnds
-from calibrant.simulate.curve_fitting import CurveFit, fit_beta, fit_curves, fit_rounded_beta
+from calibrant.simulate.curve_fitting import CurveFit, fit_beta, fit_curves, fit_rounded_beta, fit_smoothed
 from calibrant.simulate.estimation_bias import estimates
 from calibrant.simulate.score_distributions import Scores, WithAtoms
 from calibrant.simulate.worlds import World
-from calibrant.table.binning import EqualWidth
+from calibrant.table.binning import Distinct, EqualWidth
+from calibrant.table.bintable import BinTable
 
 #: Where other scores are closer to 1 than this, scores of 1 may have been rounded, in single or double precision.
 _ROUNDING = 1e-6
+
+#: A curve that is rejected at this level is not used.
+_ALPHA = 0.05
 
 #: The estimator by which the paper compares simulated and real data.
 _ECE_BIN = partial(ece, bins=EqualWidth(15), norm=2)
@@ -55,28 +61,43 @@ class Goodness:
 
 @dataclass(frozen=True, eq=False)
 class WorldFit:
-    """A world fitted to predictions. Prints the table of curves, best first.
+    """A world fitted to predictions. Prints the table of curves, best first, and whether the best one fits.
 
     Attributes
     ----------
     world : World
+        `parametric` if its curve fits; otherwise the same scores with a smoothed curve (`fit_smoothed`).
+    parametric : World
         Beta scores (with atoms where the data have them) and the curve with the least AIC.
     curves : tuple of CurveFit
         All twelve, best first.
+    test : Significance
+        Of the hypothesis that the outcomes come from the parametric curve: the statistics of `MultiScale`, of the
+        residuals in the order of the scores. Conservative, as the curve was fitted to the same rows.
     data : Binary
         What it was fitted to.
 
     Examples
     --------
-    >>> from calibrant.simulate import BetaScores, PowerCurve
+    >>> from calibrant.simulate import BetaScores, PowerCurve, UniformScores, WavyCurve
     >>> fit = fit_world(World(BetaScores(2, 1), PowerCurve(1.5)).sample(20_000))
-    >>> fit.best.name, round(fit.best.curve.b1, 1)
-    ('log_log_b1', 1.5)
+    >>> fit.best.name, round(fit.best.curve.b1, 1), fit.fits
+    ('log_log_b1', 1.5, True)
+    >>> wavy = fit_world(World(UniformScores(), WavyCurve()).sample(20_000))
+    >>> wavy.fits, wavy.world.curve
+    (False, <SmoothedCurve of ... points>)
     """
 
     world: World
+    parametric: World
     curves: tuple[CurveFit, ...]
+    test: Significance
     data: Binary
+
+    @property
+    def fits(self) -> bool:
+        """Whether the parametric curve is not rejected at the 5 % level."""
+        return self.test.p_value >= _ALPHA
 
     @property
     def best(self) -> CurveFit:
@@ -84,9 +105,9 @@ class WorldFit:
         return self.curves[0]
 
     def goodness(self, *, estimator: Estimator = _ECE_BIN, repeats: int = 200, seed: int = 0) -> Goodness:
-        """An estimator on the data and in the fitted world; by default the L2 error of 15 equal-width bins."""
+        """An estimator on the data and in the parametric world; by default the L2 error of 15 equal-width bins."""
         n = len(self.data)
-        values = estimates({"": estimator}, self.world, n, repeats=repeats, seed=seed)[""]
+        values = estimates({"": estimator}, self.parametric, n, repeats=repeats, seed=seed)[""]
         real = float(estimator(self.data))
         return Goodness(name_of(estimator), n, real, float(values.mean()), float(values.std(ddof=1)), repeats)
 
@@ -101,24 +122,33 @@ class WorldFit:
         return {
             "world": repr(self.world.scores) + ", " + repr(self.world.curve),
             "n": len(self.data),
+            "fits": self.fits,
+            "test": self.test.to_dict(),
             "curves": [fit.to_dict() for fit in self.curves],
         }
 
     def __repr__(self) -> str:
-        return f"<WorldFit: {self.world.scores!r}, {self.best.name}, n={len(self.data):_}>"
+        curve = self.best.name if self.fits else repr(self.world.curve)
+        return f"<WorldFit: {self.world.scores!r}, {curve}, n={len(self.data):_}>"
 
     def __str__(self) -> str:
         lines = [f"scores  {self.world.scores!r}", f"{'curve':<24}{'AIC':>12}{'b0':>9}{'b1':>9}"]
         for fit in self.curves:
             b0, b1 = (f"{value:>9.3f}" if term in fit.terms else f"{'':>9}" for term, value in _terms(fit))
             lines.append(f"{fit.name:<24}{fit.aic:>12.2f}{b0}{b1}")
+        verdict = "the first is used" if self.fits else "none of them fits, a smoothed curve is used"
+        lines.append(f"goodness of fit: p = {self.test.p_value:.3g}; {verdict}")
         return "\n".join(lines)
 
 
 def fit_world(
     data: Predictions | ArrayLike, y_prob: ArrayLike | None = None, /, *, log_odds: ArrayLike | None = None
 ) -> WorldFit:
-    """The world of these predictions by maximum likelihood: Beta scores and the best of twelve curves.
+    """The world of these predictions by maximum likelihood: Beta scores and the best of twelve curves, if it fits.
+
+    The residuals of the best curve are tested. If they show that no curve of these families can be the true one
+    (p < 0.05), the world has a smoothed curve without a family instead; with few rows a wrong curve may go unnoticed.
+    The distribution of the scores is not tested: `FixedScores` or `EmpiricalScores` of your scores need no fit.
 
     Scores of exactly 1 are taken for rounded scores next to it, as far as the other scores predict them; the rest of
     them, and scores of 0, are atoms with event rates of their own. The curve is fitted to the other rows.
@@ -150,11 +180,26 @@ def fit_world(
     inside = np.isfinite(z)
     curves = fit_curves(z[inside], task.y_true[inside])
     scores = _fitted_scores(z, last=_last_below_one(task.y_prob) if log_odds is None else np.inf)
-    curve: Curve = curves[0].curve
-    if isinstance(scores, WithAtoms):
-        rates = {name: _rate(task, z == end) for name, end in (("at_zero", -np.inf), ("at_one", np.inf))}
-        curve = WithEnds(curve, **rates)
-    return WorldFit(World(scores, curve), curves, task)
+    rates = {name: _rate(task, z == end) for name, end in (("at_zero", -np.inf), ("at_one", np.inf))}
+
+    def world(curve: Curve) -> World:
+        return World(scores, WithEnds(curve, **rates) if isinstance(scores, WithAtoms) else curve)
+
+    best = curves[0].curve
+    test = _residual_test(z[inside], task.y_true[inside], best.at(z[inside]))
+    parametric = world(best)
+    used = parametric if test.p_value >= _ALPHA else world(fit_smoothed(z[inside], task.y_true[inside]))
+    return WorldFit(used, parametric, curves, test, task)
+
+
+def _residual_test(z: Floats, outcome: Any, probability: Floats) -> Significance:
+    """Whether the outcomes may have come from these probabilities, looked at in the order of the log-odds."""
+    order = np.argsort(z, kind="stable")
+    rank = np.unique(z[order], return_inverse=True)[1].reshape(-1)
+    table = BinTable.of(Binary(outcome[order], rank / max(int(rank[-1]), 1)), Distinct())
+    sums = table.sums.copy()
+    sums[3] = np.bincount(rank, probability[order])
+    return MultiScale().test(replace(table, sums=sums))
 
 
 def _fitted_scores(z: Floats, *, last: float) -> Scores:
