@@ -20,7 +20,7 @@ def report(
     y_prob: ArrayLike | None = None,
     /,
     *,
-    by: ArrayLike | Mapping[Any, BinTable] | None = None,
+    by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None = None,
     title: str | None = None,
     seed: int = 0,
 ) -> Report:
@@ -31,8 +31,8 @@ def report(
     data : Predictions, fine BinTable, or y_true
         Several classes are measured by their top label. A table gives the same report from any number of rows.
     by : array-like, optional
-        Group of each row, or a table per group where `data` is a table; the report then has a line and a curve per
-        group.
+        Group of each row, or a dictionary of such arrays, one grouping each; a table per group where `data` is a table.
+        The report then has a line and a curve per group.
     title : str, optional
     seed : int
         Of the folds and the resampling.
@@ -49,7 +49,8 @@ def report(
     """
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
     named = "Calibration report" if title is None else title
-    if isinstance(by, Mapping) and not isinstance(given, BinTable):
+    tables = isinstance(by, Mapping) and (not by or any(isinstance(part, BinTable) for part in by.values()))
+    if tables and not isinstance(given, BinTable):
         message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
         raise TypeError(message)
     groups: Any = by
@@ -65,6 +66,9 @@ def report(
     if isinstance(task, Spread) or isinstance(given, Forecast):
         from calibrant.reporting.regression import forecast_report
 
+        if isinstance(by, Mapping):
+            message = "A report on forecasts takes one grouping: give by= the group of each row."
+            raise TypeError(message)
         return forecast_report(given, by=groups, title=named, seed=seed)
     from calibrant.reporting.probabilities import probability_report
 

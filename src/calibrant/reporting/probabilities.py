@@ -37,7 +37,12 @@ ALL_ROWS = "all rows"
 
 
 def probability_report(
-    data: Binary | BinTable, *, by: ArrayLike | Mapping[Any, BinTable] | None, title: str, seed: int, task: str = ""
+    data: Binary | BinTable,
+    *,
+    by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None,
+    title: str,
+    seed: int,
+    task: str = "",
 ) -> Report:
     """Measure the event's probabilities as a whole and by group."""
     whole = Part(data, seed)
@@ -158,14 +163,17 @@ def _charts(
 
 
 def group_tables(
-    data: Any, by: ArrayLike | Mapping[Any, BinTable] | None, *, most: int | None = MOST_GROUPS
+    data: Any, by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None, *, most: int | None = MOST_GROUPS
 ) -> dict[str, Any]:
-    """The rows, or the table, of each group; the largest come first and at most `most`."""
+    """The rows, or the table, of each group; the largest come first and at most `most` of each grouping."""
     if by is None:
         return {}
     if isinstance(by, Mapping):
-        parts: dict[str, Binary | BinTable] = dict(zip(_texts(by), by.values(), strict=True))
-        return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most])
+        tables = {name: table for name, table in by.items() if isinstance(table, BinTable)}
+        parts: dict[str, Any] = dict(zip(_texts(tables), tables.values(), strict=True))
+        groupings = {name: group_tables(data, some, most=most) for name, some in by.items() if name not in tables}
+        rows = {f"{name} = {group}": part for name, some in groupings.items() for group, part in some.items()}
+        return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most]) | rows
     if isinstance(data, BinTable):
         message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise ValueError(message)
