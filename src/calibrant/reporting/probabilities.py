@@ -171,7 +171,9 @@ def group_tables(
     if isinstance(by, Mapping):
         tables = {name: table for name, table in by.items() if isinstance(table, BinTable)}
         parts: dict[str, Any] = dict(zip(_texts(tables), tables.values(), strict=True))
-        groupings = {name: group_tables(data, some, most=most) for name, some in by.items() if name not in tables}
+        groupings = {
+            name: group_tables(data, some, most=most) for name, some in by.items() if not isinstance(some, BinTable)
+        }
         rows = {f"{name} = {group}": part for name, some in groupings.items() for group, part in some.items()}
         return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most]) | rows
     if isinstance(data, BinTable):
