@@ -119,14 +119,20 @@ def test_two_models_are_compared_on_the_same_rows(folder):
 
 BAD = {
     "missing file": (("measure", "nothing.parquet"), "No file matches 'nothing.parquet'"),
-    "wrong column": (("measure", "scores.parquet", "--prob", "q"), "There is no column 'q'; the file has 'y', 'p'"),
+    "wrong column": (
+        ("measure", "scores.parquet", "--prob", "q"),
+        "--prob names the column 'q', which the source does not have. It has 'y', 'p'",
+    ),
     "truncated": (("measure", "broken.parquet"), "Cannot read"),
     "header only": (("measure", "header.csv"), "has no rows"),
-    "out of range": (("measure", "range.csv"), "y_prob must lie in [0, 1], but 1 of 2 rows does not"),
-    "missing value": (("measure", "holes.csv"), "y_prob must be finite"),
+    "out of range": (
+        ("measure", "range.csv"),
+        "Column 'p' (--prob) is outside [0, 1] in 1 of 2 rows (first: row 2 of 'range.csv')",
+    ),
+    "missing value": (("measure", "holes.csv"), "Column 'p' (--prob) is missing in 1 of 2 rows"),
     "unknown map": (("recalibrate", "scores.parquet", "--method", "magic"), "--method must be auto or one of"),
     "no spread": (("report", "scores.parquet", "--mean", "mean"), "--mean needs --std"),
-    "no prior": (("report", "scores.parquet", "--positive", "1"), "--positive needs --prior"),
+    "no prior": (("report", "scores.parquet", "--labelled", "1"), "--labelled needs --prior"),
     "bad quantile": (("report", "scores.parquet", "--quantiles", "low=std"), "--quantiles takes LEVEL=COLUMN"),
     "one model": (("compare", "scores.parquet", "--prob", "p"), "Name the two models' columns"),
 }

@@ -6,7 +6,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import files
-from calibrant.cli.files import Columns, load, load_models
+from calibrant.cli.columns import Columns
+from calibrant.cli.files import load, load_models
 from calibrant.cli.formats import UsageError
 from calibrant.data.validation import InvalidPredictions
 
@@ -24,20 +25,20 @@ def scores(tmp_path):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The sources of every read of columns."""
+    """The columns of every read of rows."""
     seen = []
-    original = files.columns_of
+    original = files._arrays
 
-    def counted(opened, sources, wanted, where):
-        seen.append(list(wanted))
-        return original(opened, sources, wanted, where)
+    def counted(selection, columns):
+        seen.append([columns.truth, *columns.prob])
+        return original(selection, columns)
 
-    monkeypatch.setattr(files, "columns_of", counted)
+    monkeypatch.setattr(files, "_arrays", counted)
     return seen
 
 
 def test_models_are_compared_on_one_read(scores, reads):
-    (first, second), notes = load_models([str(scores / "scores.parquet")], Columns(prob=("p", "q")))
+    (first, second), notes = load_models([str(scores / "scores.parquet")], Columns(prob=("p", "q"), models=True))
     assert reads == [["y", "p", "q"]]
     np.testing.assert_array_equal(first.y_true, second.y_true)
     np.testing.assert_allclose(np.sort(second.y_prob), np.sort(P**2))
@@ -45,22 +46,24 @@ def test_models_are_compared_on_one_read(scores, reads):
 
 
 def test_a_report_reads_its_file_once(scores, reads):
-    found = load([str(scores / "scores.parquet")], Columns(by="g"))
+    found = load([str(scores / "scores.parquet")], Columns(by=("g",)))
     assert len(reads) == 1
     assert cal.ece(found.data) == pytest.approx(cal.ece(FRAME.y, FRAME.p))
-    assert sorted(set(found.by)) == [0, 1]
+    assert sorted(set(found.by)) == ["0", "1"]
 
 
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.arrow"])
 @pytest.mark.parametrize("where", [None, "p < 0.5"])
 def test_many_rows_come_as_tables_of_all_and_of_each_group(scores, monkeypatch, name, where):
     monkeypatch.setattr(files, "TABLE_ROWS", 100)
-    found = load([str(scores / name)], Columns(by="g", where=where))
+    found = load([str(scores / name)], Columns(by=("g",), where=where))
     chosen = FRAME if where is None else FRAME[FRAME.p < 0.5]
     assert found.data.n == len(chosen)
-    assert {group: table.n for group, table in found.by.items()} == chosen.groupby("g").size().to_dict()
+    assert {group: table.n for group, table in found.by.items()} == {
+        str(g): n for g, n in chosen.groupby("g").size().items()
+    }
     with pytest.raises(UsageError, match="take a sample"):
-        load_models([str(scores / name)], Columns(prob=("p", "q")))
+        load_models([str(scores / name)], Columns(prob=("p", "q"), models=True))
 
 
 def test_arrow_and_parquet_files_are_read_together(scores):
@@ -72,5 +75,5 @@ def test_what_no_row_fits_and_what_no_file_has_are_refused(scores):
     path = str(scores / "scores.arrow")
     with pytest.raises(InvalidPredictions, match="has no rows that fit --where"):
         load([path], Columns(where="p > 2"))
-    with pytest.raises(UsageError, match="There is no column 'r'"):
+    with pytest.raises(InvalidPredictions, match="--prob names the column 'r', which the source does not have"):
         load([path], Columns(prob=("r",)))

@@ -19,16 +19,18 @@ FIRST_LINES = {
     "serve": "Open the report in the browser, served on this machine only.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
+READING = "--percent --drop-missing --hive --decimal-comma"
 OPTIONS = {
-    "report": "--truth --prob --mean --std --quantiles --positive --prior --by --weight --where --title --output "
-    "--force --json",
-    "measure": "--truth --prob --by --weight --where --norm --fail-above --json",
-    "test": "--truth --prob --mean --std --quantiles --positive --prior --weight --where --alpha --fail --json",
-    "recalibrate": "--truth --prob --weight --where --method --output --force",
+    "report": "--truth --prob --mean --std --quantiles --positive --labelled --prior --by --weight --where --title "
+    f"--output --force --json {READING}",
+    "measure": f"--truth --prob --positive --by --weight --where --norm --fail-above --json {READING}",
+    "test": "--truth --prob --mean --std --quantiles --positive --labelled --prior --weight --where --alpha --fail "
+    f"--json {READING}",
+    "recalibrate": f"--truth --prob --positive --weight --where --method --output --force {READING}",
     "apply": "--prob --output --force",
-    "simulate": "--scores --truth --prob --where --seed --json",
-    "compare": "--truth --prob --where --json",
-    "serve": "--truth --prob --by --weight --where --port --seed",
+    "simulate": f"--scores --truth --prob --positive --where --seed --json {READING}",
+    "compare": f"--truth --prob --positive --where --json {READING}",
+    "serve": f"--truth --prob --positive --by --weight --where --port --seed {READING}",
     "demo": "--folder",
 }
 

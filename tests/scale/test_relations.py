@@ -1,4 +1,4 @@
-"""Files that cannot be read are named."""
+"""Files that cannot be read are named, and so are their rows."""
 
 import duckdb
 import pandas as pd
@@ -60,8 +60,9 @@ def test_a_text_file_that_differs_from_the_first_is_named(ending, tmp_path):
     for name in "ac":
         write(name, good)
     renamed, text = good.rename(columns={"p": "q"}), good.assign(p="high")
-    missing = r"b\.csv': its columns are" if ending == "csv" else "y_prob missing: 2"
-    for other, words in ((renamed, missing), (text, rf"b\.{ending}': column 'p' holds text")):
+    missing = r"b\.csv': it has no column 'p'" if ending == "csv" else r"'p' missing: 2; first: row 1 of '.*b\.jsonl"
+    mixed = rf"b\.{ending}': column 'p' is of type VARCHAR there and of type DOUBLE in '.*a\.{ending}'"
+    for other, words in ((renamed, missing), (text, mixed)):
         write("b", other)
         with pytest.raises(cal.InvalidPredictions, match=words):
             bin_table(tmp_path, y_true="y", y_prob="p")
@@ -82,3 +83,25 @@ def test_an_object_store_without_its_extension_says_how_to_get_it(path, tmp_path
     monkeypatch.setattr(duckdb, "connect", offline)
     with pytest.raises(ImportError, match=r"needs DuckDB's extension 'httpfs'.*install_extension.*scan_parquet"):
         bin_table(path, y_true="y", y_prob="p")
+
+
+def test_a_condition_that_is_none_is_refused_in_one_sentence(tmp_path):
+    make_log(10).to_parquet(tmp_path / "a.parquet")
+    for where in ("nowhere = 1", "p >", "no_function(p)"):
+        with pytest.raises(cal.InvalidPredictions, match="where is no condition on the columns"):
+            bin_table(tmp_path, y_true="y", y_prob="p", where=where)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_the_first_bad_row_is_that_of_the_file_also_under_a_condition(ending, tmp_path):
+    good = pd.DataFrame({"p": [0.1, 0.7, 0.2], "y": [0, 1, 1], "day": [1, 2, 2]})
+    for name, frame in (("a", good), ("b", good.assign(p=[0.5, 0.5, 1.5]))):
+        path = tmp_path / f"{name}.{ending}"
+        if ending == "csv":
+            frame.to_csv(path, index=False)
+        elif ending == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_json(path, orient="records", lines=True)
+    with pytest.raises(cal.InvalidPredictions, match=rf"1 of 4 rows is invalid .*first: row 3 of '.*b\.{ending}'"):
+        bin_table(tmp_path, y_true="y", y_prob="p", where="day = 2")

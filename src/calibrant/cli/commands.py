@@ -17,16 +17,10 @@ import typer
 from rich.console import Console
 
 from calibrant._version import __version__
-from calibrant.cli.files import (
-    Columns,
-    Loaded,
-    guessed_column,
-    load,
-    load_models,
-    read_columns,
-    require_columns,
-)
+from calibrant.cli.columns import Columns, guessed_column, require_columns
+from calibrant.cli.files import Loaded, load, load_models, read_columns
 from calibrant.cli.formats import UsageError, write_table
+from calibrant.scale.paths import ReadOptions
 from calibrant.table.bintable import BinTable
 
 app = typer.Typer(
@@ -37,18 +31,34 @@ app = typer.Typer(
     help="Can a model's predicted uncertainty be trusted? Measure its calibration, with intervals, and recalibrate it.",
 )
 
-Files = Annotated[list[str], typer.Argument(help="CSV, Parquet, JSON lines or Arrow files; - for standard input.")]
-File = Annotated[str, typer.Argument(help="CSV, Parquet, JSON lines or Arrow file; - for standard input.")]
-Truth = Annotated[str | None, typer.Option("--truth", help="Column of outcomes: 0/1, class, or value.")]
-Prob = Annotated[list[str] | None, typer.Option("--prob", help="Column of probabilities; once per class for several.")]
+_KINDS = "CSV, Parquet, JSON or Arrow"
+Files = Annotated[list[str], typer.Argument(help=f"{_KINDS} files, folders or patterns; - for standard input.")]
+File = Annotated[str, typer.Argument(help=f"{_KINDS} file; - for standard input.")]
+Truth = Annotated[str | None, typer.Option("--truth", help="Outcomes (0/1, yes/no, class or value): column or SQL.")]
+Prob = Annotated[
+    list[str] | None, typer.Option("--prob", help='Probabilities: column or SQL, e.g. "score / 100"; one per class.')
+]
 Mean = Annotated[str | None, typer.Option("--mean", help="Column of predicted means (regression).")]
 Std = Annotated[str | None, typer.Option("--std", help="Column of predicted standard deviations.")]
 Quantile = Annotated[list[str] | None, typer.Option("--quantiles", help="LEVEL=COLUMN, once per predicted quantile.")]
-Positive = Annotated[str | None, typer.Option("--positive", help="Value of --truth that marks a labelled positive.")]
-Prior = Annotated[float | None, typer.Option("--prior", help="Share of positives among all (with --positive).")]
-By = Annotated[str | None, typer.Option("--by", help="Column of groups.")]
-Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.")]
+Positive = Annotated[
+    str | None, typer.Option("--positive", help="Label of the event where labels are words, e.g. fraud.")
+]
+Labelled = Annotated[
+    str | None,
+    typer.Option("--labelled", help="Positive-unlabeled data: value of --truth of known positives (with --prior)."),
+]
+Prior = Annotated[float | None, typer.Option("--prior", help="Share of positives among all (with --labelled).")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping."),
+]
+Weight = Annotated[str | None, typer.Option("--weight", help="Row weights: column or SQL.")]
 Where = Annotated[str | None, typer.Option("--where", help='SQL condition on the rows, e.g. "year = 2026".')]
+Percent = Annotated[bool, typer.Option("--percent", help="Probabilities are in percent, 0 to 100.")]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values, and say so.")]
+Hive = Annotated[bool, typer.Option("--hive", help="Take folders named key=value as columns.")]
+DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Numbers of CSV files have decimal commas.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.")]
@@ -81,8 +91,11 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command()
 def report(
     files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
-    quantiles: Quantile = None, positive: Positive = None, prior: Prior = None, by: By = None, weight: Weight = None,
-    where: Where = None, title: Annotated[str | None, typer.Option("--title")] = None,
+    quantiles: Quantile = None, positive: Positive = None, labelled: Labelled = None, prior: Prior = None,
+    by: By = None, weight: Weight = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
+    title: Annotated[str | None, typer.Option("--title")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="report.html, .json or .md")] = None,
     force: Force = False, as_json: Json = False, seed: Seed = 0,
 ) -> None:  # fmt: skip
@@ -91,8 +104,9 @@ def report(
 
     _writable(output, force=force)
     loaded = _load(
-        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, prior=prior, by=by,
-        weight=weight, where=where,
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, labelled=labelled,
+        prior=prior, by=by, weight=weight, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
     with _busy("Measuring"):
         found = build(loaded.data, by=loaded.by, title=title or _title(files), seed=seed)
@@ -104,7 +118,10 @@ def report(
 
 @app.command()
 def measure(
-    files: Files, truth: Truth = None, prob: Prob = None, by: By = None, weight: Weight = None, where: Where = None,
+    files: Files, truth: Truth = None, prob: Prob = None, positive: Positive = None, by: By = None,
+    weight: Weight = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
     norm: Annotated[float, typer.Option("--norm", help="Exponent of the error, at least 1.")] = 1.0,
     fail_above: Annotated[float | None, typer.Option("--fail-above", help="Exit with 1 above this error.")] = None,
     as_json: Json = False,
@@ -113,7 +130,10 @@ def measure(
     import calibrant as cal
     from calibrant.reporting.probabilities import group_tables
 
-    loaded = _load(files, truth=truth, prob=prob, by=by, weight=weight, where=where)
+    loaded = _load(
+        files, truth=truth, prob=prob, positive=positive, by=by, weight=weight, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
+    )  # fmt: skip
     data: Any = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
     error = partial(cal.averaged_error, norm=norm)
     with _busy("Measuring"):
@@ -125,7 +145,9 @@ def measure(
         lines = [{"group": name, **estimate.to_dict()} for name, estimate in groups.items()]
         print(json.dumps([*(estimate.to_dict() for estimate in estimates), *lines], indent=2))
     else:
-        parts = ((f"{by} = {name}", estimate) for name, estimate in groups.items())
+        parts = (
+            (name if by is None or len(by) > 1 else f"{by[0]} = {name}", estimate) for name, estimate in groups.items()
+        )
         for name, estimate in [*((estimate.name, estimate) for estimate in estimates), *parts]:
             print(f"{name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
     if fail_above is not None and headline > fail_above:
@@ -136,8 +158,11 @@ def measure(
 @app.command(name="test")
 def check(
     files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
-    quantiles: Quantile = None, positive: Positive = None, prior: Prior = None, weight: Weight = None,
-    where: Where = None, alpha: Annotated[float, typer.Option("--alpha", help="Reject below this p-value.")] = 0.05,
+    quantiles: Quantile = None, positive: Positive = None, labelled: Labelled = None, prior: Prior = None,
+    weight: Weight = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
+    alpha: Annotated[float, typer.Option("--alpha", help="Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -145,8 +170,9 @@ def check(
     import calibrant as cal
 
     loaded = _load(
-        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, prior=prior,
-        weight=weight, where=where,
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, labelled=labelled,
+        prior=prior, weight=weight, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
     data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
     with _busy("Testing"):
@@ -163,7 +189,10 @@ def check(
 
 @app.command()
 def recalibrate(
-    files: Files, truth: Truth = None, prob: Prob = None, weight: Weight = None, where: Where = None,
+    files: Files, truth: Truth = None, prob: Prob = None, positive: Positive = None, weight: Weight = None,
+    where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
     method: Annotated[str, typer.Option("--method", help="auto, or a map: Temperature, Beta, ...")] = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="The map, as JSON.")] = Path("map.json"),
     force: Force = False,
@@ -173,7 +202,10 @@ def recalibrate(
 
     _writable(output, force=force)
     recalibrator = _map_named(method)
-    loaded = _load(files, truth=truth, prob=prob, weight=weight, where=where)
+    loaded = _load(
+        files, truth=truth, prob=prob, positive=positive, weight=weight, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
+    )  # fmt: skip
     with _busy("Fitting"):
         recalibrator.fit(loaded.data)
     recalibrator.save(output)
@@ -214,7 +246,9 @@ def apply_map(
 def simulate(
     files: Annotated[list[str] | None, typer.Argument(help="Files of predictions.")] = None,
     scores: Annotated[str | None, typer.Option("--scores", help="The same, as an option.")] = None,
-    truth: Truth = None, prob: Prob = None, where: Where = None, seed: Seed = 0, as_json: Json = False,
+    truth: Truth = None, prob: Prob = None, positive: Positive = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False, seed: Seed = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
     """How biased is each estimator at my sample size, and how small an error can I see?"""
     from calibrant.simulate import advise
@@ -223,7 +257,10 @@ def simulate(
     if not named:
         message = "Name a file of predictions: calibrant simulate scores.parquet."
         raise UsageError(message)
-    loaded = _load(named, truth=truth, prob=prob, where=where)
+    loaded = _load(
+        named, truth=truth, prob=prob, positive=positive, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
+    )  # fmt: skip
     if isinstance(loaded.data, BinTable):
         message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'
         raise UsageError(message)
@@ -236,7 +273,10 @@ def simulate(
 def compare(
     files: Files, truth: Truth = None,
     prob: Annotated[list[str] | None, typer.Option("--prob", help="Twice: the columns of the two models.")] = None,
-    where: Where = None, as_json: Json = False,
+    positive: Positive = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Which of two models is better calibrated on the same rows?"""
     import calibrant as cal
@@ -245,7 +285,11 @@ def compare(
         message = "Name the two models' columns: --prob a --prob b."
         raise UsageError(message)
     with _busy("Reading"):
-        (first, second), notes = load_models(files, Columns(truth=truth, prob=tuple(prob), where=where))
+        (first, second), notes = load_models(
+            files,
+            _columns(truth=truth, prob=prob, positive=positive, where=where, percent=percent, models=True,
+                     drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma),
+        )  # fmt: skip
     _say(*notes)
     with _busy("Comparing"):
         found: Any = cal.compare(partial(cal.debiased_ece, norm=1), first, second)
@@ -254,14 +298,20 @@ def compare(
 
 @app.command()
 def serve(
-    files: Files, truth: Truth = None, prob: Prob = None, by: By = None, weight: Weight = None, where: Where = None,
+    files: Files, truth: Truth = None, prob: Prob = None, positive: Positive = None, by: By = None,
+    weight: Weight = None, where: Where = None,
+    percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
+    decimal_comma: DecimalComma = False,
     port: Annotated[int, typer.Option("--port")] = 8765, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Open the report in the browser, served on this machine only."""
     from calibrant.cli.serve import serve_page
     from calibrant.reporting import report as build
 
-    loaded = _load(files, truth=truth, prob=prob, by=by, weight=weight, where=where)
+    loaded = _load(
+        files, truth=truth, prob=prob, positive=positive, by=by, weight=weight, where=where,
+        percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
+    )  # fmt: skip
     with _busy("Measuring"):
         found = build(loaded.data, by=loaded.by, title=_title(files), seed=seed)
     serve_page(found.to_html(), port)
@@ -279,15 +329,23 @@ def demo(
     run_demo(folder, say=print)
 
 
-def _load(
-    files: list[str], *, prob: list[str] | None = None, quantiles: list[str] | None = None, **others: Any
-) -> Loaded:
-    """The predictions of the files; `others` are further fields of `Columns`."""
-    columns = Columns(prob=tuple(prob or ()), quantiles=tuple(quantiles or ()), **others)
+def _load(files: list[str], **options: Any) -> Loaded:
+    """The predictions of the files; `options` as for `_columns`."""
     with _busy("Reading"):
-        loaded = load(files, columns)
+        loaded = load(files, _columns(**options))
     _say(*loaded.notes)
     return loaded
+
+
+def _columns(
+    *, prob: list[str] | None, hive: bool, decimal_comma: bool, by: list[str] | None = None,
+    quantiles: list[str] | None = None, **others: Any,
+) -> Columns:  # fmt: skip
+    """The columns that the options name; `others` are further fields of `Columns`."""
+    reading = ReadOptions(hive, "," if decimal_comma else ".")
+    return Columns(
+        prob=tuple(prob or ()), quantiles=tuple(quantiles or ()), by=tuple(by or ()), reading=reading, **others
+    )
 
 
 def _map_named(method: str) -> Any:

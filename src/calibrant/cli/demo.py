@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cli.files import Columns, load
+from calibrant.cli.columns import Columns
+from calibrant.cli.files import load
 from calibrant.cli.formats import write_table
 from calibrant.reporting import report
 
@@ -16,9 +17,14 @@ from calibrant.reporting import report
 def run_demo(folder: Path, *, say: Callable[[str], Any]) -> list[Path]:
     """Train, write predictions as Parquet, report on each; returns the pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    even = Columns("label", ("p_even",), positive="even", prior=0.5)
+    even = Columns("label", ("p_even",), labelled="even", prior=0.5)
     jobs = (
-        ("classifier", "Naive Bayes: is this tumour benign?", _classifier, Columns("benign", ("p_benign",), by="size")),
+        (
+            "classifier",
+            "Naive Bayes: is this tumour benign?",
+            _classifier,
+            Columns("benign", ("p_benign",), by=("size",)),
+        ),
         ("regressor", "Forest: disease progression with spread", _regressor, Columns("y", mean="mean", std="std")),
         ("positives", "Digits: is it an even one? Few are labelled", _positives, even),
     )

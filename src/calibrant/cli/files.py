@@ -1,50 +1,48 @@
-"""Predictions out of files: which columns mean what, and how they become a task or, where they are many, a table."""
+"""Predictions out of files: columns become a task or, where the rows are many, a table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.formats import UsageError, columns_of, header, reading, relations
+from calibrant.cli.columns import Columns
+from calibrant.cli.formats import UsageError, named
+from calibrant.cli.row_rules import in_options, located, positive_label
+from calibrant.cli.selection import LABEL, Selection, selected, without_missing
 from calibrant.data.forecasts import Gaussian, Quantiles
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.columns import EventColumns
+from calibrant.scale.group_by import MISSING_GROUP, group_name
+from calibrant.scale.labels import outcome, require_two, some_labels
+from calibrant.scale.paths import files
+from calibrant.scale.relations import FileTable, read
 from calibrant.table.bintable import BinTable
 
 #: Beyond this many rows a binary file is grouped by DuckDB and only the table comes to Python.
 TABLE_ROWS = 2_000_000
 
-#: Names that are taken for a column when none is given, in this order.
-GUESSES = {
-    "truth": ("y_true", "y", "truth", "label", "target", "outcome", "actual"),
-    "prob": ("y_prob", "p", "prob", "probability", "score", "confidence"),
-}
+#: The outcomes among the columns of a file; no column has an empty name.
+TRUTH = ""
 
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a file mean what, as far as the options say."""
-
-    truth: str | None = None
-    prob: tuple[str, ...] = ()
-    mean: str | None = None
-    std: str | None = None
-    quantiles: tuple[str, ...] = ()
-    positive: str | None = None
-    prior: float | None = None
-    by: str | None = None
-    weight: str | None = None
-    where: str | None = None
+Arrays = dict[str, NDArray[Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A file as predictions: a task with the group of each row, or tables where the rows were too many."""
+    """Files as predictions: a task with the group of each row, or tables where the rows were too many.
+
+    `by` is None, the group of each row or a table per group; for several groupings a dictionary of the groups of the
+    rows by grouping, or of tables by ``grouping = group``.
+    """
 
     data: Predictions | BinTable
     by: Any = None
@@ -53,151 +51,174 @@ class Loaded:
 
 def load(paths: Sequence[str], columns: Columns) -> Loaded:
     """Read the predictions in `paths`; columns not named are guessed, and every guess is noted."""
-    with reading(paths) as (opened, sources):
-        notes: list[str] = []
-        names, rows = header(opened, sources)
-        columns = _guessed(columns, names, notes)
-        require_columns(_wanted(columns), names)
-        one_event = len(columns.prob) == 1 and columns.positive is None and columns.mean is None
-        if one_event and rows > TABLE_ROWS:
-            notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
-            return _tables(opened, sources, columns, notes)
-        table = columns_of(opened, sources, _wanted(columns), columns.where)
-        _require_rows(table, paths, columns)
-        return Loaded(_task(table, columns), table.get(columns.by or ""), tuple(notes))
+    return _read(paths, columns, _loaded)
 
 
 def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Binary], tuple[str, ...]]:
     """The same rows as predicted by several models, one column of `columns.prob` each, read once; and notes."""
-    with reading(paths) as (opened, sources):
-        notes: list[str] = []
-        names, rows = header(opened, sources)
-        columns = _guessed(columns, names, notes)
-        require_columns(_wanted(columns), names)
-        if rows > TABLE_ROWS:
-            message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
-            raise UsageError(message)
-        table = columns_of(opened, sources, _wanted(columns), columns.where)
-        _require_rows(table, paths, columns)
-    return [Binary(table[columns.truth or ""], table[name]) for name in columns.prob], tuple(notes)
+    return _read(paths, columns, _models)
 
 
-def read_columns(path: str) -> dict[str, NDArray[Any]]:
+def read_columns(path: str) -> Arrays:
     """All columns of one file, in the order of its rows."""
-    with reading([path]) as (opened, sources):
-        opened.execute("SET preserve_insertion_order = true")
-        names, _ = header(opened, sources)
-        return columns_of(opened, sources, names, None)
+
+    def use(table: FileTable) -> Arrays:
+        table.opened.execute("SET preserve_insertion_order = true")
+        return {name: _plain(values) for name, values in table.relation.fetchnumpy().items()}
+
+    with named([path]) as names:
+        return read(files(names), use)
 
 
-def _require_rows(table: dict[str, NDArray[Any]], paths: Sequence[str], columns: Columns) -> None:
-    if not len(next(iter(table.values()))):
-        message = f"{', '.join(paths)} has no rows{' that fit --where' if columns.where else ''}."
-        raise InvalidPredictions(message)
+def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result]) -> Result:
+    columns.require_consistent()
+    with named(paths) as names:
+        return read(files(names, columns.reading), partial(_used, columns=columns, use=use, paths=paths))
 
 
-def _guessed(columns: Columns, header: Sequence[str], notes: list[str]) -> Columns:
-    if columns.truth is None:
-        columns = replace(columns, truth=guessed_column("truth", header, notes))
-    if not columns.prob and columns.mean is None and not columns.quantiles:
-        columns = replace(columns, prob=(guessed_column("prob", header, notes),))
-    return columns
-
-
-def guessed_column(what: str, header: Collection[str], notes: list[str]) -> str:
-    """The column that by its name is the truth or the probability; the guess is noted."""
-    lower = {name.lower(): name for name in header}
-    found = next((lower[name] for name in GUESSES[what] if name in lower), None)
-    if found is None:
-        message = f"Which column is --{what}? Say --{what} NAME; the file has {_listed(header)}."
-        raise UsageError(message)
-    notes.append(f"Taking column {found!r} as --{what}.")
-    return found
-
-
-def _wanted(columns: Columns) -> list[str]:
-    single = (columns.truth, columns.mean, columns.std, columns.by, columns.weight)
-    named = [*columns.prob, *(item.split("=", 1)[-1] for item in columns.quantiles)]
-    return list(dict.fromkeys([name for name in single if name] + named))
-
-
-def require_columns(names: Sequence[str], header: Collection[str]) -> None:
-    """Raise unless every name is that of a column."""
-    for name in names:
-        if name not in header:
-            message = f"There is no column {name!r}; the file has {_listed(header)}."
-            raise UsageError(message)
-
-
-def _listed(header: Collection[str]) -> str:
-    return ", ".join(map(repr, header))
-
-
-def _task(table: dict[str, NDArray[Any]], columns: Columns) -> Predictions:
-    y = table[columns.truth or ""]
-    weight = None if columns.weight is None else table[columns.weight]
-    if columns.mean is not None:
-        if columns.std is None:
-            message = "--mean needs --std, the column of standard deviations."
-            raise UsageError(message)
-        return Gaussian(y, table[columns.mean], table[columns.std], weight=weight)
-    if columns.quantiles:
-        return _quantiles(y, table, columns, weight)
-    if columns.positive is not None:
-        return _unlabeled(y, table[columns.prob[0]], columns)
-    if len(columns.prob) > 1:
-        probs = np.stack([table[name] for name in columns.prob], axis=1)
-        labels = list(columns.prob)
-        text = y.dtype.kind in "OUS"
-        return Multiclass(y.astype(str) if text else y, probs, classes=labels if text else None, weight=weight)
-    return Binary(y, table[columns.prob[0]], weight=weight)
-
-
-def _quantiles(y: NDArray[Any], table: dict[str, NDArray[Any]], columns: Columns, weight: Any) -> Quantiles:
-    pairs = []
-    for item in columns.quantiles:
-        level, _, name = item.partition("=")
+def _used(
+    table: FileTable,
+    columns: Columns,
+    use: Callable[[FileTable, Columns, list[str]], Result],
+    paths: Sequence[str],
+) -> Result:
+    """What `use` makes of the files; errors in the words of the command line."""
+    table.opened.execute("SET preserve_insertion_order = true")  # folds of rows depend on their order
+    notes: list[str] = []
+    columns = columns.guessed([*table.relation.columns, *table.refused], notes)
+    try:
+        return use(table, columns, notes)
+    except NoRows as error:
+        message = f"{', '.join(paths)} has no rows{error}."
+        raise InvalidPredictions(message) from None
+    except InvalidPredictions as error:
         try:
-            pairs.append((float(level), name))
-        except ValueError:
-            message = f"--quantiles takes LEVEL=COLUMN, e.g. 0.05=q05, got {item!r}."
-            raise UsageError(message) from None
-    pairs.sort()
-    values = np.stack([table[name] for _, name in pairs], axis=1)
-    return Quantiles(y, [level for level, _ in pairs], values, weight=weight)
+            explained = located(table, columns, error)
+        except InvalidPredictions:  # the rules themselves cannot be asked: a column is not there, or is no number
+            raise InvalidPredictions(in_options(str(error))) from None
+        raise explained from None
+
+
+class NoRows(Exception):
+    """No row is left; the message says what of the options left none."""
+
+
+def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
+    selection = _chosen(table, columns, notes)
+    rows = _count(table.relation)
+    if columns.one_event and rows > TABLE_ROWS:
+        notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
+        return _tables(selection, columns, notes)
+    found = _arrays(selection, columns)
+    groups = {by: _group_names(found[name]) for by, name in selection.groups.items()}
+    by = next(iter(groups.values())) if len(groups) == 1 else groups or None
+    return Loaded(_task(found, columns), by, tuple(notes))
+
+
+def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Binary], tuple[str, ...]]:
+    if _count(table.relation) > TABLE_ROWS:
+        message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+        raise UsageError(message)
+    found = _arrays(_chosen(table, columns, notes), columns)
+    return [Binary(found[TRUTH], found[name]) for name in columns.prob], tuple(notes)
+
+
+def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
+    """The rows that the options select; there must be some, and two labels where one of them was named."""
+    selection = selected(table, table.relation, columns)
+    if columns.drop_missing:
+        selection, note = without_missing(selection, columns)
+        notes.extend([note] if note else [])
+    if not _count(selection.relation.limit(1)):
+        conditions = ["fit --where"] if columns.where else []
+        conditions += ["have no missing values"] if columns.drop_missing else []
+        raise NoRows(f" that {' and '.join(conditions)}" if conditions else "")
+    if columns.positive is not None:
+        positive, truth = positive_label(selection.columns, columns), columns.truth or ""
+        require_two(some_labels(selection.columns, truth, positive), positive, truth)
+    return selection
+
+
+def _arrays(selection: Selection, columns: Columns) -> Arrays:
+    """The columns of the task under the users' names, the outcomes as `TRUTH`, and the columns of groups."""
+    named, truth = selection.columns, columns.truth or ""
+    numeric = {name: named.number(name, columns.roles[name]) for name in columns.numbers}
+    if columns.labelled is not None:
+        label = nw.col(LABEL)
+    elif columns.one_event:
+        label = outcome(named, truth, positive_label(named, columns))[0]
+    else:
+        label = named[truth] if columns.prob else named.number(truth, "--truth")
+    groups = {name: nw.col(name) for name in selection.groups.values()}
+    wanted = {**numeric, **groups, TRUTH: label}
+    places = {f"column_{place}": name for place, name in enumerate(wanted)}
+    chosen = named.frame.select(*(wanted[name].alias(place) for place, name in places.items()))
+    found = chosen.to_native().fetchnumpy()
+    return {name: _plain(found[place]) for place, name in places.items()}
+
+
+def _group_names(values: NDArray[Any]) -> NDArray[Any]:
+    """The group of each row, as tables call it."""
+    names = {value: group_name(value) for value in (None, MISSING_GROUP)}
+    return np.array([names.get(value, value) for value in values], dtype=str)
+
+
+def _plain(values: Any) -> NDArray[Any]:
+    """DuckDB marks missing values by masked arrays; they become NaN or None, which validation refuses by row."""
+    if isinstance(values, np.ma.MaskedArray):
+        plain: NDArray[Any] = values.data
+        missing = np.ma.getmaskarray(values)
+        if missing.any():
+            plain = plain.astype(np.float64 if plain.dtype.kind in "fiub" else object)
+            plain[missing] = np.nan if plain.dtype.kind == "f" else None
+        return plain
+    return np.asarray(values)
+
+
+def _task(found: Arrays, columns: Columns) -> Predictions:
+    y, weight = found[TRUTH], None if columns.weight is None else found[columns.weight]
+    if columns.mean is not None and columns.std is not None:
+        return Gaussian(y, found[columns.mean], found[columns.std], weight=weight)
+    if columns.quantiles:
+        values = np.stack([found[name] for _, name in columns.levels], axis=1)
+        return Quantiles(y, [level for level, _ in columns.levels], values, weight=weight)
+    if columns.labelled is not None:
+        return _unlabeled(y, found[columns.prob[0]], columns)
+    if len(columns.prob) > 1:
+        probs = np.stack([found[name] for name in columns.prob], axis=1)
+        named = y.dtype.kind in "OUS"
+        return Multiclass(y, probs, classes=list(columns.prob) if named else None, weight=weight)
+    return Binary(y, found[columns.prob[0]], weight=weight)
 
 
 def _unlabeled(y: NDArray[Any], p: NDArray[Any], columns: Columns) -> PositiveUnlabeled:
-    if columns.prior is None:
-        message = "--positive needs --prior, the share of positives in the population."
-        raise UsageError(message)
-    labelled = y.astype(str) == str(columns.positive)
+    labelled = y == columns.labelled
     if not labelled.any():
-        message = f"No row of column {columns.truth!r} is {columns.positive!r}, the value of --positive."
+        message = f"No row of column {columns.truth!r} is {columns.labelled!r}, the value of --labelled."
         raise InvalidPredictions(message)
     return PositiveUnlabeled(p[labelled], p[~labelled], prior=columns.prior)
 
 
-def _tables(opened: Any, sources: Sequence[Any], columns: Columns, notes: list[str]) -> Loaded:
-    """The table of all rows, and one per group; DuckDB filters Arrow tables, which do not understand SQL themselves."""
-    if columns.where and not all(isinstance(source, str) for source in sources):
-        with relations(opened, sources) as parts:
-            chosen = [read.filter(columns.where) for read in parts]
-            return _grouped(chosen, replace(columns, where=None), notes)
-    return _grouped(list(sources), columns, notes)
-
-
-def _grouped(sources: list[Any], columns: Columns, notes: list[str]) -> Loaded:
+def _tables(selection: Selection, columns: Columns, notes: list[str]) -> Loaded:
+    """The table of all rows, and one per group of every grouping."""
     from calibrant.scale import bin_table, bin_tables
     from calibrant.table.bintable import merge
 
+    truth, (prob,) = columns.truth or "", columns.prob
     options: dict[str, Any] = {
-        "y_true": columns.truth or "",
-        "y_prob": columns.prob[0],
-        "weight": columns.weight,
-        "where": columns.where,
+        "y_true": selection.held(truth),
+        "y_prob": selection.held(prob),
+        "weight": None if columns.weight is None else selection.held(columns.weight),
+        "task": EventColumns(positive=positive_label(selection.columns, columns)),
     }
-    if columns.by is None:
-        return Loaded(bin_table(sources, **options), None, tuple(notes))
-    tables = bin_tables(sources, by=columns.by, **options)
-    return Loaded(merge(list(tables.values())), tables, tuple(notes))
+    source = selection.relation
+    if not selection.groups:
+        return Loaded(bin_table(source, **options), None, tuple(notes))
+    tables = {by: bin_tables(source, by=name, **options) for by, name in selection.groups.items()}
+    first = next(iter(tables.values()))
+    flat = {f"{by} = {name}": table for by, some in tables.items() for name, table in some.items()}
+    return Loaded(merge(list(first.values())), first if len(tables) == 1 else flat, tuple(notes))
+
+
+def _count(relation: Any) -> int:
+    return int(relation.aggregate("count(*)").fetchall()[0][0])

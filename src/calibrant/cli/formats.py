@@ -1,4 +1,4 @@
-"""Files of every format through one DuckDB connection, and back."""
+"""Standard input as a file, and tables written to files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import chain
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._atomic_write import replacing
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.paths import connection, files, quoted, relation
+
+#: How compressed content begins.
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+#: How content of a format begins, after white space, and the ending that says so; the rest is CSV.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"{": ".jsonl", b"[": ".json"}
 
 
 class UsageError(Exception):
@@ -24,83 +26,27 @@ class UsageError(Exception):
 
 
 @contextmanager
-def reading(paths: Sequence[str]) -> Iterator[tuple[Any, list[Any]]]:
-    """A DuckDB connection, and what it reads: names of files, Arrow tables, and a copy of standard input (`-`)."""
-    with tempfile.TemporaryDirectory() as folder, connection() as opened:
-        sources: list[Any] = []
-        for path in paths:
-            if path == "-":
-                sources.append(_from_standard_input(Path(folder)))
-            elif Path(path).suffix.lower() in (".arrow", ".feather", ".ipc"):
-                sources.append(_from_arrow(path))
-            else:
-                sources.append(path)
-        yield opened, sources
-
-
-@contextmanager
-def relations(opened: Any, sources: Sequence[Any]) -> Iterator[Iterator[Any]]:
-    """The sources as DuckDB relations: files of one format as one, every Arrow table by itself."""
-    with ExitStack() as stack:
-        named = [source for source in sources if isinstance(source, str)]
-        arrows = (opened.from_arrow(source) for source in sources if not isinstance(source, str))
-        yield chain((stack.enter_context(relation(opened, one)) for one in files(named)), arrows)
+def named(paths: Sequence[str]) -> Iterator[list[str]]:
+    """The paths, with a copy of standard input in place of ``-``."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield [_from_standard_input(Path(folder)) if path == "-" else path for path in paths]
 
 
 def _from_standard_input(folder: Path) -> str:
     content = sys.stdin.buffer.read()
-    if not content.strip():
+    packing = next((name for start, name in _COMPRESSED.items() if content.startswith(start)), None)
+    if packing is not None:
+        import pyarrow as pa
+
+        content = pa.CompressedInputStream(pa.BufferReader(content), packing).read()
+    begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not begin:
         message = "Standard input is empty."
         raise InvalidPredictions(message)
-    suffix = ".parquet" if content[:4] == b"PAR1" else ".jsonl" if content.lstrip()[:1] == b"{" else ".csv"
+    suffix = next((suffix for start, suffix in _BEGINNINGS.items() if begin.startswith(start)), ".csv")
     path = folder / f"standard-input{suffix}"
     path.write_bytes(content)
     return str(path)
-
-
-def _from_arrow(path: str) -> Any:
-    from pyarrow import ArrowInvalid, feather
-
-    try:
-        return feather.read_table(path)
-    except ArrowInvalid as error:
-        message = f"Cannot read {path!r} as Arrow: {error}"
-        raise InvalidPredictions(message) from error
-
-
-def header(opened: Any, sources: Sequence[Any]) -> tuple[list[str], int]:
-    """Names of the columns, and number of rows."""
-    found: list[str] = []
-    rows = 0
-    with relations(opened, sources) as parts:
-        for read in parts:
-            found = found or list(read.columns)
-            rows += int(read.aggregate("count(*)").fetchall()[0][0])
-    return found, rows
-
-
-def columns_of(
-    opened: Any, sources: Sequence[Any], wanted: Sequence[str], where: str | None
-) -> dict[str, NDArray[Any]]:
-    """The wanted columns of the rows that fit the condition."""
-    found = []
-    with relations(opened, sources) as parts:
-        for read in parts:
-            chosen = read.filter(where) if where else read
-            found.append(chosen.project(", ".join(quoted(name) for name in wanted)).fetchnumpy())
-    return {name: np.concatenate([_plain(one[name]) for one in found]) for name in wanted}
-
-
-def _plain(values: Any) -> NDArray[Any]:
-    """DuckDB marks missing values by masked arrays; they become NaN or None, which validation refuses by row."""
-    if isinstance(values, np.ma.MaskedArray):
-        plain: NDArray[Any] = values.data
-        missing = np.ma.getmaskarray(values)
-        if missing.any():
-            plain = plain.astype(np.float64 if plain.dtype.kind in "fiub" else object)
-            plain[missing] = np.nan if plain.dtype.kind == "f" else None
-        return plain
-    return np.asarray(values)
 
 
 def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:

@@ -12,24 +12,12 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.predictions import SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.checks import Check, finite, present, probability
 from calibrant.scale.class_labels import label_column, labels_of_columns
-
-Frame = nw.LazyFrame[Any]
+from calibrant.scale.labels import outcome
+from calibrant.scale.named_columns import NamedFrame
 
 BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"
-
-
-@dataclass(frozen=True)
-class Check:
-    """A rule that rows must keep, and the words under which those that break it are counted.
-
-    `implied` rules fail only where a later one fails too: they give the reason its name but need not be asked
-    to find the invalid rows.
-    """
-
-    reason: str
-    holds: nw.Expr
-    implied: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,7 @@ class RowExpressions:
     where that is its weight. `zero_or_one` says that outcomes equal their squares.
     """
 
-    frame: Frame
+    columns: NamedFrame
     score: nw.Expr
     observed: nw.Expr
     checks: tuple[Check, ...]
@@ -51,23 +39,27 @@ class RowExpressions:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """`y_true` is 0 or 1 (or a boolean), `y_prob` one column: the probability of 1.
+    """`y_true` says whether an event occurred, `y_prob` is one column: its predicted probability.
+
+    Labels are 0 and 1, booleans, or the words true/false and yes/no in any case. With `positive` they are any two
+    values, of which `positive` is the event; a third one is refused.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from calibrant.scale import bin_table
-    >>> log = pd.DataFrame({"clicked": [0, 1, 1], "score": [0.2, 0.6, 0.9]})
-    >>> bin_table(log, y_true="clicked", y_prob="score", task=EventColumns()).observed
+    >>> log = pd.DataFrame({"label": ["legit", "fraud", "fraud"], "score": [0.2, 0.6, 0.9]})
+    >>> bin_table(log, y_true="label", y_prob="score", task=EventColumns(positive="fraud")).observed
     array([0., 1., 1.])
     """
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
+    positive: Any = None
+
+    def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the probability, the outcome is the label."""
-        score, checks = _probability(frame, _only(y_prob, "EventColumns()"))
-        label = number(frame, y_true, "y_true")
-        valid = Check("y_true not 0 or 1", (label == 0) | (label == 1))
-        return RowExpressions(frame, score, label, (*checks, *_present(frame, y_true, "y_true"), valid))
+        score, checks = probability(columns, _only(y_prob, "EventColumns()"))
+        occurred, rules = outcome(columns, y_true, self.positive)
+        return RowExpressions(columns, score, occurred, (*checks, *rules))
 
 
 @dataclass(frozen=True)
@@ -77,13 +69,13 @@ class OneClass:
     label: Any
     classes: tuple[Hashable, ...]
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
+    def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The outcome is whether the class was observed."""
-        score, checks = _probability(frame, _only(y_prob, "OneClass"))
-        observed = label_column(nw.col(y_true), column_type(frame, y_true, "y_true"), self.classes, name=y_true)
-        known = Check("y_true is no class", observed.is_in(self.classes))
-        checks = (*checks, *_present(frame, y_true, "y_true", implied=False), known)
-        return RowExpressions(frame, score, (observed == self.label).cast(nw.Float64), checks)
+        score, checks = probability(columns, _only(y_prob, "OneClass"))
+        observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), self.classes, name=y_true)
+        known = Check("y_true", "is no class", observed.is_in(self.classes), y_true)
+        checks = (*checks, *present(columns, y_true, "y_true", implied=False), known)
+        return RowExpressions(columns, score, (observed == self.label).cast(nw.Float64), checks)
 
 
 @dataclass(frozen=True)
@@ -128,32 +120,32 @@ class TopLabelColumns:
 
     classes: tuple[Hashable, ...] | None = None
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
+    def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """Score and prediction are the largest probability, the outcome is whether its class was observed."""
         labels = labels_of_columns(self.classes, y_prob)
-        observed = label_column(nw.col(y_true), column_type(frame, y_true, "y_true"), labels, name=y_true)
-        size, columns = len(y_prob), [nw.col(name).cast(nw.Float64) for name in y_prob]
-        for name in y_prob:
-            number(frame, name, "y_prob")
-        frame = frame.with_columns(
-            nw.max_horizontal(*columns).alias(LARGEST),
-            nw.sum_horizontal(*columns).alias(TOTAL),
-            nw.min_horizontal(
-                *(nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels))
-            ).alias(CODE),
+        observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), labels, name=y_true)
+        size, each = len(y_prob), [columns.number(name, "y_prob").cast(nw.Float64) for name in y_prob]
+        code = (
+            nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels)
         )
         largest = nw.col(LARGEST)
-        best = (nw.when(column == largest).then(nw.lit(k)).otherwise(nw.lit(size)) for k, column in enumerate(columns))
-        frame = frame.with_columns(nw.min_horizontal(*best).alias(BEST))
-        inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in columns), ignore_nulls=False)
+        best = (nw.when(column == largest).then(nw.lit(k)).otherwise(nw.lit(size)) for k, column in enumerate(each))
+        found = columns.with_columns(
+            **{
+                LARGEST: nw.max_horizontal(*each),
+                TOTAL: nw.sum_horizontal(*each),
+                CODE: nw.min_horizontal(*code),
+            }
+        ).with_columns(**{BEST: nw.min_horizontal(*best)})
+        inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in each), ignore_nulls=False)
         checks = (
-            *(check for name in y_prob for check in _present(frame, name, "y_prob")),
-            Check("y_prob outside [0, 1]", inside),
-            Check("y_prob does not sum to 1", (nw.col(TOTAL) - 1).abs() <= SUM_TOLERANCE),
-            *_present(frame, y_true, "y_true"),
-            Check("y_true is no class", nw.col(CODE) < size),
+            *(check for name in y_prob for check in present(columns, name, "y_prob")),
+            Check("y_prob", "outside [0, 1]", inside),
+            Check("y_prob", "does not sum to 1", (nw.col(TOTAL) - 1).abs() <= SUM_TOLERANCE),
+            *present(columns, y_true, "y_true"),
+            Check("y_true", "is no class", nw.col(CODE) < size, y_true),
         )
-        return RowExpressions(frame, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
+        return RowExpressions(found, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
 
 
 @dataclass(frozen=True)
@@ -172,26 +164,21 @@ class GaussianColumns:
     mean: str
     std: str
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
+    def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The score is sigma; predicted and observed are the squares of sigma and of the error."""
         if y_prob:
             message = "GaussianColumns(mean, std) takes no y_prob."
             raise TypeError(message)
-        mean, std = (
-            number(frame, name, role).cast(nw.Float64) for name, role in ((self.mean, "mean"), (self.std, "std"))
-        )
-        y = number(frame, y_true, "y_true").cast(nw.Float64)
+        roles = {"y_true": y_true, "mean": self.mean, "std": self.std}
+        y, mean, std = (columns.number(name, role).cast(nw.Float64) for role, name in roles.items())
         checks = tuple(
             check
-            for name, role in ((y_true, "y_true"), (self.mean, "mean"), (self.std, "std"))
-            for check in (
-                *_present(frame, name, role),
-                Check(f"{role} not finite", _finite(nw.col(name).cast(nw.Float64))),
-            )
+            for (role, name), values in zip(roles.items(), (y, mean, std), strict=True)
+            for check in (*present(columns, name, role), Check(role, "not finite", finite(values), name))
         )
-        checks = (*checks, Check("std not positive", std > 0))
+        checks = (*checks, Check("std", "not positive", std > 0, self.std))
         error = y - mean
-        return RowExpressions(frame, std, error * error, checks, predicted=std * std, zero_or_one=False)
+        return RowExpressions(columns, std, error * error, checks, predicted=std * std, zero_or_one=False)
 
 
 @dataclass(frozen=True)
@@ -227,68 +214,22 @@ class UnlabeledColumns:
         """Whether the labelled rows belong to the sample of the population."""
         return self.scenario == "single-sample"
 
-    def rows(self, frame: Frame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
+    def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The population sample has weights and predictions, the positives have outcomes."""
-        score, checks = _probability(frame, _only(y_prob, "UnlabeledColumns(prior)"))
-        positive, unlabeled = nw.col(y_true) == self.positive, nw.col(y_true) == self.unlabeled
+        score, checks = probability(columns, _only(y_prob, "UnlabeledColumns(prior)"))
+        positive, unlabeled = columns[y_true] == self.positive, columns[y_true] == self.unlabeled
         population = (positive | unlabeled) if self.nested else unlabeled
         mass = population.cast(nw.Float64)
-        known = Check("y_true neither positive nor unlabeled", positive | unlabeled)
-        checks = (*checks, *_present(frame, y_true, "y_true"), known)
+        known = Check("y_true", "neither positive nor unlabeled", positive | unlabeled, y_true)
+        checks = (*checks, *present(columns, y_true, "y_true"), known)
         predicted = score.cast(nw.Float64) * mass
-        return RowExpressions(frame, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
+        return RowExpressions(columns, score, positive.cast(nw.Float64), checks, predicted=predicted, mass=mass)
 
 
 OneTable = EventColumns | OneClass | TopLabelColumns | GaussianColumns | UnlabeledColumns
 """Meanings of columns that give one table."""
 ColumnMeaning = OneTable | OneVsRestColumns
 """What the columns of a source mean."""
-
-
-def number(frame: Frame, name: str, role: str) -> nw.Expr:
-    """A column that can be computed with; booleans become 0 and 1."""
-    kind = column_type(frame, name, role)
-    if kind == nw.Boolean:
-        return nw.col(name).cast(nw.Float64)
-    if not kind.is_numeric():
-        message = f"{role} must hold numbers, but column {name!r} holds {kind} values."
-        raise InvalidPredictions(message)
-    return nw.col(name) if kind in (nw.Float32, nw.Float64) or kind.is_integer() else nw.col(name).cast(nw.Float64)
-
-
-def column_type(frame: Frame, name: str, role: str) -> Any:
-    """The type of a column, which must be there."""
-    schema = frame.collect_schema()
-    if name not in schema:
-        listed = ", ".join(repr(column) for column in list(schema)[:20])
-        message = f"{role} names the column {name!r}, which the source does not have. It has {listed}."
-        raise InvalidPredictions(message)
-    return schema[name]
-
-
-def weight_checks(frame: Frame, name: str) -> tuple[Check, ...]:
-    """Weights are finite and not negative."""
-    values = number(frame, name, "weight").cast(nw.Float64)
-    valid = Check("weight negative or not finite", (values >= 0) & _finite(values))
-    return (*_present(frame, name, "weight"), valid)
-
-
-def _probability(frame: Frame, name: str) -> tuple[nw.Expr, tuple[Check, ...]]:
-    score = number(frame, name, "y_prob")
-    inside = Check("y_prob outside [0, 1]", (score >= 0) & (score <= 1))
-    return score, (*_present(frame, name, "y_prob"), inside)
-
-
-def _present(frame: Frame, name: str, role: str, *, implied: bool = True) -> tuple[Check, ...]:
-    """Null and NaN are both missing; backends do not tell them apart alike."""
-    present = ~nw.col(name).is_null()
-    if column_type(frame, name, role).is_float():
-        present = present & ~nw.col(name).is_nan()
-    return (Check(f"{role} missing", present, implied=implied),)
-
-
-def _finite(values: nw.Expr) -> nw.Expr:
-    return (values > float("-inf")) & (values < float("inf"))
 
 
 def _only(y_prob: tuple[str, ...], task: str) -> str:

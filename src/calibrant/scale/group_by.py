@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -17,16 +16,15 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import SUMS
 from calibrant.scale import cell_expression as keys
+from calibrant.scale.checks import all_hold, first_broken, weight_checks
 from calibrant.scale.columns import (
     ColumnMeaning,
-    Frame,
+    GaussianColumns,
     OneVsRestColumns,
     RowExpressions,
     UnlabeledColumns,
-    column_type,
-    number,
-    weight_checks,
 )
+from calibrant.scale.named_columns import Frame, NamedFrame
 from calibrant.table.binning import Distinct, Grid, LogGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled, Spread
@@ -42,6 +40,11 @@ Group = tuple[Any, ...]
 """The values of the columns in `Plan.keys`; empty where there are none."""
 
 Tables = dict[Group, BinTable]
+
+#: The group of rows that have none: null, NaN or not a time in the column of groups.
+MISSING_GROUP = "(missing)"
+#: From here on double precision does not tell whole numbers apart.
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -62,37 +65,57 @@ class Plan:
             return Unlabeled(self.task.prior, self.task.label_frequency, self.task.nested)
         return Spread() if isinstance(self.grid, LogGrid) else Labelled()
 
-    def rows(self, frame: Frame) -> RowExpressions:
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The names the user gave to columns, and the role of each."""
+        names = dict.fromkeys(self.keys, "by or fold")
+        if isinstance(self.task, GaussianColumns):
+            names |= {self.task.std: "std", self.task.mean: "mean"}
+        if self.weight is not None:
+            names[self.weight] = "weight"
+        return names | dict.fromkeys(self.y_prob, "y_prob") | {self.y_true: "y_true"}
+
+    def rows(self, columns: NamedFrame) -> RowExpressions:
         """The task's expressions on this frame, with the checks of the weight among them."""
         if isinstance(self.task, OneVsRestColumns):
             message = "OneVsRestColumns is collected class by class."
             raise TypeError(message)
         for name in self.keys:
-            column_type(frame, name, "by or fold")
-        rows = self.task.rows(frame, self.y_true, self.y_prob)
+            columns.kind(name, "by or fold")
+        rows = self.task.rows(columns, self.y_true, self.y_prob)
         if self.weight is None:
             return rows
-        return replace(rows, checks=(*rows.checks, *weight_checks(frame, self.weight)))
+        return replace(rows, checks=(*rows.checks, *weight_checks(columns, self.weight)))
+
+    def groups(self, columns: NamedFrame) -> list[nw.Expr]:
+        """The columns that separate tables; NaN is as missing as null."""
+        found = []
+        for place, name in enumerate(self.keys):
+            value = columns[name]
+            if columns.kind(name, "by or fold").is_float():
+                value = nw.when(~value.is_nan()).then(value)
+            found.append(value.alias(_key(place)))
+        return found
 
 
-def collected(frame: Frame, plan: Plan, *, counted: bool) -> Tables:
+def collected(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
     """One table per group of `plan.keys`, its invalid rows counted by reason.
 
     Parameters
     ----------
-    frame : narwhals LazyFrame
+    columns : NamedFrame
     counted : bool
         Whether counting rows is free (frames in memory, Parquet files). Then invalid rows are filtered out and
         counted by subtraction, which engines do fastest; otherwise they are given a null cell, in the same pass.
     """
-    rows = plan.rows(frame)
-    total = int(run(rows.frame.select(nw.len().alias(ROWS)))[ROWS].to_numpy()[0]) if counted else None
+    rows = plan.rows(columns)
+    total = int(run(rows.columns.frame.select(nw.len().alias(ROWS)))[ROWS].to_numpy()[0]) if counted else None
     raw = run(_sums(_prepared(rows, plan, keep_invalid=not counted), plan, [CELL]))
     known = ~raw[CELL].is_null().to_numpy().astype(bool)
     valid = raw.filter(known.tolist()) if not known.all() else raw
     tables = assembled(valid, plan)
     bad = (int(_numbers(valid, SUM + "count").sum()) != total) if counted else not known.all()
-    return _with_invalid(tables, _reasons(rows, plan), plan) if bad else tables
+    return _with_invalid(tables, reasons(rows, plan), plan) if bad else tables
 
 
 def merged(parts: Sequence[Tables]) -> Tables:
@@ -101,10 +124,10 @@ def merged(parts: Sequence[Tables]) -> Tables:
     return {group: merge([part[group] for part in parts if group in part]) for group in groups}
 
 
-def refined(frame: Frame, plan: Plan, cells: NDArray[Any], *, counted: bool) -> Tables:
+def refined(columns: NamedFrame, plan: Plan, cells: NDArray[Any], *, counted: bool) -> Tables:
     """Tables of the rows in `cells` only, one entry per distinct score: the second pass of the exact mode."""
     wanted = (cells - keys.shift(plan.grid)).tolist()
-    prepared = _prepared(plan.rows(frame), plan, keep_invalid=False).filter(nw.col(CELL).is_in(wanted))
+    prepared = _prepared(plan.rows(columns), plan, keep_invalid=False).filter(nw.col(CELL).is_in(wanted))
     tables = assembled(run(_sums(prepared, plan, [CELL, SCORE])), plan)
     return {group: replace(table, cut=Distinct(), key=table.low) for group, table in tables.items()}
 
@@ -118,19 +141,18 @@ def run(frame: Frame) -> nw.DataFrame[Any]:
 
 def _prepared(rows: RowExpressions, plan: Plan, *, keep_invalid: bool) -> Frame:
     """Valid rows with their cell and the columns to be summed; invalid ones, if kept, have a null cell."""
-    valid = reduce(and_, (check.holds for check in rows.checks if not check.implied))
-    frame = rows.frame if keep_invalid else rows.frame.filter(valid)
+    valid = all_hold(rows.checks)
+    source = rows.columns if keep_invalid else rows.columns.filter(valid)
     predicted = rows.score if rows.predicted is None else rows.predicted
     columns = {SCORE: rows.score, PREDICTED: predicted.cast(nw.Float64), OBSERVED: rows.observed.cast(nw.Float64)}
     if plan.weight is not None:
-        columns[WEIGHT] = number(frame, plan.weight, "weight").cast(nw.Float64)
+        columns[WEIGHT] = source.number(plan.weight, "weight").cast(nw.Float64)
     if rows.mass is not None:
         columns[MASS] = rows.mass
     if keep_invalid:
         columns[VALID] = valid
     columns[keys.RATIO] = keys.ratio(rows.score, plan.grid)
-    groups = [nw.col(name).alias(_key(place)) for place, name in enumerate(plan.keys)]
-    frame = frame.select(*groups, *(expression.alias(name) for name, expression in columns.items()))
+    frame = source.frame.select(*plan.groups(source), *(expression.alias(name) for name, expression in columns.items()))
     cell = keys.cell(nw.col(SCORE), plan.grid)
     if keep_invalid:
         cell = nw.when(nw.col(VALID)).then(cell)
@@ -172,7 +194,7 @@ def _sums(frame: Frame, plan: Plan, by: list[str]) -> Frame:
 
 def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     """Tables from the rows an engine gave back, one row per group and cell."""
-    groups = list(zip(*(raw[_key(place)].to_list() for place in range(len(plan.keys))), strict=True))
+    groups = [_named(group) for group in zip(*(raw[_key(k)].to_list() for k in range(len(plan.keys))), strict=True)]
     found = {group: code for code, group in enumerate(dict.fromkeys(groups))} if plan.keys else {(): 0}
     code = np.array([found[group] for group in groups]) if plan.keys else np.zeros(len(raw), np.intp)
     cell, low, high = keys.numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
@@ -220,19 +242,16 @@ def extreme_weights(column: str, size: Literal["large", "small"]) -> str:
     )
 
 
-def _reasons(rows: RowExpressions, plan: Plan) -> dict[Group, Counter[str]]:
+def reasons(rows: RowExpressions, plan: Plan) -> dict[Group, Counter[str]]:
     """Invalid rows by group and by the first rule they break."""
-    code: nw.Expr = nw.lit(-1)
-    for place, check in reversed(list(enumerate(rows.checks))):
-        code = nw.when(check.holds).then(code).otherwise(nw.lit(place))
-    groups = [nw.col(name).alias(_key(place)) for place, name in enumerate(plan.keys)]
-    frame = rows.frame.select(*groups, code.cast(nw.Int32).alias(REASON))
+    groups = plan.groups(rows.columns)
+    frame = rows.columns.frame.select(*groups, first_broken(rows.checks).alias(REASON))
     counts = run(frame.group_by(*(_key(place) for place in range(len(groups))), REASON).agg(nw.len().alias(ROWS)))
     found: dict[Group, Counter[str]] = defaultdict(Counter)
     columns = [counts[name].to_list() for name in (*(_key(place) for place in range(len(groups))), REASON, ROWS)]
     for *group, reason, n in zip(*columns, strict=True):
         if reason >= 0:
-            found[tuple(group)][rows.checks[reason].reason] += int(n)
+            found[_named(group)][rows.checks[reason].reason] += int(n)
     return found
 
 
@@ -242,6 +261,29 @@ def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan
     empty = BinTable(plan.grid, none.astype(np.int64), none, none, np.zeros((len(SUMS), 0)), plan.table_task)
     groups = dict.fromkeys([*tables, *invalid])
     return {group: replace(tables.get(group, empty), invalid=dict(invalid.get(group, {}))) for group in groups}
+
+
+def _named(group: Sequence[Any]) -> Group:
+    return tuple(group_name(value) for value in group)
+
+
+def group_name(value: Any) -> Any:
+    """The value of a column of groups; missing ones have one name, and a value that reads like it is quoted."""
+    if _is_missing(value):
+        return MISSING_GROUP
+    return f'"{value}"' if value == MISSING_GROUP else value
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    if isinstance(value, float) and abs(value) >= LARGEST_WHOLE:
+        message = (
+            f"A column of groups holds {value:.17g} in double precision, which cannot be told from its neighbours. "
+            "Give such groups as whole numbers or as text."
+        )
+        raise InvalidPredictions(message)
+    return type(value).__name__ in ("NaTType", "NAType")  # of pandas, recognised without importing it
 
 
 def _key(place: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,12 +10,28 @@ import narwhals.stable.v2 as nw
 
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale import paths
-from calibrant.scale.columns import Frame
-from calibrant.scale.group_by import Tables, merged
+from calibrant.scale.checks import Check, first_broken
+from calibrant.scale.group_by import Plan, merged
+from calibrant.scale.named_columns import Frame, NamedFrame, bound
 from calibrant.scale.progress import Watch, spark_percent
+from calibrant.scale.relations import FILE_ROW, FileTable, filtered, read
 
-Work = Callable[..., Tables]
-"""What is done with a frame: ``work(frame, counted=...)``."""
+Work = Callable[..., Any]
+"""What is done with the columns: ``work(columns, counted=...)``."""
+Merge = Callable[[Sequence[Any]], Any]
+"""How what was made of several parts becomes one."""
+
+
+@dataclass(frozen=True)
+class FirstRow:
+    """The first row of a file that breaks a rule: the file, the number of the row from 1, and the rule's place."""
+
+    file: str
+    row: int
+    rule: int
+
+    def __str__(self) -> str:
+        return f"row {self.row:,} of {self.file!r}"
 
 
 class Shard(Protocol):
@@ -25,13 +41,16 @@ class Shard(Protocol):
     def name(self) -> str:
         """What to call it in a progress bar."""
 
-    def apply(self, work: Work, watch: Watch) -> Tables:
-        """Do the work where the rows are."""
+    def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
+        """Do the work where the rows are; `wanted` are the names of columns and their roles."""
+
+    def first_invalid(self, plan: Plan) -> FirstRow | None:
+        """Where the first row is that breaks a rule, if the source has an order of rows that a reader can look at."""
 
 
 @dataclass(frozen=True)
 class FileShard:
-    """Files of one format, in an embedded DuckDB."""
+    """Files, in an embedded DuckDB."""
 
     files: paths.Files
     where: nw.Expr | str | None
@@ -39,21 +58,47 @@ class FileShard:
     @property
     def name(self) -> str:
         """The first file, and how many more there are."""
-        more = len(self.files.names) - 1
-        return self.files.names[0] + (f" and {more} more" if more else "")
+        return str(self.files)
 
-    def apply(self, work: Work, watch: Watch) -> Tables:
+    def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Read the files on a connection of their own."""
-        with paths.connection() as opened, paths.relation(opened, self.files) as relation:
-            if isinstance(self.where, str):
-                relation = relation.filter(self.where)
-            frame = _filtered(nw.from_native(relation), self.where)
-            with watch.asking(opened.query_progress):
-                try:
-                    return work(frame, counted=self.files.counted and self.where is None)
-                except InvalidPredictions as error:
-                    message = f"{str(error).rstrip('.')} (read from {self.name})."
-                    raise InvalidPredictions(message) from None
+
+        def use(table: FileTable) -> Any:
+            columns = self._columns(table.relation, wanted, table)
+            with watch.asking(table.opened.query_progress):
+                return work(columns, counted=self.files.counted and self.where is None)
+
+        try:
+            return read(self.files, use)
+        except InvalidPredictions as error:
+            if "Cannot read" in str(error):
+                raise
+            message = f"{str(error).rstrip('.')} (read from {self.name})."
+            raise InvalidPredictions(message) from None
+
+    def first_invalid(self, plan: Plan) -> FirstRow | None:
+        """The first invalid row, file by file, counted before any row is left out by `where`."""
+        return read(self.files, lambda table: self._first_invalid(table, plan))
+
+    def _first_invalid(self, table: FileTable, plan: Plan) -> FirstRow | None:
+        for name, relation in table.numbered():
+            rows = plan.rows(self._columns(relation, plan.wanted, table))
+            found = first_invalid(rows.columns, rows.checks)
+            if found is not None:
+                return FirstRow(name, *found)
+        return None
+
+    def _columns(self, relation: Any, wanted: Mapping[str, str], table: FileTable) -> NamedFrame:
+        if isinstance(self.where, str):
+            relation = filtered(relation, self.where, table.refused)
+        return bound(_filtered(nw.from_native(relation), self.where), wanted, table.refused)
+
+
+def first_invalid(columns: NamedFrame, checks: tuple[Check, ...]) -> tuple[int, int] | None:
+    """Number of the first row by `FILE_ROW` that breaks a rule, and the place of that rule."""
+    broken = columns.frame.select(nw.col(FILE_ROW), first_broken(checks).alias("rule"))
+    found = broken.filter(nw.col("rule") >= 0).sort(FILE_ROW).head(1).collect()
+    return (int(found[FILE_ROW][0]), int(found["rule"][0])) if len(found) else None
 
 
 @dataclass(frozen=True)
@@ -68,26 +113,29 @@ class FrameShard:
         """The type of the frame."""
         return type(self.frame).__name__
 
-    def apply(self, work: Work, watch: Watch) -> Tables:
+    def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Run on the frame's own engine."""
         frame = nw.from_native(self.frame)
-        lazy, counted = _filtered(frame.lazy(), self.where), isinstance(frame, nw.DataFrame)
+        columns = bound(_filtered(frame.lazy(), self.where), wanted)
+        counted = isinstance(frame, nw.DataFrame)
         if not frame.implementation.is_pyspark():
-            return work(lazy, counted=counted)
+            return work(columns, counted=counted)
         with watch.asking(spark_percent(self.frame.sparkSession)):
-            return work(lazy, counted=counted)
+            return work(columns, counted=counted)
+
+    def first_invalid(self, plan: Plan) -> FirstRow | None:
+        """Frames have no file to look at."""
+        return None
 
 
-def shards(source: Any, where: nw.Expr | str | None) -> list[Shard]:
-    """The parts of a source; files of one format are one part, so that DuckDB reads them together."""
+def shards(source: Any, where: nw.Expr | str | None, options: paths.ReadOptions = paths.DEFAULT) -> list[Shard]:
+    """The parts of a source; all files are one part, so that DuckDB reads them together."""
     given = list(source) if isinstance(source, (list, tuple)) else [source]
     if not given:
         message = "source is an empty list."
         raise ValueError(message)
-    frames = [one for one in given if not paths.is_path(one)]
-    found: list[Shard] = [
-        FileShard(files, where) for files in paths.files([one for one in given if paths.is_path(one)])
-    ]
+    named, frames = [one for one in given if paths.is_path(one)], [one for one in given if not paths.is_path(one)]
+    found: list[Shard] = [FileShard(paths.files(named, options), where)] if named else []
     if frames and isinstance(where, str):
         message = "SQL text as where= is for files; for frames give a Narwhals expression, or filter them yourself."
         raise TypeError(message)
@@ -135,18 +183,21 @@ class DaskShard:
         """The type of the frame and its partitions."""
         return f"Dask frame of {self.frame.npartitions} partitions"
 
-    def apply(self, work: Any, watch: Watch) -> Tables:
+    def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Do the work on the workers; only tables travel."""
         from dask.base import compute
         from dask.delayed import delayed
 
-        tables = [delayed(_of_partition)(part, work, self.where) for part in self.frame.to_delayed()]
+        tables = [delayed(_of_partition)(part, work, wanted, self.where) for part in self.frame.to_delayed()]
         while len(tables) > 1:
-            tables = [delayed(merged)(tables[start : start + WIDTH]) for start in range(0, len(tables), WIDTH)]
+            tables = [delayed(merge)(tables[start : start + WIDTH]) for start in range(0, len(tables), WIDTH)]
         (found,) = compute(tables[0])  # type: ignore[no-untyped-call]
         return found
 
+    def first_invalid(self, plan: Plan) -> FirstRow | None:
+        """Partitions have no file to look at."""
+        return None
 
-def _of_partition(part: Any, work: Any, where: nw.Expr | None) -> Tables:
-    frame = nw.from_native(part).lazy()
-    return work(frame if where is None else frame.filter(where), counted=True)
+
+def _of_partition(part: Any, work: Work, wanted: Mapping[str, str], where: nw.Expr | None) -> Any:
+    return work(bound(_filtered(nw.from_native(part).lazy(), where), wanted), counted=True)

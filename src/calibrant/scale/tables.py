@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.columns import (
     ColumnMeaning,
     EventColumns,
@@ -21,18 +19,16 @@ from calibrant.scale.columns import (
     OneTable,
     OneVsRestColumns,
 )
-from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined
+from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
+from calibrant.scale.paths import ReadOptions
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
+from calibrant.scale.validity import require_known_labels, require_possible, require_squares, require_valid
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.discretization import cut_cells
-from calibrant.table.unlabeled import Unlabeled
 
 Names = str | Sequence[str]
-
-#: The square of the sum of weights must be a number, and the sum of squares one that has all its digits.
-LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
 def bin_table(
@@ -46,6 +42,8 @@ def bin_table(
     grid: Grid | None = None,
     exact: bool | Binning = False,
     max_invalid: float = 0.0,
+    hive: bool = False,
+    decimal: str = ".",
     progress: bool | None = None,
 ) -> BinTable:
     """The fine table of a source that need not fit into memory, by one GROUP BY on its own engine.
@@ -53,10 +51,13 @@ def bin_table(
     Parameters
     ----------
     source : path, frame, or list of them
-        A file, folder or pattern (Parquet, CSV, JSON lines; read by an embedded DuckDB, which also knows ``s3://``
-        and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask.
+        A file, folder or pattern (Parquet, CSV, JSON, Arrow; read by an embedded DuckDB, which also knows ``s3://``
+        and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask. A path
+        that exists is that file, others are patterns. Whole and floating-point numbers of several files are widened;
+        a column of other mixed types is refused.
     y_true, y_prob, weight : column names
-        The outcome, its predicted probability (one column per class for `TopLabelColumns`), and row weights.
+        The outcome, its predicted probability (one column per class for `TopLabelColumns`), and row weights. For files
+        and DuckDB relations also SQL expressions of columns, e.g. ``"score / 100"``; a column of that name wins.
     where : Narwhals expression, or SQL text for files, optional
         The rows to use. SQL text is passed to DuckDB as it is: never build it from untrusted input.
     task : EventColumns, TopLabelColumns, GaussianColumns or UnlabeledColumns
@@ -68,6 +69,10 @@ def bin_table(
         rows of the few cells that an edge cuts. Without it `BinTable.error_bound` says how far off a result can be.
     max_invalid : float
         The share of invalid rows that is tolerated (left out, and counted by reason in `table.invalid`).
+    hive : bool
+        Take folders named ``key=value`` as columns of the files in them.
+    decimal : {".", ","}
+        The decimal mark of CSV files.
     progress : bool, optional
         Show a progress bar; by default where the standard error is a terminal and rich is installed.
 
@@ -82,7 +87,10 @@ def bin_table(
         message = "OneVsRestColumns gives one table per class: use bin_tables, or TopLabelColumns for one table."
         raise TypeError(message)
     chosen, second_pass = _grid(grid, task, exact=exact)
-    plan, parts = Plan(y_true, _names(y_prob), weight, (), task, chosen), shards(source, where)
+    plan, parts = (
+        Plan(y_true, _names(y_prob), weight, (), task, chosen),
+        shards(source, where, ReadOptions(hive, decimal)),
+    )
     with watching(len(parts), enabled=progress) as watch:
         return _collected(parts, plan, second_pass, max_invalid, watch)[()]
 
@@ -100,16 +108,19 @@ def bin_tables(
     grid: Grid | None = None,
     exact: bool | Binning = False,
     max_invalid: float = 0.0,
+    hive: bool = False,
+    decimal: str = ".",
     progress: bool | None = None,
 ) -> dict[Any, BinTable]:
     """One fine table per group, class or fold, by the same GROUP BY as `bin_table`.
 
     Parameters
     ----------
-    source, y_true, y_prob, weight, where, grid, exact, max_invalid, progress
+    source, y_true, y_prob, weight, where, grid, exact, max_invalid, hive, decimal, progress
         As for `bin_table`.
     by : column name or names, optional
-        One table per group.
+        One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Rows whose group is missing (null
+        or NaN) are the group ``"(missing)"``, and a group that is really called so is ``'"(missing)"'``.
     fold : column name, optional
         One table per fold: needed where rows are weighted or belong together. The folds of independent rows are drawn
         from the cell counts afterwards.
@@ -134,7 +145,10 @@ def bin_tables(
         message = "bin_tables needs by=, fold= or task=OneVsRestColumns(); for one table of all rows use bin_table."
         raise TypeError(message)
     chosen, second_pass = _grid(grid, task, exact=exact)
-    plan, parts = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen), shards(source, where)
+    plan, parts = (
+        Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen),
+        shards(source, where, ReadOptions(hive, decimal)),
+    )
     plans: dict[tuple[Hashable, ...], Plan] = {(): plan}
     if isinstance(task, OneVsRestColumns):
         labels = task.labels(names)
@@ -155,10 +169,11 @@ def _collected(
     parts: Sequence[Shard], plan: Plan, second_pass: Binning | None, max_invalid: float, watch: Watch
 ) -> Tables:
     """The valid tables of one plan, with exact bins where these were asked for."""
+    require_known_labels(parts, plan, watch)
     tables = _tables(parts, plan, watch)
-    _require_valid(tables, max_invalid, [part.name for part in parts])
-    _require_squares(tables, plan.weight)
-    _require_possible(tables)
+    require_valid(tables, max_invalid, parts, plan, watch)
+    require_squares(tables, plan.weight)
+    require_possible(tables)
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 
 
@@ -166,7 +181,7 @@ def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
     found = []
     for part in parts:
         with watch.part(part.name):
-            found.append(part.apply(partial(collected, plan=plan), watch))
+            found.append(part.apply(partial(collected, plan=plan), plan.wanted, watch))
     return merged(found)
 
 
@@ -193,49 +208,6 @@ def _grid(grid: Grid | None, task: ColumnMeaning, *, exact: bool | Binning) -> t
     return grid, exact
 
 
-def _require_valid(tables: Tables, max_invalid: float, names: Sequence[str]) -> None:
-    rows = sum(table.n for table in tables.values())
-    invalid = sum((Counter(table.invalid) for table in tables.values()), Counter[str]())
-    bad = invalid.total()
-    listed = ", ".join(f"{reason}: {count:_}" for reason, count in invalid.items())
-    if bad > max_invalid * (rows + bad):
-        message = (
-            f"{bad:_} of {rows + bad:_} rows are invalid ({listed}), a share of {bad / (rows + bad):.3g}; "
-            f"max_invalid={max_invalid:g} allows no more than that. Raise it to leave them out and count them."
-        )
-        raise InvalidPredictions(message)
-    if rows == 0:
-        reason = f" ({listed})" if listed else ""
-        message = f"The source has no valid rows{reason}: {', '.join(names)}."
-        raise InvalidPredictions(message)
-
-
-def _require_possible(tables: Tables) -> None:
-    for group, table in tables.items():
-        frequency = table.task.label_frequency if isinstance(table.task, Unlabeled) else None
-        share = float(table.observed.sum()) / table.total if frequency is not None and table.n else 0.0
-        if frequency is not None and not share < frequency:
-            where = f" of group {group}" if group else ""
-            message = (
-                f"label_frequency is {frequency:g}, but {share:g} of all rows{where} are labelled: more "
-                "than all rows would be positive."
-            )
-            raise InvalidPredictions(message)
-
-
-def _require_squares(tables: Tables, column: str | None) -> None:
-    """Refuse weights whose squares vanish, or whose sum has no square: effective numbers of rows need both."""
-    if column is None:
-        return
-    for table in tables.values():
-        with np.errstate(over="ignore"):
-            total, squares = table.population
-        if total > LARGEST_TOTAL:
-            raise InvalidPredictions(extreme_weights(column, "large"))
-        if total > 0 and squares < SMALLEST_SQUARES:
-            raise InvalidPredictions(extreme_weights(column, "small"))
-
-
 def _order(item: tuple[tuple[Any, ...], BinTable]) -> list[tuple[str, Any]]:
     """Groups of any mixture of types in a stable order: numbers by size, the rest as text."""
     return [("", value) if isinstance(value, (int, float)) else (type(value).__name__, str(value)) for value in item[0]]
@@ -247,7 +219,7 @@ def exactly(tables: Tables, parts: Sequence[Shard], plan: Plan, bins: Binning, w
     wanted = np.unique(np.concatenate(list(cut.values())))
     if len(wanted) == 0:
         return tables
-    found = merged([part.apply(partial(refined, plan=plan, cells=wanted), watch) for part in parts])
+    found = merged([part.apply(partial(refined, plan=plan, cells=wanted), plan.wanted, watch) for part in parts])
     return {group: _replaced(table, cut[group], found.get(group)) for group, table in tables.items()}
 
 
