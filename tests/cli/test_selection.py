@@ -77,10 +77,10 @@ def test_a_group_may_be_called_anything(tmp_path):
     frame.to_parquet(tmp_path / "log.parquet")
     rows, large = both(tmp_path / "log.parquet", by=("g",))
     assert sizes(rows.by) == sizes(large.by)
-    assert set(sizes(rows.by)) == {'"(missing)"', "(missing)", "all rows", "a, b", "\\"}
+    assert set(sizes(rows.by)) == {"((missing))", "(missing)", "all rows", "a, b", "\\"}
     rows, large = both(tmp_path / "log.parquet", by=("g,h",))
     assert sizes(rows.by) == sizes(large.by)
-    assert "a\\, b, c" in sizes(rows.by)
+    assert {"a\\, b, c", "(missing), c", "\\(missing), c"} < set(sizes(rows.by))
 
 
 def test_groups_that_double_precision_does_not_tell_apart_are_refused(tmp_path):

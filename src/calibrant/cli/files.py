@@ -20,7 +20,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.columns import EventColumns
-from calibrant.scale.group_by import MISSING_GROUP, group_name
+from calibrant.scale.group_by import missing_name
 from calibrant.scale.labels import outcome, require_two, some_labels
 from calibrant.scale.paths import files
 from calibrant.scale.relations import FileTable, read
@@ -159,8 +159,8 @@ def _arrays(selection: Selection, columns: Columns) -> Arrays:
 
 def _group_names(values: NDArray[Any]) -> NDArray[Any]:
     """The group of each row, as tables call it."""
-    names = {value: group_name(value) for value in (None, MISSING_GROUP)}
-    return np.array([names.get(value, value) for value in values], dtype=str)
+    missing = missing_name(set(values))
+    return np.array([missing if value is None else value for value in values], dtype=str)
 
 
 def _plain(values: Any) -> NDArray[Any]:

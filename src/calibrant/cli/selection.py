@@ -104,17 +104,19 @@ def _share(selection: Selection, name: str) -> str:
 def _label(selection: Selection, names: Sequence[str]) -> str:
     """SQL of the name of a group, null where it is missing.
 
-    Where columns are crossed, missing parts are named, and commas and backslashes within the parts are marked by a
-    backslash, so that no two crosses have one name.
+    Where columns are crossed, missing parts are named, and a backslash marks what could be taken for something else
+    within the parts (commas, backslashes, the name of missing parts), so that no two crosses have one name.
     """
     for name in names:
         _require_told_apart(selection, name)
     values = [_text(selection, name) for name in names]
     if len(values) == 1:
         return values[0]
-    missing = literal(MISSING_GROUP)
+    missing, alike = literal(MISSING_GROUP), literal(rf"\{MISSING_GROUP}")
     marked = (rf"replace(replace({value}, '\', '\\'), ',', '\,')" for value in values)
-    return " || ', ' || ".join(f"coalesce({value}, {missing})" for value in marked)
+    return " || ', ' || ".join(
+        f"CASE {value} WHEN {missing} THEN {alike} ELSE coalesce({value}, {missing}) END" for value in marked
+    )
 
 
 def _require_told_apart(selection: Selection, name: str) -> None:

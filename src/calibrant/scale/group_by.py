@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -264,14 +264,26 @@ def _with_invalid(tables: Tables, invalid: dict[Group, Counter[str]], plan: Plan
 
 
 def _named(group: Sequence[Any]) -> Group:
-    return tuple(group_name(value) for value in group)
+    """The values of the columns of groups, None where they are missing, however the engine says so."""
+    return tuple(None if _is_missing(value) else value for value in group)
 
 
-def group_name(value: Any) -> Any:
-    """The value of a column of groups; missing ones have one name, and a value that reads like it is quoted."""
-    if _is_missing(value):
-        return MISSING_GROUP
-    return f'"{value}"' if value == MISSING_GROUP else value
+def with_missing_named(tables: Tables) -> Tables:
+    """The tables with a name in place of every missing value, one that no group of the same column has."""
+    columns = list(zip(*tables, strict=True))
+    names = [missing_name(set(values)) for values in columns]
+    return {
+        tuple(name if value is None else value for value, name in zip(group, names, strict=True)): table
+        for group, table in tables.items()
+    }
+
+
+def missing_name(names: Collection[Any]) -> str:
+    """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name."""
+    name = MISSING_GROUP
+    while name in names:
+        name = f"({name})"
+    return name
 
 
 def _is_missing(value: Any) -> bool:

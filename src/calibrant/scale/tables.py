@@ -19,7 +19,7 @@ from calibrant.scale.columns import (
     OneTable,
     OneVsRestColumns,
 )
-from calibrant.scale.group_by import Plan, Tables, collected, merged, refined
+from calibrant.scale.group_by import Plan, Tables, collected, merged, refined, with_missing_named
 from calibrant.scale.paths import ReadOptions
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
@@ -120,7 +120,7 @@ def bin_tables(
         As for `bin_table`.
     by : column name or names, optional
         One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Rows whose group is missing (null
-        or NaN) are the group ``"(missing)"``, and a group that is really called so is ``'"(missing)"'``.
+        or NaN) are the group ``"(missing)"``, or ``"((missing))"`` where another is called so.
     fold : column name, optional
         One table per fold: needed where rows are weighted or belong together. The folds of independent rows are drawn
         from the cell counts afterwards.
@@ -159,7 +159,7 @@ def bin_tables(
     found: Tables = {}
     with watching(len(parts) * len(plans), enabled=progress) as watch:
         for label, one in plans.items():
-            tables = _collected(parts, one, second_pass, max_invalid, watch)
+            tables = with_missing_named(_collected(parts, one, second_pass, max_invalid, watch))
             found |= {(*key[: len(keys)], *label, *key[len(keys) :]): table for key, table in tables.items()}
     single = not isinstance(by, list | tuple) and all(len(key) == 1 for key in found)
     return {key[0] if single else key: table for key, table in sorted(found.items(), key=_order)}
