@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.dual_bound import FOLDS, DualBound, _inverse_line
+from calibrant.inference.dual_bound import FOLDS, DualBound
 from calibrant.inference.fine_sample import FineSample
 from calibrant.inference.inversion import Inversion, Limits
 
@@ -51,6 +51,8 @@ def test_the_limit_is_positive_for_a_large_gap_and_zero_for_none():
         assert bound_of(lambda p: p, seed=seed).limit() == 0
 
 
-def test_a_line_is_continued_beyond_its_ends():
-    top, mean = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0])
-    assert [_inverse_line(seen, top, mean) for seen in (1.5, 3.0, 6.0)] == pytest.approx([0.5, 1.5, 3.0])
+def test_where_all_outcomes_are_alike_the_limit_is_that_of_a_proportion():
+    """No event in 50 rows of score 0.5 leaves room for a rate of 1 - risk^(1/50), which is 0.078."""
+    data = cal.Binary(np.zeros(50, dtype=int), np.full(50, 0.5))
+    found = Inversion(999).intervals(data, norms=(1.0, 2.0))
+    assert all(0.36 < interval.low <= 0.5 - 0.07 for interval in found)

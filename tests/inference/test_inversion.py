@@ -1,9 +1,11 @@
 """Inverted tests: coverage, width, tables, weights and clusters."""
 
 import math
+import re
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import calibrant as cal
 from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
@@ -104,3 +106,109 @@ def test_clusters_of_one_row_change_nothing():
     data = BENT.sample(400, seed=5)
     alone = cal.Binary(data.y_true, data.y_prob, group=np.arange(400))
     assert cal.inference.Inversion(99).interval(alone, norm=2) == cal.inference.Inversion(99).interval(data, norm=2)
+
+
+def sampled(scores, curve, n, seed):
+    rng = np.random.default_rng([seed, n])
+    p = scores(rng, n)
+    return cal.Binary(rng.random(n) < curve(p), p)
+
+
+def spiked(rng, n):
+    return np.where(rng.random(n) < 0.25, 0.5, rng.random(n))
+
+
+@pytest.mark.parametrize(
+    ("scores", "curve", "truth"),
+    [
+        (lambda rng, n: rng.random(n), lambda p: p + 0.08 * np.sin(12 * np.pi * p), (0.16 / np.pi, 0.08 / np.sqrt(2))),
+        (
+            lambda rng, n: rng.random(n),
+            lambda p: np.where(p > 0.98, 0.7, p),
+            (0.0058, np.sqrt(0.02 * 0.29**2 + 0.0001 * 0.02 / 3)),
+        ),
+        (spiked, lambda p: np.where(p == 0.5, 0.7, p), (0.05, 0.1)),
+    ],
+    ids=["waves", "wrong in the top 2 %", "a quarter of the scores equal"],
+)
+def test_rough_gaps_are_covered_at_large_n(scores, curve, truth):
+    """A fit of a dozen knots covered none, less than half and half of these."""
+    held, claimed = [], []
+    for seed in range(20):
+        found = cal.inference.Inversion(99, seed).intervals(sampled(scores, curve, 20_000, seed), norms=(1.0, 2.0))
+        held.append([true in interval for true, interval in zip(truth, found, strict=True)])
+        claimed.append([interval.low > true for true, interval in zip(truth, found, strict=True)])
+    assert np.all(np.mean(held, axis=0) >= 0.8)  # 0.95 less three standard errors
+    assert np.all(np.mean(claimed, axis=0) <= 0.15)
+
+
+def test_other_norms_follow_from_what_is_proven():
+    data = sampled(lambda rng, n: rng.random(n), lambda p: p**1.5, 2000, 0)
+    one, between, two, three = cal.inference.Inversion(99).intervals(data, norms=(1.0, 1.5, 2.0, 3.0))
+    assert one.low == between.low < two.low == three.low  # norms increase
+    assert one.high < between.high < two.high < three.high
+    largest = max(float(data.y_prob.max()), 1 - float(data.y_prob.min()))
+    assert three.high == pytest.approx((two.high**2 * largest) ** (1 / 3), rel=0.01)
+    assert "L2" in three.assumption
+    assert "L2" not in two.assumption
+
+
+def test_the_interval_says_how_finely_it_has_looked():
+    rng = np.random.default_rng(0)
+    p, y = rng.random(10_000), rng.random(10_000) < 0.5
+    whole, rounded = cal.Binary(y, p), cal.Binary(y, np.round(p, 1))
+    assert re.search(r"cells of about 1\d\d rows", cal.inference.Inversion(19).interval(whole).assumption)
+    assert "each distinct score" in cal.inference.Inversion(19).interval(rounded).assumption
+    assert "upper end" not in cal.inference.Inversion(19, side="lower").interval(whole).assumption
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+def test_a_few_rows_of_any_kind_have_an_interval(n):
+    rng = np.random.default_rng(n)
+    scores = {"any": rng.random(n), "equal": np.full(n, 0.4), "certain": np.zeros(n), "hard": np.arange(n) % 2.0}
+    for p in scores.values():
+        for y in (np.zeros(n, dtype=int), np.ones(n, dtype=int), np.arange(n) % 2):
+            for norm, found in enumerate(cal.inference.Inversion(39).intervals(cal.Binary(y, p), norms=(1, 2, 3))):
+                assert 0 <= found.low <= found.high <= 1, (p, y, norm)
+                assert found.low < 1
+
+
+def test_two_rows_of_one_score_exclude_little():
+    """One event in two rows is likely for any rate between 0.01 and 0.99."""
+    assert cal.inference.Inversion(199).interval(cal.Binary([0, 1], [0.4, 0.4])).high > 0.55
+
+
+@pytest.mark.parametrize("group", [np.zeros(200, int), np.arange(200) % 4, np.minimum(np.arange(200), 5)])
+def test_few_clusters_say_nothing(group):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    found = cal.inference.Inversion(99).interval(cal.Binary(rng.random(200) < p**3, p, group=group))
+    assert found.low == 0
+    assert found.high == pytest.approx(np.maximum(p, 1 - p).mean(), rel=0.01)
+    assert "clusters too few" in found.assumption
+
+
+def test_uneven_clusters_are_covered():
+    """Twenty clusters of 1 to 100 rows with correlated outcomes: calibrated, and zero is not excluded."""
+    lows = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(20), np.exp(rng.uniform(0, np.log(100), 20)).astype(int))
+        p = rng.random(len(group))
+        common = 0.5 * rng.standard_normal(20)[group] + np.sqrt(0.75) * rng.standard_normal(len(group))
+        lows.append(cal.inference.Inversion(99, seed).interval(cal.Binary(ndtr(common) < p, p, group=group)).low)
+    assert np.mean(np.equal(lows, 0)) >= 0.85
+
+
+def test_higher_levels_draw_more_samples_and_are_wider():
+    data = BENT.sample(400)
+    wide, wider = (cal.inference.Inversion(99).interval(data, level=level) for level in (0.99, 0.999))
+    assert wider.low < wide.low
+    assert wider.high > wide.high
+
+
+def test_one_heavy_row_is_one_row():
+    data, weight = BENT.sample(300), np.ones(300)
+    weight[0] = 1e12
+    found = cal.inference.Inversion(99).interval(cal.Binary(data.y_true, data.y_prob, weight=weight))
+    assert found.high - found.low > 0.4

@@ -7,7 +7,7 @@ from scipy.stats import binom
 import calibrant as cal
 from calibrant.inference.fine_sample import FineSample
 from calibrant.inference.inversion import Inversion, Limits
-from calibrant.inference.smooth_part import _crossing
+from calibrant.inference.smooth_part import Path, _lower_crossing, _upper_crossing
 
 
 def limits_of(data, norms=(1.0, 2.0), draws=999, level=0.95):
@@ -33,10 +33,27 @@ def test_a_gap_smaller_than_typical_proves_nothing():
     assert lucky.upper(0) > 2 * np.sqrt(0.25 / 400)
 
 
+def path_of(quantile, truth):
+    return Path(np.ones(1), truth, truth[None], quantile[None], quantile[None], quantile[None])
+
+
 def test_crossings_are_interpolated_on_the_scale_of_squares():
     truth = np.array([0.0, 1.0, 2.0])
-    quantile = np.sqrt(truth**2 + 1)  # squares of norms add
-    for error in (0.3, 1.7):
-        assert _crossing(np.sqrt(error**2 + 1), quantile, truth, side="left") == pytest.approx(error)
-    assert _crossing(0.5, quantile, truth, side="left") == 0
-    assert _crossing(9.0, quantile, truth, side="right") == 2
+    path = path_of(np.sqrt(truth**2 + 1), truth)  # squares of norms add
+    for crossing in (_lower_crossing, _upper_crossing):
+        for error in (0.3, 1.7):
+            assert crossing(np.sqrt(error**2 + 1), path, 0) == (pytest.approx(error), None)
+        assert crossing(0.5, path, 0) == (0, None)
+        assert crossing(9.0, path, 0) == (2, None)
+
+
+def test_where_the_quantile_jumps_the_outer_error_is_taken():
+    truth = np.array([0.0, 1.0, 2.0, 3.0])
+    path = path_of(np.array([0.0, 0.4, 0.4, 0.8]), truth)
+    assert _lower_crossing(0.4, path, 0) == (0, 1)
+    assert _upper_crossing(0.4, path, 0) == (3, 3)
+
+
+def test_no_event_in_fifty_rows_leaves_room_for_a_rate_of_eight_per_cent():
+    data = cal.Binary(np.zeros(50, dtype=int), np.zeros(50))
+    assert limits_of(data).upper(1.0) == pytest.approx(1 - (0.7 * 0.025) ** (1 / 50), abs=0.015)

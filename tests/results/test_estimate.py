@@ -139,3 +139,23 @@ def test_an_estimate_draws_its_bins_on_the_axes_it_is_given():
 def test_an_estimate_without_bins_has_none():
     assert ESTIMATE.bins is None
     assert math.isclose(cal.brier([0, 1], [0.5, 1.0]), 0.125)
+
+
+def test_an_interval_has_its_ends_in_order():
+    with pytest.raises(ValueError, match="low <= high"):
+        cal.Interval(0.3, 0.2, level=0.95, method="")
+
+
+def test_an_estimate_outside_its_interval_says_why():
+    interval = cal.Interval(0.01, 0.05, level=0.95, method="", target=cal.results.Target("true error", 1.0))
+    inside, above, below = (
+        cal.Estimate(v, name="ECE (L1)", method="m", n=9, interval=interval) for v in (0.03, 0.09, -0.01)
+    )
+    assert inside.note == ""
+    assert inside.to_dict()["note"] == ""
+    assert "above the interval, which is for the true error (L1)" in above.note
+    assert "below zero" in below.note
+    for outside in (above, below):
+        assert outside.note in repr(outside)
+        assert outside.note == outside.to_dict()["note"]
+    assert "bias" in above._repr_html_()

@@ -15,6 +15,9 @@ from calibrant.numerics.arrays import Floats
 #: Folds that the rows of each cell (or whole clusters) are divided into.
 FOLDS = 5
 
+#: If the noise changes by more than this factor from one multiple to the next, the step between them is divided.
+STEADY, SMALL_STEPS = 1.5, 7
+
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
@@ -31,19 +34,36 @@ class DualBound:
 
     def limit(self) -> float:
         """The lower limit, from simulations at the first, the middle and the last multiple of the shape."""
-        part, observed, multiples = self.part, self.observed(), self.part.multiples
-        tried = multiples[[0, len(multiples) // 2, -1]] if part.size > 0 else np.zeros(1)
-        means, tops = [], []
-        for multiple in tried:
+        part, observed, multiples = self.part, self.observed(), self.part.along_shape.multiples
+        if part.size == 0:
+            return 0.0
+        tried = multiples[[0, len(multiples) // 2, -1]]
+        means, tops = self._trials(tried)
+        if tried[0] == 0 and observed <= tops[0]:
+            return 0.0
+        after = _step(tops, observed)
+        if not _steady(means, tops, after):  # the noise depends on the multiple: take smaller steps
+            between = np.linspace(tried[after - 1], tried[after], SMALL_STEPS)[1:-1]
+            inner = self._trials(between)
+            means, tops = (np.insert(ends, after, new) for ends, new in zip((means, tops), inner, strict=True))
+            after = _step(tops, observed)
+            if not _steady(means, tops, after) or tops[after] <= observed + 1e-9:  # a jump to the observed value
+                return max(0.0, float(means[after - 1]))
+        rise = tops[after] - tops[after - 1]
+        along = (observed - tops[after - 1]) / rise if rise > 0 else 0.0
+        return max(0.0, float(means[after - 1] + along * (means[after] - means[after - 1])))
+
+    def _trials(self, multiples: Floats) -> tuple[Floats, Floats]:
+        """Mean and high quantile of ψ for multiples of the shape."""
+        part, means, tops = self.part, [], []
+        for multiple in multiples:
             probability = np.clip(part.cells.predicted - multiple * part.shape.gap, 0.0, 1.0)
             gap = part.cells.predicted - probability
             drawn = self.statistic(self.simulated(gap, part.noisy(probability) if multiple > 0 else probability))
             means.append(float(drawn.mean()) if multiple > 0 else 0.0)
             spread = drawn - means[-1] + np.abs(gap) @ part.noise.shares
             tops.append(means[-1] + float(np.quantile(spread, 1 - part.risk, method="weibull")))
-        if part.size == 0 or (tried[0] == 0 and observed <= tops[0]):
-            return 0.0
-        return max(0.0, _inverse_line(observed, np.array(tops), np.array(means)))
+        return np.array(means), np.array(tops)
 
     def statistic(self, sums: Floats) -> Floats:
         """ψ from the sums of gaps per cell, fold and sample; what is held out counts as no gap in the fit."""
@@ -124,11 +144,12 @@ class DualBound:
         return np.sqrt(np.maximum(self.part.shape.fit.variance(variance / cells.count), 1e-300))
 
 
-def _inverse_line(observed: float, top: Floats, mean: Floats) -> float:
-    """The mean at which a nearly straight line of quantiles reaches the observed value, continued beyond its ends."""
-    rising = np.maximum.accumulate(top)
-    after = int(np.clip(np.searchsorted(rising, observed), 1, len(rising) - 1))
-    rise = top[after] - top[after - 1]
-    if rise <= 0:
-        return float(mean[after - 1])
-    return float(mean[after - 1] + (mean[after] - mean[after - 1]) * (observed - top[after - 1]) / rise)
+def _step(tops: Floats, observed: float) -> int:
+    """The end of the step in which rising quantiles reach the observed value; the last one if none does."""
+    return int(np.clip(np.searchsorted(np.maximum.accumulate(tops), observed - 1e-12), 1, len(tops) - 1))
+
+
+def _steady(means: Floats, tops: Floats, after: int) -> bool:
+    """Whether the noise hardly changes in a step, so that quantiles lie on a straight line."""
+    before, behind = tops[after - 1] - means[after - 1], tops[after] - means[after]
+    return bool(max(before, behind) <= STEADY * min(before, behind))

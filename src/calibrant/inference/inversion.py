@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.norms import check_norm
-from calibrant.inference.cell_noise import CellNoise
+from calibrant.inference.cell_noise import CellNoise, effective_clusters
 from calibrant.inference.dual_bound import DualBound
 from calibrant.inference.fine_sample import FineSample
 from calibrant.inference.hat_fit import HatFit
@@ -29,8 +29,9 @@ from calibrant.table.bintable import BinTable
 #: the fitted one. With all of alpha, coverage was as low as 0.88 in some published settings, at a level of 0.95.
 ALPHA_SHARE = 0.7
 
-#: With fewer clusters of rows nothing is claimed: their signs have too few patterns for a test at the usual levels.
-FEWEST_CLUSTERS = 5
+#: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
+#: test at the usual levels.
+FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
 
 #: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
 SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
@@ -61,9 +62,9 @@ class Inversion:
     :math:`\theta_q^q \le \theta_2^2 \max|S - h(S)|^{q - 2}` is used, since a narrow peak can hide.
 
     Outcomes are simulated by their binomial distribution where a cell expects few events or non-events. Clusters of
-    rows (`group`) are simulated by random signs of whole clusters with their real sizes; fewer than five say nothing,
-    and the interval is then all possible errors. Weights enter by Kish's effective counts. Rows and a fine table of
-    them give the same interval up to Monte Carlo error.
+    rows (`group`) are simulated by random signs of whole clusters with their real sizes; fewer than five, or than two
+    effective ones, say nothing, and the interval is then all possible errors. Weights enter by Kish's effective counts.
+    Rows and a fine table of them give the same interval up to Monte Carlo error.
 
     Parameters
     ----------
@@ -149,7 +150,10 @@ class Limits:
     @property
     def silent(self) -> bool:
         """Whether there are too few clusters to say anything."""
-        return self.sample.clusters is not None and self.sample.clusters < FEWEST_CLUSTERS
+        weight = self.sample.weight
+        if weight is None:
+            return False
+        return len(weight) < FEWEST_CLUSTERS or effective_clusters(weight.sum(axis=1)) < FEWEST_EFFECTIVE
 
     def lower(self, norm: float) -> float:
         """The lower limit."""
@@ -179,7 +183,9 @@ class Limits:
     def assumption(self, norm: float) -> str:
         """What must hold for the interval to cover."""
         if self.silent:
-            return f"{self.sample.clusters} clusters are too few to say anything; all errors are possible"
+            return (
+                f"nothing: of {self.sample.clusters} clusters too few are of similar size, so all errors are possible"
+            )
         words = ["independent rows" if self.sample.clusters is None else "independent clusters of rows"]
         if self.side != "lower":
             hidden = ~self.sample.cells.single

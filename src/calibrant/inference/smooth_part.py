@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from calibrant.results.estimate import Side
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
 STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 9, 5, 12
+
+#: Number of multiples between two of these where the quantile jumps, which is where it rises by this many times more
+#: than the error, and the relative difference of equal norms.
+FINER_STEPS, JUMP, EQUAL = 7, 1.5, 1e-9
 
 #: The smoother shape is used if it keeps this part of the squared norm that is not noise.
 KEPT = 0.7
@@ -50,8 +55,10 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Per norm (row) and hypothesis (column): the true error, and low, middle and high quantiles of the statistic."""
+    """Multiples of a gap; per norm (row) and multiple (column) the true error and quantiles of the statistic."""
 
+    direction: Floats
+    multiples: Floats
     truth: Floats
     low: Floats
     middle: Floats
@@ -91,20 +98,20 @@ class SmoothPart:
         """The L2 norm of the shape."""
         return _length(self.cells, self.shape.gap)
 
-    def path(self, gaps: Floats) -> Path:
-        """The distribution of the statistic for each row of true gaps; probabilities are clipped to [0, 1]."""
+    def path(self, direction: Floats, multiples: Floats) -> Path:
+        """The distribution of the statistic for multiples of a true gap; probabilities are clipped to [0, 1]."""
         share, powers, truth = self.cells.share, [], []
-        for line in gaps:
-            probability = np.clip(self.cells.predicted - line, 0.0, 1.0)
+        for multiple in multiples:
+            probability = np.clip(self.cells.predicted - multiple * direction, 0.0, 1.0)
             gap = self.cells.predicted - probability
-            noise = self.noise.outcomes(self.noisy(probability) if line.any() else probability)
+            noise = self.noise.outcomes(self.noisy(probability) if multiple else probability)
             drawn, size = np.abs(self.fit(gap[:, None] + noise)), np.abs(gap)
             powers.append([share @ _power(drawn, q) + size**q @ self.noise.shares for q in self.norms])
             truth.append([float(share @ size**q) for q in self.norms])
         levels = [self.risk, 0.5, 1 - self.risk]
         quantiles = np.quantile(np.maximum(powers, 0.0), levels, axis=2, method="weibull").transpose(0, 2, 1)
         roots = 1 / self.norms[:, None]
-        return Path(np.array(truth).T ** roots, *quantiles**roots)
+        return Path(direction, multiples, np.array(truth).T ** roots, *quantiles**roots)
 
     def noisy(self, probability: Floats) -> Floats:
         """The hypothetical probability, or the fitted one where that has the larger variance."""
@@ -112,14 +119,14 @@ class SmoothPart:
         return np.where(fitted * (1 - fitted) > probability * (1 - probability), fitted, probability)
 
     @cached_property
-    def _near(self) -> tuple[Floats, Path] | None:
+    def _near(self) -> Path | None:
         """Multiples near one, if the gap is many times its noise and they enclose what was observed."""
         if self.size == 0 or self._reach >= 0.5:
             return None
         multiples = np.linspace(1 - self._reach, self._middle + self._reach, NEAR_STEPS)
-        path = self.path(self.shape.gap * multiples[:, None])
+        path = self.path(self.shape.gap, multiples)
         enclosed = np.all(path.high[:, 0] < self.observed) and np.all(path.low[:, -1] > self.observed)
-        return (multiples, path) if enclosed else None
+        return path if enclosed else None
 
     @property
     def far_from_zero(self) -> bool:
@@ -127,48 +134,52 @@ class SmoothPart:
         return self._near is not None
 
     @cached_property
-    def multiples(self) -> Floats:
-        """The multiples of the shape that are tested."""
-        if self.size == 0:
-            return np.zeros(2)
-        return self._near[0] if self._near else np.linspace(0, max(self._middle + self._reach, 1.5), STEPS)
-
-    @cached_property
     def along_shape(self) -> Path:
-        """Multiples of the shape."""
-        return self._near[1] if self._near else self.path(self.shape.gap * self.multiples[:, None])
+        """Multiples of the shape: near one, or from zero to well beyond what the data allow."""
+        if self._near is not None:
+            return self._near
+        last = max(self._middle + self._reach, 1.5) if self.size > 0 else 0.0
+        return self.path(self.shape.gap, np.linspace(0, last, STEPS if self.size > 0 else 2))
 
     @cached_property
     def beside(self) -> list[Path]:
         """Other shapes that could hide a larger error, for the upper end."""
-        cells, shape, found = self.cells, self.shape.gap, []
+        cells, shape, multiples, found = self.cells, self.shape.gap, self.along_shape.multiples, []
         if self.size > 0 and not self.far_from_zero:
             # Noise inflates the norm of a straight gap less than that of the fitted one, which oscillates by chance.
             straight = np.where(cells.atom, shape, HatFit.of(cells, 2)(cells.gap))
             scale = self.size / max(_length(cells, straight), 0.1 * self.size)
-            found.append(self.path(straight * scale * self.multiples[:, None]))
+            found.append(self.path(straight * scale, multiples))
         if self.size > 0 and self.fit.identity:  # an even gap shows less of its noise in its L1 norm
-            found.append(self.path(np.sign(shape) * self.size * self.multiples[:, None]))
-        if np.any(self.along_shape.low.max(axis=1) <= self.observed) or not self.along_shape.truth.any():
+            found.append(self.path(np.sign(shape) * self.size, multiples))
+        if np.any(self.along_shape.low.max(axis=1) <= self.observed * (1 + EQUAL)) or not self.along_shape.truth.any():
             found += [self._one_direction(sign) for sign in (-1, 1)]
         return found
 
     def lower(self, k: int) -> float:
         """The lower limit in norm k: the smallest multiple of the shape that is not rejected."""
-        path = self.along_shape
-        return _crossing(self.observed[k], path.high[k], path.truth[k], side="left")
+        return self._refined(self.along_shape, k, partial(_lower_crossing, self.observed[k]))
 
     def middle(self, k: int) -> float:
         """The error in norm k of which the observed norm is the median."""
         path = self.along_shape
-        return _crossing(self.observed[k], path.middle[k], path.truth[k], side="right")
+        rising = np.maximum.accumulate(path.middle[k])
+        return float(np.sqrt(np.interp(self.observed[k] ** 2, rising**2, path.truth[k] ** 2)))
 
     def upper(self, k: int) -> float:
         """The upper limit in norm k: the largest over all shapes. A norm smaller than typical proves nothing."""
         return max(
-            _crossing(max(self.observed[k], path.typical[k]), path.low[k], path.truth[k], side="right")
+            self._refined(path, k, partial(_upper_crossing, max(self.observed[k], path.typical[k])))
             for path in [self.along_shape, *self.beside]
         )
+
+    def _refined(self, path: Path, k: int, crossing: Callable[[Path, int], tuple[float, int | None]]) -> float:
+        """The crossing; where outcomes are so few that the quantile jumps there, with finer steps."""
+        limit, jump = crossing(path, k)
+        if jump is None:
+            return limit
+        steps = np.linspace(path.multiples[jump - 1], path.multiples[jump], FINER_STEPS)
+        return crossing(self.path(path.direction, steps), k)[0]
 
     @property
     def _middle(self) -> float:
@@ -187,7 +198,7 @@ class SmoothPart:
         spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), least))
         top = _length(cells, self.fitted) + 10 * max(self.shape.noise, np.sqrt(least))
         steps = top * np.linspace(0, 1, SIDEWAYS_STEPS) ** 2
-        return self.path(sign * spread / _length(cells, spread) * steps[:, None])
+        return self.path(sign * spread / _length(cells, spread), steps)
 
 
 def _length(cells: PooledCells, gap: Floats) -> float:
@@ -200,14 +211,40 @@ def _power(values: Floats, norm: float) -> Floats:
     return values * values if norm == 2 else values**norm
 
 
-def _crossing(observed: float, quantile: Floats, truth: Floats, *, side: str) -> float:
-    """The error at which a rising quantile reaches the observed value.
+def _lower_crossing(observed: float, path: Path, k: int) -> tuple[float, int | None]:
+    """The smallest error at which the high quantile reaches the observed norm; and the step in which it jumps there.
 
-    Squares of norms add, so the quantile is interpolated on the scale of squares.
+    Where it jumps, the error before the jump is returned.
     """
-    rising = np.maximum.accumulate(quantile)
-    after = int(np.searchsorted(rising, observed, side=side))  # type: ignore[call-overload]
+    rising, truth = np.maximum.accumulate(path.high[k]), path.truth[k]
+    after = int(np.searchsorted(rising, observed * (1 - EQUAL)))
     if after in (0, len(rising)):
-        return float(truth[min(after, len(truth) - 1)])
+        return float(truth[min(after, len(truth) - 1)]), None
+    if rising[after] <= observed * (1 + EQUAL) or _jumps(rising, truth, after):
+        return float(truth[after - 1]), after
+    return _interpolated(observed, rising, truth, after), None
+
+
+def _upper_crossing(observed: float, path: Path, k: int) -> tuple[float, int | None]:
+    """The largest error at which the low quantile is at most the observed norm; and the step in which it jumps on.
+
+    Where it jumps, the error after the jump is returned.
+    """
+    rising, truth = np.minimum.accumulate(path.low[k][::-1])[::-1], path.truth[k]
+    after = int(np.searchsorted(rising, observed * (1 + EQUAL), side="right"))
+    if after in (0, len(rising)):
+        return float(truth[min(after, len(truth) - 1)]), None
+    if rising[after - 1] >= observed * (1 - EQUAL) or _jumps(rising, truth, after):
+        return float(truth[after]), after
+    return _interpolated(observed, rising, truth, after), None
+
+
+def _jumps(rising: Floats, truth: Floats, after: int) -> bool:
+    """Whether the quantile rises faster than it could if outcomes were many: then it rises by at most the error."""
+    return bool(rising[after] - rising[after - 1] > JUMP * (truth[after] - truth[after - 1]))
+
+
+def _interpolated(observed: float, rising: Floats, truth: Floats, after: int) -> float:
+    """Squares of norms add, so the quantile is interpolated on the scale of squares."""
     step = slice(after - 1, after + 1)
     return float(np.sqrt(np.interp(observed**2, rising[step] ** 2, truth[step] ** 2)))
