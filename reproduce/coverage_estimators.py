@@ -32,6 +32,7 @@ WORLDS = (
     *("1 % events, twice the risk", "heavy-tailed log-odds, temperature 1.5", "20 levels, a random gap at each"),
     *("5 atoms, calibrated", "0.2 % events, calibrated", "1 % events, calibrated", "two modes, calibrated"),
     *("beta(0.3, 0.3), calibrated", "5 % events, wave in log-odds"),
+    *("scores of 0.1 %, true chance 5 %", "scores of 0.1 %, true chance 1 %", "hard scores, 5 % wrong"),
 )
 
 
