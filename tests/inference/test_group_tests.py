@@ -67,3 +67,17 @@ def test_other_tasks_are_tested_one_by_one():
     found = one_by_one(forecast, place, None)[0]
     assert found.adjusted[1] < 1e-6 < 0.05 < found.adjusted[0]
     assert found.adjusted[1] == pytest.approx(2 * found.p_value[1])
+
+
+def test_several_classes_are_found_among_many_groups_by_their_confidence(monkeypatch):
+    """A test whose p-value is at least 1 / 1000 cannot reject among 100 groups by itself."""
+    least = cal.Significance(0.0, 0.001, "at its limit", 9)
+    monkeypatch.setattr("calibrant.inference.group_tests.calibration_test", lambda data, method: least)
+    rng = np.random.default_rng(0)
+    top = rng.uniform(0.5, 1, 4000)
+    group = np.arange(4000) % 100
+    right = rng.random(4000) < np.where(group == 7, 1 - top, top)
+    data = cal.Multiclass(np.where(right, 0, 1), np.stack([top, 1 - top], axis=1))
+    found = one_by_one(data, groupings(group, length=4000), None)[0]
+    assert found.adjusted[7] < 1e-3
+    assert np.delete(found.adjusted, 7).min() >= 0.05
