@@ -91,7 +91,7 @@ ENTRIES = {
     "calibration_test y_prob": Entry(lambda v: cal.calibration_test(Y, v).p_value, P, "y_prob|y_true", most=2),
     "reliability_curve y_prob": Entry(lambda v: cal.reliability_curve(Y, v, bins=5).observed, P, "y_prob|y_true"),
     "by_group by": Entry(
-        lambda v: list(cal.by_group(cal.brier, Y, P, by=v).estimates.values()), BY, "by|group", "groups", most=2
+        lambda v: list(cal.by_group(cal.brier, Y, P, by=v).estimates.values()), BY, "by|group", "groupings", most=2
     ),
     "group_coverage by": Entry(lambda v: cal.group_coverage(VALUE, MEAN, STD, by=v), BY, "by|[Gg]roup", "groups"),
     "compare y_prob": Entry(
@@ -130,6 +130,7 @@ ALLOWED = {
         *("masked constant in objects", "list with null", "one row of text"),
         *(name for name in odd.REFUSED_COLUMN if "null" in name),
     },
+    "groupings": {"two columns"},
     "class labels": {"text of numbers", "text of variable width", "text as objects", "bytes of numbers"},
     #: Any two values are classes of a recalibrator.
     "classes": {
@@ -143,6 +144,9 @@ ALLOWED = {
         "durations",
     },
 }
+
+
+ALLOWED["groupings"] |= ALLOWED["groups"]
 
 
 def same(entry):

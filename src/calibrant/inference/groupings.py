@@ -59,7 +59,7 @@ def groupings(by: Any, *, length: int, cross: bool = False, check: Callable[...,
 def _columns(by: Any, length: int) -> list[tuple[str, Any]]:
     if isinstance(by, Mapping):
         return [(str(name), values) for name, values in by.items()]
-    if hasattr(by, "columns"):
+    if hasattr(by, "__len__") and hasattr(by, "columns"):  # not lazy frames, whose columns cost a query
         return _frame_columns(by)
     if isinstance(by, list | tuple) and by and all(_is_column(part, length) for part in by):
         return [(str(getattr(part, "name", None) or f"by[{k}]"), part) for k, part in enumerate(by)]
