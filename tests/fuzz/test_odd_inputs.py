@@ -152,13 +152,13 @@ ALLOWED["groupings"] |= ALLOWED["groups"]
 def same(entry):
     wide = entry.plain.ndim == 2
     made = {**odd.SAME_ANY, **(odd.SAME_MATRIX if wide else odd.SAME_COLUMN)}
-    if entry.kind in ("groups", "classes"):  # values of other types are other names
+    if entry.kind in ("groups", "groupings", "classes"):  # values of other types are other names
         made = {name: make for name, make in made.items() if name not in ("decimals", "fractions")}
     return {name: make for name, make in made.items() if name in FEW[: entry.most] or entry.most > len(FEW)}
 
 
 def refused(entry):
-    made = {**odd.REFUSED_ANY, **({} if entry.kind == "groups" else odd.REFUSED_NUMBERS)}
+    made = {**odd.REFUSED_ANY, **({} if entry.kind in ("groups", "groupings") else odd.REFUSED_NUMBERS)}
     if entry.plain.ndim == 1:
         made |= odd.REFUSED_COLUMN
     return {name: make for name, make in made.items() if name not in ALLOWED.get(entry.kind, ())}
