@@ -9,6 +9,7 @@ from distributed import LocalCluster
 
 import calibrant as cal
 from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table, bin_tables
+from tests.scale.designs import Design
 from tests.scale.logs import assert_same_table, make_log
 
 # What the engines warn of themselves.
@@ -18,6 +19,10 @@ pytestmark = [
 ]
 ANIMALS = ("cat", "cow", "dog")
 LOG = make_log(2_000, seed=9)
+DESIGNS = [
+    Design(labels, "float32", groups, categorical=False, missing_rows=True, missing_groups=True, weighted=True, seed=3)
+    for labels, groups in (("yes and no", "float"), ("fraud", "all rows"), ("bool", "int"))
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +73,27 @@ def test_ibis_on_spark_gives_the_same_table(spark, spark_frame):
     source = ibis.pyspark.connect(spark).table("log")
     expected = bin_table(LOG, y_true="y", y_prob="p")
     assert_same_table(bin_table(source, y_true="y", y_prob="p"), expected)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["p.1", "`p`", "a.`b`.c", "P"])
+def test_spark_finds_columns_of_any_name(spark, name):
+    """Spark reads dots and backticks as its own, and takes P for p."""
+    frame = spark.createDataFrame([(0, 0.25, 0.75), (1, 0.5, 1.0)], ["y", "x", "z"]).toDF("y", name, "p")
+    assert bin_table(frame, y_true="y", y_prob=name).predicted.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.labels)
+def test_spark_gives_the_tables_of_memory_for_labels_and_groups_of_any_type(spark, design, tmp_path):
+    frame = design.frame()
+    frame.write_parquet(tmp_path / "log.parquet")
+    source = spark.read.parquet(str(tmp_path / "log.parquet"))
+    found = bin_tables(source, y_true="y", y_prob="p", weight="w", by="g", task=design.task, max_invalid=1.0)
+    expected, missing = design.expected(frame)
+    for group, table in expected.items():
+        assert_same_table(found[group], table)
+    assert sum(count for table in found.values() for count in table.invalid.values()) == missing
 
 
 @pytest.fixture(scope="module")

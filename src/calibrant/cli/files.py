@@ -16,11 +16,11 @@ from calibrant.cli.formats import UsageError, named
 from calibrant.cli.row_rules import in_options, located, positive_label
 from calibrant.cli.selection import LABEL, Selection, selected, without_missing
 from calibrant.data.forecasts import Gaussian, Quantiles
+from calibrant.data.groups import groups
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.columns import EventColumns
-from calibrant.scale.group_by import missing_name
 from calibrant.scale.labels import outcome, require_two, some_labels
 from calibrant.scale.paths import files
 from calibrant.scale.relations import FileTable, read
@@ -110,8 +110,8 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
         notes.append(f"{rows:,} rows: grouped by DuckDB, measured from the table.")
         return _tables(selection, columns, notes)
     found = _arrays(selection, columns)
-    groups = {by: _group_names(found[name]) for by, name in selection.groups.items()}
-    by = next(iter(groups.values())) if len(groups) == 1 else groups or None
+    named_groups = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
+    by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
     return Loaded(_task(found, columns), by, tuple(notes))
 
 
@@ -155,12 +155,6 @@ def _arrays(selection: Selection, columns: Columns) -> Arrays:
     chosen = named.frame.select(*(wanted[name].alias(place) for place, name in places.items()))
     found = chosen.to_native().fetchnumpy()
     return {name: _plain(found[place]) for place, name in places.items()}
-
-
-def _group_names(values: NDArray[Any]) -> NDArray[Any]:
-    """The group of each row, as tables call it."""
-    missing = missing_name(set(values))
-    return np.array([missing if value is None else value for value in values], dtype=str)
 
 
 def _plain(values: Any) -> NDArray[Any]:

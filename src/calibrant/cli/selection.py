@@ -9,9 +9,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from calibrant.cli.columns import Columns, crossed
+from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import all_hold, present
-from calibrant.scale.group_by import LARGEST_WHOLE, MISSING_GROUP
+from calibrant.scale.group_by import LARGEST_WHOLE
 from calibrant.scale.named_columns import NamedFrame, bound
 from calibrant.scale.relations import FileTable, filtered
 from calibrant.scale.scans import literal, quoted
@@ -112,7 +113,7 @@ def _label(selection: Selection, names: Sequence[str]) -> str:
     values = [_text(selection, name) for name in names]
     if len(values) == 1:
         return values[0]
-    missing, alike = literal(MISSING_GROUP), literal(rf"\{MISSING_GROUP}")
+    missing, alike = literal(MISSING), literal(rf"\{MISSING}")
     marked = (rf"replace(replace({value}, '\', '\\'), ',', '\,')" for value in values)
     return " || ', ' || ".join(
         f"CASE {value} WHEN {missing} THEN {alike} ELSE coalesce({value}, {missing}) END" for value in marked

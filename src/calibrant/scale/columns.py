@@ -125,9 +125,7 @@ class TopLabelColumns:
         labels = labels_of_columns(self.classes, y_prob)
         observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), labels, name=y_true)
         size, each = len(y_prob), [columns.number(name, "y_prob").cast(nw.Float64) for name in y_prob]
-        code = (
-            nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels)
-        )
+        code = (nw.when(observed == label).then(nw.lit(k)).otherwise(nw.lit(size)) for k, label in enumerate(labels))
         largest = nw.col(LARGEST)
         best = (nw.when(column == largest).then(nw.lit(k)).otherwise(nw.lit(size)) for k, column in enumerate(each))
         found = columns.with_columns(

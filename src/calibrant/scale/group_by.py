@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import SUMS
@@ -41,8 +42,6 @@ Group = tuple[Any, ...]
 
 Tables = dict[Group, BinTable]
 
-#: The group of rows that have none: null, NaN or not a time in the column of groups.
-MISSING_GROUP = "(missing)"
 #: From here on double precision does not tell whole numbers apart.
 LARGEST_WHOLE = 2.0**53
 
@@ -280,7 +279,7 @@ def with_missing_named(tables: Tables) -> Tables:
 
 def missing_name(names: Collection[Any]) -> str:
     """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name."""
-    name = MISSING_GROUP
+    name = MISSING
     while name in names:
         name = f"({name})"
     return name
