@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.cli import commands
 
 rng = np.random.default_rng(0)
 P = rng.random(1200)
@@ -40,6 +41,24 @@ def run(*arguments, folder, stdin=None):
     return subprocess.run(command, capture_output=True, cwd=folder, input=stdin, timeout=300, check=False)
 
 
+@pytest.fixture
+def invoke(monkeypatch, capfd):
+    """Run a command in this process: its exit code, and what it printed."""
+
+    def invoked(*arguments, folder):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("sys.argv", ["calibrant", *map(str, arguments)])
+        capfd.readouterr()
+        try:
+            commands.run()
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+        return code, *capfd.readouterr()
+
+    return invoked
+
+
 def test_help_names_every_command(folder):
     text = run("--help", folder=folder).stdout.decode()
     for command in ("report", "measure", "test", "recalibrate", "apply", "simulate", "compare", "serve", "demo"):
@@ -69,9 +88,60 @@ def test_a_column_name_cannot_escape_its_quotes(folder):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_gate_fails_a_build_only_above_the_limit(folder):
-    assert run("measure", "scores.parquet", "--fail-above", "0.02", folder=folder).returncode == 1
-    assert run("measure", "scores.parquet", "--fail-above", "0.5", folder=folder).returncode == 0
+GATES = {
+    "above": (("measure", "scores.parquet", "--fail-above", "0.02"), 1),
+    "below": (("measure", "scores.parquet", "--fail-above", "0.5"), 0),
+    "not shown to be below": (("measure", "scores.parquet", "--fail-above", "0.13", "--gate", "upper"), 1),
+    "one group": (("measure", "groups.csv", "--by", "g", "--fail-above", "0.15", "--per-group"), 1),
+    "all rows": (("measure", "groups.csv", "--by", "g", "--fail-above", "0.15"), 0),
+    "forecasts": (("measure", "scores.parquet", "--mean", "mean", "--std", "std", "--fail-above", "0.02"), 1),
+    "a limit of NaN": (("measure", "scores.parquet", "--fail-above", "nan"), 2),
+    "a limit of 5": (("measure", "scores.parquet", "--fail-above", "5"), 2),
+    "a level of NaN": (("measure", "scores.parquet", "--level", "nan", "--fail-above", "0.02"), 2),
+    "a level of 5": (("measure", "scores.parquet", "--level", "5", "--fail-above", "0.02"), 2),
+    "an unknown end": (("measure", "scores.parquet", "--gate", "middle", "--fail-above", "0.02"), 2),
+    "no such option": (("measure", "scores.parquet", "--fial-above", "0.02"), 2),
+    "per group without groups": (("measure", "scores.parquet", "--fail-above", "0.02", "--per-group"), 2),
+    "rejected": (("test", "scores.parquet", "--fail"), 1),
+    "rejected, but not asked": (("test", "scores.parquet"), 0),
+    "alpha of NaN": (("test", "scores.parquet", "--fail", "--alpha", "nan"), 2),
+    "alpha of 5": (("test", "scores.parquet", "--fail", "--alpha", "5"), 2),
+    "a broken map": (("apply", "broken.json", "scores.parquet", "--prob", "p"), 2),
+    "a port out of range": (("serve", "scores.parquet", "--port", "99999"), 2),
+}
+
+
+@pytest.mark.parametrize("case", GATES)
+def test_only_a_failed_gate_is_1_and_bad_input_is_2(folder, invoke, case):
+    (folder / "broken.json").write_text('{"format": "calibrant-map", "version": 3, "map": {}}')
+    far = np.where(np.arange(1200) < 150, FRAME["p"] ** 4, FRAME["p"])
+    y = np.random.default_rng(1).random(1200) < far
+    pd.DataFrame({"y": y.astype(int), "p": FRAME["p"], "g": np.arange(1200) < 150}).to_csv(
+        folder / "groups.csv", index=False
+    )
+    arguments, expected = GATES[case]
+    code, out, err = invoke(*arguments, folder=folder)
+    assert code == expected, (out, err)
+    assert ("Gate failed: " in err) == (expected == 1)
+    assert "Traceback" not in err
+
+
+def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke):
+    def broken(*_):
+        {}["no such key"]
+
+    def foreign(*_):
+        int("x", base=99)
+
+    for fault in (broken, foreign):
+        monkeypatch.setattr(commands, "load", fault)
+        code, _, err = invoke("measure", "scores.parquet", folder=folder)
+        assert code == 70
+        assert "an error of calibrant itself" in " ".join(err.split())
+        assert "Traceback" not in err
+        code, _, err = invoke("measure", "scores.parquet", "--debug", folder=folder)
+        assert code == 70
+        assert "Traceback" in err
 
 
 def test_measure_has_a_line_per_group(folder):
@@ -82,10 +152,36 @@ def test_measure_has_a_line_per_group(folder):
     assert "country = at" in run("measure", "scores.parquet", "--by", "country", folder=folder).stdout.decode()
 
 
-def test_the_test_command_rejects_and_says_so(folder):
-    done = run("test", "scores.parquet", "--fail", folder=folder)
-    assert done.returncode == 1
-    assert b"calibration is rejected" in done.stdout
+def test_the_test_command_rejects_and_says_so(folder, invoke):
+    assert "calibration is rejected" in invoke("test", "scores.parquet", folder=folder)[1]
+
+
+def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
+    options = ("--mean", "mean", "--std", "std")
+    fitted = invoke("recalibrate", folder / "scores.parquet", *options, "-o", "map.json", folder=tmp_path)
+    assert fitted[0] == 0, fitted
+    applied = invoke("apply", "map.json", folder / "scores.parquet", *options, folder=tmp_path)
+    assert applied[0] == 0, applied
+    fixed = pd.read_parquet(tmp_path / "fixed.parquet")
+    pd.testing.assert_frame_equal(fixed[FRAME.columns], FRAME)
+    assert list(fixed.columns[-2:]) == ["mean_recalibrated", "std_recalibrated"]
+    factor = cal.recalibrate.StdScaling().fit(cal.Gaussian(FRAME["y"], FRAME["mean"], FRAME["std"])).scale_[0]
+    np.testing.assert_allclose(fixed["std_recalibrated"], factor * FRAME["std"])
+
+
+def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, invoke):
+    names = np.where(FRAME["p"] > 0.5, "\x1b[31mred\x1b[0m", "plain")
+    FRAME.assign(**{"\x1b[2Jname": names}).to_parquet(tmp_path / "evil.parquet")
+    for arguments in (
+        ("measure", "evil.parquet", "--by", "\x1b[2Jname"),
+        ("measure", "evil.parquet", "--by", "\x1b[2Jname", "--fail-above", "0", "--per-group"),
+        ("report", "evil.parquet", "--by", "\x1b[2Jname"),
+        ("measure", "evil.parquet", "--prob", "\x1b[2Jother"),
+        ("measure", "\x1b[2Jno.parquet"),
+    ):
+        _, out, err = invoke(*arguments, folder=tmp_path)
+        assert "\x1b" not in out + err, arguments
+        assert r"\x1b[" in out + err
 
 
 def test_a_report_is_written_once_and_never_over_another(folder, tmp_path):
@@ -139,17 +235,16 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
-def test_errors_are_one_sentence_with_the_remedy(folder, arguments, message):
+def test_errors_are_one_sentence_with_the_remedy(folder, invoke, arguments, message):
     (folder / "broken.parquet").write_bytes((folder / "scores.parquet").read_bytes()[:2000])
     (folder / "header.csv").write_text("y,p\n")
     (folder / "range.csv").write_text("y,p\n0,0.5\n1,1.5\n")
     (folder / "holes.csv").write_text("y,p\n0,0.5\n1,\n")
-    done = run(*arguments, folder=folder)
-    text = done.stderr.decode()
-    assert done.returncode == 2
+    code, _, text = invoke(*arguments, folder=folder)
+    assert code == 2
     assert message in " ".join(text.split())
     assert "Traceback" not in text
 
 
-def test_debug_shows_the_traceback(folder):
-    assert b"Traceback" in run("measure", "nothing.parquet", "--debug", folder=folder).stderr
+def test_debug_shows_the_traceback(folder, invoke):
+    assert "Traceback" in invoke("measure", "nothing.parquet", "--debug", folder=folder)[2]

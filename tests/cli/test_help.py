@@ -13,7 +13,8 @@ FIRST_LINES = {
     "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above.",
     "test": "Test whether the predictions are calibrated.",
     "recalibrate": "Fit a recalibration map and save it as JSON.",
-    "apply": "Recalibrate the probabilities of a file; all its columns are kept, new ones end in `_recalibrated`.",
+    "apply": "Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in "
+    "`_recalibrated`.",
     "simulate": "How biased is each estimator at my sample size, and how small an error can I see?",
     "compare": "Which of two models is better calibrated on the same rows?",
     "serve": "Open the report in the browser, served on this machine only.",
@@ -23,11 +24,13 @@ READING = "--percent --drop-missing --hive --decimal-comma"
 OPTIONS = {
     "report": "--truth --prob --mean --std --quantiles --positive --labelled --prior --by --weight --where --title "
     f"--output --force --json {READING}",
-    "measure": f"--truth --prob --positive --by --weight --where --norm --fail-above --json {READING}",
+    "measure": "--truth --prob --mean --std --quantiles --positive --labelled --prior --by --weight --where --norm "
+    f"--level --fail-above --gate --per-group --json {READING}",
     "test": "--truth --prob --mean --std --quantiles --positive --labelled --prior --weight --where --alpha --fail "
     f"--json {READING}",
-    "recalibrate": f"--truth --prob --positive --weight --where --method --output --force {READING}",
-    "apply": "--prob --output --force",
+    "recalibrate": "--truth --prob --mean --std --quantiles --positive --weight --where --method --output --force "
+    f"{READING}",
+    "apply": "--prob --mean --std --quantiles --output --suffix --force",
     "simulate": f"--scores --truth --prob --positive --where --seed --json {READING}",
     "compare": f"--truth --prob --positive --where --json {READING}",
     "serve": f"--truth --prob --positive --by --weight --where --port --seed {READING}",

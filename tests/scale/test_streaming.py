@@ -1,5 +1,7 @@
 """A table that grows from a stream."""
 
+import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -94,7 +96,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
     path = tmp_path / "stream.parquet"
     code = (
         "import sys, numpy as np\nfrom calibrant.scale import StreamingTable\n"
-        "stream = StreamingTable()\np = np.linspace(0, 1, 1000)\n"
+        "import os\nold = os.path.exists(sys.argv[1])\n"
+        "stream = StreamingTable.restore(sys.argv[1]) if old else StreamingTable()\np = np.linspace(0, 1, 1000)\n"
         "while True:\n    stream.update(p > 0.5, p)\n    stream.checkpoint(sys.argv[1])\n    print('.', flush=True)\n"
     )
     seen = 0
@@ -107,3 +110,60 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
         assert table.n % 1000 == 0
         seen += table.n
     assert seen >= 2000
+
+
+def filled(rows=3):
+    stream = StreamingTable(grid=cal.table.HybridGrid(2**10))
+    stream.update([0, 1, 1][:rows], [0.2, 0.7, 0.9][:rows])
+    return stream
+
+
+def test_a_pickled_stream_is_a_copy_that_goes_on():
+    stream = filled()
+    copy = pickle.loads(pickle.dumps(stream))
+    assert_same_table(copy.table(), stream.table())
+    copy.update(1, 0.5)
+    assert (copy.table().n, stream.table().n) == (4, 3)
+    assert (copy + stream).n == 7
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_stream_is_refused_even_if_its_lock_was_held(tmp_path):
+    stream = filled()
+    with stream._lock:
+        child = os.fork()
+        if child == 0:  # pragma: no cover - not traced
+            try:
+                stream.update(1, 0.5)
+            except RuntimeError as error:
+                os._exit(0 if "belongs to another process" in str(error) else 1)
+            os._exit(2)
+    for _ in range(1000):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the child waits for a lock that nobody will release")
+    assert os.waitstatus_to_exitcode(status) == 0
+    stream.update(1, 0.5)
+    assert stream.table().n == 4
+
+
+def test_two_streams_cannot_overwrite_each_others_checkpoint(tmp_path):
+    path = tmp_path / "stream.parquet"
+    first, second = filled(), filled(2)
+    first.checkpoint(path)
+    with pytest.raises(FileExistsError, match="rows would be lost"):
+        second.checkpoint(path)
+    later = StreamingTable.restore(path)
+    later.update(1, 0.5)
+    later.checkpoint(path)
+    later.checkpoint(path)
+    with pytest.raises(FileExistsError, match="restore it first"):
+        first.checkpoint(path)
+    assert cal.BinTable.load(path).n == 4
+    second.checkpoint(path, overwrite=True)
+    assert cal.BinTable.load(path).n == 2
+    assert os.listdir(tmp_path) == ["stream.parquet"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+import calibrant as cal
 from calibrant.scale import OneVsRestColumns, bin_table, bin_tables
 from tests.scale.logs import assert_same_table, make_log
 
@@ -32,3 +33,14 @@ def test_one_table_and_several_are_not_confused():
         bin_table(LOG, y_true="animal", y_prob=ANIMALS, task=OneVsRestColumns(ANIMALS))
     with pytest.raises(TypeError, match="for one table of all rows use bin_table"):
         bin_tables(LOG, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("share", [float("nan"), -0.1, 1.5, float("inf")])
+def test_a_share_of_invalid_rows_that_is_none_is_refused(share):
+    with pytest.raises(cal.InvalidPredictions, match="max_invalid must be a share"):
+        bin_table(LOG.assign(p=LOG.p + 2), y_true="y", y_prob="p", max_invalid=share)
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(cal.InvalidPredictions, match="w must not be all zero, but all 300 values are"):
+        bin_table(LOG.assign(w=0.0), y_true="y", y_prob="p", weight="w")

@@ -1,12 +1,14 @@
 """The commands. Each reads a file, calls the library, prints, and sets its exit code.
 
-0: done. 1: the error is above --fail-above, or the test rejects with --fail. 2: usage or bad data.
+0: done. 1: a gate failed (the error is above --fail-above, or the test rejects with --fail) and nothing else. 2: usage
+or bad data. 70: an error of calibrant itself. 130: interrupted.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,9 +19,9 @@ import typer
 from rich.console import Console
 
 from calibrant._version import __version__
-from calibrant.cli.columns import Columns, guessed_column, require_columns
-from calibrant.cli.files import Loaded, load, load_models, read_columns
-from calibrant.cli.formats import UsageError, write_table
+from calibrant.cli.columns import Columns
+from calibrant.cli.files import Loaded, load, load_models
+from calibrant.cli.formats import UsageError
 from calibrant.scale.paths import ReadOptions
 from calibrant.table.bintable import BinTable
 
@@ -64,21 +66,40 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.
 Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.")]
 
 
+#: Exit codes; 70 is that of an internal software error in sysexits.h.
+GATE_FAILED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 1, 2, 70, 130
+
+
 def run() -> None:
     """Run the command; errors are one sentence with the remedy, a traceback only with --debug."""
-    from calibrant.data.validation import InvalidPredictions
-
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         app(arguments, standalone_mode=True)
-    except (UsageError, InvalidPredictions, ValueError, TypeError, OSError, ImportError) as error:
-        if debug:
-            raise
-        Console(stderr=True, highlight=False).print(f"[red]Error:[/red] {_escaped(str(error))}", soft_wrap=True)
-        sys.exit(2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        elif _is_said(error):
+            _complain(str(error))
+        else:
+            kind = type(error).__name__
+            _complain(f"{kind}: {error}. This is an error of calibrant itself; --debug shows where it is.")
+        sys.exit(BAD_INPUT if _is_said(error) else UNEXPECTED)
+
+
+def _is_said(error: Exception) -> bool:
+    """Whether the message of an error is meant for the user: of our own types, or raised by our own checks."""
+    from calibrant.data.saved_files import InvalidFile
+    from calibrant.data.validation import InvalidPredictions
+
+    if isinstance(error, (UsageError, InvalidPredictions, InvalidFile, OSError, ImportError)):
+        return True
+    if not isinstance(error, (ValueError, TypeError)) or error.__traceback__ is None:
+        return False
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).startswith("calibrant.")
 
 
 @app.callback(invoke_without_command=True)
@@ -118,41 +139,45 @@ def report(
 
 @app.command()
 def measure(
-    files: Files, truth: Truth = None, prob: Prob = None, positive: Positive = None, by: By = None,
-    weight: Weight = None, where: Where = None,
+    files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
+    quantiles: Quantile = None, positive: Positive = None, labelled: Labelled = None, prior: Prior = None,
+    by: By = None, weight: Weight = None, where: Where = None,
     percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
     decimal_comma: DecimalComma = False,
     norm: Annotated[float, typer.Option("--norm", help="Exponent of the error, at least 1.")] = 1.0,
+    level: Annotated[float, typer.Option("--level", help="Confidence of the intervals.")] = 0.95,
     fail_above: Annotated[float | None, typer.Option("--fail-above", help="Exit with 1 above this error.")] = None,
+    gate: Annotated[str, typer.Option("--gate", help="What is compared: lower or upper end, or estimate.")] = "lower",
+    per_group: Annotated[bool, typer.Option("--per-group", help="Every group of --by must pass as well.")] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """The calibration error by several estimators, with an interval; a gate for CI with --fail-above."""
-    import calibrant as cal
-    from calibrant.reporting.probabilities import group_tables
+    from calibrant.cli.measuring import Measuring
+    from calibrant.data.validation import fraction
+    from calibrant.inference.gates import Gate
+    from calibrant.reporting.model import finite
+    from calibrant.results.printable import printable
 
+    rule = None if fail_above is None else Gate(fail_above, by=gate)  # type: ignore[arg-type]  # which it checks
+    measuring = Measuring(norm, fraction("--level", level), rule, per_group)
     loaded = _load(
-        files, truth=truth, prob=prob, positive=positive, by=by, weight=weight, where=where,
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, labelled=labelled,
+        prior=prior, by=by, weight=weight, where=where,
         percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
-    data: Any = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
-    error = partial(cal.averaged_error, norm=norm)
     with _busy("Measuring"):
-        headline = cal.interval(error, data)
-        others = [estimator(data, norm=norm) for estimator in (cal.ece, cal.debiased_ece, cal.sweep_ece)]
-        groups = {name: cal.interval(error, part) for name, part in group_tables(data, loaded.by).items()}
-    estimates = [headline, *others]
+        found = measuring.of(loaded.data, loaded.by)
     if as_json:
-        lines = [{"group": name, **estimate.to_dict()} for name, estimate in groups.items()]
-        print(json.dumps([*(estimate.to_dict() for estimate in estimates), *lines], indent=2))
+        lines = [{"group": name, **estimate.to_dict()} for name, estimate in found.groups.items()]
+        print(json.dumps(finite([*(estimate.to_dict() for estimate in found.whole), *lines]), indent=2))
     else:
         parts = (
-            (name if by is None or len(by) > 1 else f"{by[0]} = {name}", estimate) for name, estimate in groups.items()
+            (printable(name if by is None or len(by) > 1 else f"{by[0]} = {name}"), estimate)
+            for name, estimate in found.groups.items()
         )
-        for name, estimate in [*((estimate.name, estimate) for estimate in estimates), *parts]:
+        for name, estimate in [*((estimate.name, estimate) for estimate in found.whole), *parts]:
             print(f"{name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
-    if fail_above is not None and headline > fail_above:
-        _say(f"{headline.name} {headline:.5f} is above {fail_above:g}.")
-        raise typer.Exit(1)
+    _leave_if_failed(measuring.failures(found))
 
 
 @app.command(name="test")
@@ -168,7 +193,10 @@ def check(
 ) -> None:  # fmt: skip
     """Test whether the predictions are calibrated."""
     import calibrant as cal
+    from calibrant.data.validation import fraction
+    from calibrant.inference.gates import Gate
 
+    gate = Gate(fraction("--alpha", alpha))
     loaded = _load(
         files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, labelled=labelled,
         prior=prior, weight=weight, where=where,
@@ -177,20 +205,19 @@ def check(
     data = loaded.data.top_label() if isinstance(loaded.data, cal.Multiclass) else loaded.data
     with _busy("Testing"):
         found = cal.calibration_test(data)
-    rejected = found.p_value < alpha
+    failed = gate.failures({"calibration test": found})
     if as_json:
-        print(json.dumps({**found.to_dict(), "rejected": rejected}, indent=2))
+        print(json.dumps({**found.to_dict(), "rejected": bool(failed)}, indent=2))
     else:
-        word = "rejected" if rejected else "not rejected"
+        word = "rejected" if failed else "not rejected"
         print(f"{found.method}: statistic {found.statistic:.4g}, p = {found.p_value:.4g}; calibration is {word}.")
-    if fail and rejected:
-        raise typer.Exit(1)
+    _leave_if_failed(failed if fail else [])
 
 
 @app.command()
 def recalibrate(
-    files: Files, truth: Truth = None, prob: Prob = None, positive: Positive = None, weight: Weight = None,
-    where: Where = None,
+    files: Files, truth: Truth = None, prob: Prob = None, mean: Mean = None, std: Std = None,
+    quantiles: Quantile = None, positive: Positive = None, weight: Weight = None, where: Where = None,
     percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
     decimal_comma: DecimalComma = False,
     method: Annotated[str, typer.Option("--method", help="auto, or a map: Temperature, Beta, ...")] = "auto",
@@ -199,11 +226,13 @@ def recalibrate(
 ) -> None:  # fmt: skip
     """Fit a recalibration map and save it as JSON."""
     import calibrant as cal
+    from calibrant.cli.named_maps import map_named
 
     _writable(output, force=force)
-    recalibrator = _map_named(method)
+    recalibrator = map_named(method, spread=mean is not None, quantiles=bool(quantiles))
     loaded = _load(
-        files, truth=truth, prob=prob, positive=positive, weight=weight, where=where,
+        files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, weight=weight,
+        where=where,
         percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
     with _busy("Fitting"):
@@ -218,27 +247,24 @@ def recalibrate(
 @app.command(name="apply")
 def apply_map(
     map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
-    file: File, prob: Prob = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help=".parquet, .csv or .jsonl")] = Path("fixed.parquet"),
+    file: File, prob: Prob = None, mean: Mean = None, std: Std = None, quantiles: Quantile = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help=".parquet, .arrow, .csv or .jsonl")] = Path(
+        "fixed.parquet"
+    ),
+    suffix: Annotated[str, typer.Option("--suffix", help="What the names of new columns end in.")] = "_recalibrated",
     force: Force = False,
 ) -> None:  # fmt: skip
-    """Recalibrate the probabilities of a file; all its columns are kept, new ones end in `_recalibrated`."""
-    import numpy as np
-
+    """Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in `_recalibrated`."""
     import calibrant as cal
+    from calibrant.cli.apply import apply_to_file
+    from calibrant.cli.new_columns import Inputs
 
     _writable(output, force=force)
     recalibrator = cal.recalibrate.load(map_file)
-    columns = read_columns(file)
-    notes: list[str] = []
-    names = prob or [guessed_column("prob", columns, notes)]
-    require_columns(names, columns)
+    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()))
+    with _busy("Recalibrating"):
+        notes = apply_to_file(recalibrator, file, output, inputs, suffix=suffix)
     _say(*notes)
-    scores = columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
-    fixed = recalibrator.predict_proba(scores)
-    kept = fixed[:, 1:] if len(names) == 1 else fixed
-    columns.update({f"{name}_recalibrated": kept[:, k] for k, name in enumerate(names)})
-    write_table(output, columns)
     print(f"Wrote {output}")
 
 
@@ -302,7 +328,7 @@ def serve(
     weight: Weight = None, where: Where = None,
     percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
     decimal_comma: DecimalComma = False,
-    port: Annotated[int, typer.Option("--port")] = 8765, seed: Seed = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8765, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Open the report in the browser, served on this machine only."""
     from calibrant.cli.serve import serve_page
@@ -348,15 +374,10 @@ def _columns(
     )
 
 
-def _map_named(method: str) -> Any:
-    from calibrant import recalibrate as maps
-
-    known = {name.lower(): name for name in dir(maps) if name[0].isupper()}
-    name = known.get(method.lower())
-    if name is None:
-        message = f"--method must be auto or one of {', '.join(sorted(known.values()))}; got {method!r}."
-        raise UsageError(message)
-    return getattr(maps, name)()
+def _leave_if_failed(reasons: list[str]) -> None:
+    if reasons:
+        _say(*(f"Gate failed: {reason}." for reason in reasons))
+        raise typer.Exit(GATE_FAILED)
 
 
 def _writable(output: Path | None, *, force: bool) -> None:
@@ -387,11 +408,15 @@ def _busy(what: str) -> Iterator[None]:
 
 
 def _say(*lines: str) -> None:
+    from calibrant.results.printable import printable
+
     for line in lines:
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
 
 
-def _escaped(text: str) -> str:
+def _complain(text: str) -> None:
     from rich.markup import escape
 
-    return escape(text)
+    from calibrant.results.printable import printable
+
+    Console(stderr=True, highlight=False).print(f"[red]Error:[/red] {escape(printable(text))}", soft_wrap=True)

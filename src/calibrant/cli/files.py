@@ -59,17 +59,6 @@ def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Binary], t
     return _read(paths, columns, _models)
 
 
-def read_columns(path: str) -> Arrays:
-    """All columns of one file, in the order of its rows."""
-
-    def use(table: FileTable) -> Arrays:
-        table.opened.execute("SET preserve_insertion_order = true")
-        return {name: _plain(values) for name, values in table.relation.fetchnumpy().items()}
-
-    with named([path]) as names:
-        return read(files(names), use)
-
-
 def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result]) -> Result:
     columns.require_consistent()
     with named(paths) as names:

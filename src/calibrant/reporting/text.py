@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from calibrant.results.estimate import Estimate
+from calibrant.results.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.reporting.model import Report
@@ -39,7 +40,13 @@ def tables(report: Report) -> list[Table]:
             (g.name, f"{g.n:,}", number(g.estimate), interval(g.estimate), p_value(g.p_value)) for g in report.groups
         ]
         found.append(("Groups, worst first", ("group", "rows", "error", report.interval_label, "p-value"), rows))
-    return [_without_empty_columns(table) for table in found]
+    return [_without_empty_columns(_printable(table)) for table in found]
+
+
+def _printable(table: Table) -> Table:
+    """Names of groups are the user's: no control character of theirs reaches a terminal or a page."""
+    heading, columns, rows = table
+    return heading, columns, [tuple(printable(cell) for cell in row) for row in rows]
 
 
 def _without_empty_columns(table: Table) -> Table:
@@ -50,10 +57,11 @@ def _without_empty_columns(table: Table) -> Table:
 
 def plain(report: Report) -> str:
     """For a terminal."""
-    lines = [report.title, "=" * len(report.title), f"{report.task}, {report.n:,} rows", "", report.verdict, ""]
+    title = printable(report.title)
+    lines = [title, "=" * len(title), f"{report.task}, {report.n:,} rows", "", printable(report.verdict), ""]
     for heading, columns, rows in tables(report):
         lines += [heading, *_aligned([columns, *rows]), ""]
-    lines += [f"{_MARKS[f.severity]:>2} {f.code}  {f.text}" for f in report.findings]
+    lines += [f"{_MARKS[f.severity]:>2} {f.code}  {printable(f.text)}" for f in report.findings]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -128,4 +136,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def _cell(text: str) -> str:
     """Text that cannot break out of a Markdown table or begin a tag."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return printable(text.replace("\n", " ")).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.numerics.rows import SUMS
@@ -17,11 +21,18 @@ from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
 
+FileState = tuple[int, int, int, int]
+
 
 class StreamingTable:
     """The fine table of all predictions seen so far, in memory that does not grow with their number.
 
-    Any number of threads may `update` one table, or each its own, to be added with `+`.
+    Any number of threads may `update` one table, or each its own, to be added with `+`. Processes have a table each:
+    pickled, it comes to another process as a copy of the rows so far, to be sent back and added. A table that came to a
+    process by `fork` is refused there, since what is added to it would never reach the process that made it.
+
+    Two processes cannot overwrite each other's `checkpoint`: a file that changed since this table read or wrote it is
+    refused. Give each its own file and add what they hold, ``BinTable.load(a) + BinTable.load(b)``.
 
     Parameters
     ----------
@@ -41,6 +52,8 @@ class StreamingTable:
     def __init__(self, *, grid: HybridGrid = HybridGrid()) -> None:
         self.grid = grid
         self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._files: dict[str, FileState] = {}
         self._batches: dict[np.dtype[Any], BatchSums] = {}
         self._others: BinTable | None = None
 
@@ -53,7 +66,7 @@ class StreamingTable:
             return
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
-        with self._lock:
+        with self._alone():
             sums = self._batches.get(y_prob.dtype)
             if sums is None:
                 sums = self._batches[y_prob.dtype] = BatchSums(self.grid, y_prob.dtype)
@@ -61,7 +74,7 @@ class StreamingTable:
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
-        with self._lock:
+        with self._alone():
             self._others = merge([self._empty() if self._others is None else self._others, table])
 
     def __add__(self, other: StreamingTable) -> BinTable:
@@ -71,20 +84,38 @@ class StreamingTable:
 
     def table(self) -> BinTable:
         """The table of all rows so far."""
-        with self._lock:
+        with self._alone():
             parts = [sums.table() for sums in self._batches.values()]
             if self._others is not None:
                 parts.append(self._others)
         return parts[0] if len(parts) == 1 else merge([self._empty(), *parts])
 
-    def checkpoint(self, path: str | PathLike[str]) -> None:
-        """Save the table; a kill at any moment leaves the old file or the new one, never a part."""
-        self.table().save(path)
+    def checkpoint(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Save the table; a kill at any moment leaves the old file or the new one, never a part.
+
+        A file that is there already must be the last checkpoint or the file that was restored, unless `overwrite`:
+        otherwise it holds rows of another table, which would be lost.
+        """
+        place, table = os.path.realpath(path), self.table()
+        with folder_locked(place):
+            found = _state(place)
+            if found is not None and found != self._files.get(place) and not overwrite:
+                message = (
+                    f"{os.fspath(path)!r} was written by another table or process, whose rows would be lost: write to "
+                    "another file and add the tables, or restore it first, or pass overwrite=True."
+                )
+                raise FileExistsError(message)
+            table.save(place)
+            written = _state(place)
+        if written is not None:
+            self._files[place] = written
 
     @classmethod
     def restore(cls, path: str | PathLike[str]) -> StreamingTable:
         """Go on from a checkpoint."""
-        saved = BinTable.load(path)
+        place = os.path.realpath(path)
+        with folder_locked(place):
+            state, saved = _state(place), BinTable.load(path)
         if not isinstance(saved.cut, HybridGrid) or saved.task != Labelled():
             message = (
                 f"A stream can only be restored from a table of probabilities on a HybridGrid, not from {saved!r}."
@@ -92,10 +123,42 @@ class StreamingTable:
             raise ValueError(message)
         stream = cls(grid=saved.cut)
         stream.add(saved)
+        if state is not None:
+            stream._files[place] = state
         return stream
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows so far, as one table."""
+        return {"grid": self.grid, "rows": self.table(), "files": dict(self._files)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        StreamingTable.__init__(self, grid=state["grid"])
+        self.add(state["rows"])
+        self._files = state["files"]
 
     def __repr__(self) -> str:
         return f"<StreamingTable, n={self.table().n:_}, {self.grid!r}>"
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out. After a fork the lock may be held by a thread that does not exist here."""
+        if os.getpid() != self._process:
+            message = (
+                "This StreamingTable belongs to another process: what is added here would never reach it. Make one "
+                "table per process, send it back (it can be pickled) or save it, and add the tables."
+            )
+            raise RuntimeError(message)
+        with self._lock:
+            yield
+
     def _empty(self) -> BinTable:
         return BinTable(self.grid, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((len(SUMS), 0)))
+
+
+def _state(path: str) -> FileState | None:
+    """What changes whenever a file is replaced; None where there is no file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

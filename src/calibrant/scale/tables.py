@@ -23,7 +23,14 @@ from calibrant.scale.group_by import Plan, Tables, collected, merged, refined, w
 from calibrant.scale.paths import ReadOptions
 from calibrant.scale.progress import Watch, watching
 from calibrant.scale.sources import Shard, shards
-from calibrant.scale.validity import require_known_labels, require_possible, require_squares, require_valid
+from calibrant.scale.validity import (
+    require_known_labels,
+    require_possible,
+    require_share,
+    require_squares,
+    require_valid,
+    require_weight,
+)
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.discretization import cut_cells
@@ -169,9 +176,11 @@ def _collected(
     parts: Sequence[Shard], plan: Plan, second_pass: Binning | None, max_invalid: float, watch: Watch
 ) -> Tables:
     """The valid tables of one plan, with exact bins where these were asked for."""
+    require_share(max_invalid)
     require_known_labels(parts, plan, watch)
     tables = _tables(parts, plan, watch)
     require_valid(tables, max_invalid, parts, plan, watch)
+    require_weight(tables, plan.weight)
     require_squares(tables, plan.weight)
     require_possible(tables)
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)

@@ -48,6 +48,21 @@ def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], pl
         raise InvalidPredictions(message)
 
 
+def require_share(max_invalid: float) -> None:
+    """Refuse NaN above all, which no share of invalid rows exceeds."""
+    if not 0 <= max_invalid <= 1:
+        message = f"max_invalid must be a share, in [0, 1], got {max_invalid!r}."
+        raise InvalidPredictions(message)
+
+
+def require_weight(tables: Tables, column: str | None) -> None:
+    """Refuse weights that are all zero."""
+    if column is not None and not any(table.weight.any() for table in tables.values()):
+        rows = sum(table.n for table in tables.values())
+        message = f"{column} must not be all zero, but all {rows} values are."
+        raise InvalidPredictions(message)
+
+
 def require_possible(tables: Tables) -> None:
     """Refuse a label frequency by which more than all rows would be positive."""
     for group, table in tables.items():

@@ -1,0 +1,130 @@
+"""`calibrant apply`: a file with the recalibrated columns appended, and not a bit of the others changed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._atomic_write import replacing
+from calibrant.cli.arrow_files import (
+    ARROW,
+    CSV,
+    JSON_LINES,
+    PARQUET,
+    ArrowTable,
+    arrow_writer,
+    in_background,
+    opened_arrow,
+)
+from calibrant.cli.formats import UsageError, _from_standard_input
+from calibrant.cli.new_columns import Inputs, NewColumns, Numbers
+from calibrant.cli.text_files import CsvText, JsonText, opened_text, suffix_of
+from calibrant.cli.typed_text import csv_table, json_table
+from calibrant.data.validation import InvalidPredictions
+
+_CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
+
+
+def apply_to_file(fitted: Any, path: str, output: Path, inputs: Inputs, *, suffix: str) -> list[str]:
+    """Write the table of `path` with the new columns of a fitted map to `output`; returns what was guessed.
+
+    A CSV file stays the same text with more fields, as JSON does. Everything else goes through Arrow, piece by piece:
+    schema and values of all other columns are the same, and memory does not grow with the file.
+    """
+    notes: list[str] = []
+    wanted = output.suffix.lower()
+    if wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES):
+        message = f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}."
+        raise UsageError(message)
+    with _one_file(path) as source, replacing(output) as place:
+        kind = suffix_of(source)
+        if (kind in _CSV_INPUT and wanted in CSV) or (kind in _JSON_INPUT and wanted in JSON_LINES):
+            with opened_text(source) as file:
+                text = CsvText(file) if kind in _CSV_INPUT else JsonText(file)
+                new = NewColumns.of(fitted, inputs, text.header, suffix=suffix, notes=notes)
+                with open(place, "w", encoding="utf8", errors="surrogateescape", newline="") as target:
+                    text.append(new, target.write)
+        else:
+            _through_arrow(fitted, source, place, wanted, inputs, suffix, notes)
+    return notes
+
+
+def _through_arrow(
+    fitted: Any, source: str, place: Path, wanted: str, inputs: Inputs, suffix: str, notes: list[str]
+) -> None:
+    import pyarrow as pa
+
+    with _arrow_table(fitted, source, inputs, suffix) as table:
+        new = NewColumns.of(fitted, inputs, table.schema.names, suffix=suffix, notes=notes)
+        schema, encoding = table.schema, dict(table.encoding)
+        for name in new.outputs:
+            schema = schema.append(pa.field(name, pa.float64()))
+        if "compression" in encoding:
+            encoding["compression"] = {**encoding["compression"], **dict.fromkeys(new.outputs, "SNAPPY")}
+        first = 1
+        with arrow_writer(place, wanted, schema, encoding) as write, in_background(write) as write_later:
+            for piece in table.pieces():
+                columns = [_numbers(piece[name], name, first) for name in new.inputs]
+                for name, values in zip(new.outputs, new.of_batch(columns, first), strict=True):
+                    piece = piece.append_column(pa.field(name, pa.float64()), pa.array(values))
+                write_later(piece.replace_schema_metadata(schema.metadata))
+                first += len(piece)
+
+
+@contextmanager
+def _arrow_table(fitted: Any, source: str, inputs: Inputs, suffix: str) -> Iterator[ArrowTable]:
+    kind = suffix_of(source)
+    if kind in (*PARQUET, *ARROW):
+        with opened_arrow(source) as table:
+            yield table
+    elif kind in _CSV_INPUT:
+        with opened_text(source) as file:
+            header = CsvText(file).header
+        yield csv_table(source, NewColumns.of(fitted, inputs, header, suffix=suffix, notes=[]).inputs)
+    elif kind in _JSON_INPUT:
+        yield json_table(source)
+    else:
+        known = ", ".join((*PARQUET, *ARROW, *_CSV_INPUT, *_JSON_INPUT))
+        message = f"Cannot tell the format of {source!r} from its name; known endings are {known}."
+        raise UsageError(message)
+
+
+@contextmanager
+def _one_file(path: str) -> Iterator[str]:
+    """The path of one file; standard input is copied first."""
+    if path == "-":
+        with tempfile.TemporaryDirectory() as folder:
+            yield _from_standard_input(Path(folder))
+        return
+    if not Path(path).is_file():
+        message = (
+            f"There is no file {path!r}." if not Path(path).is_dir() else f"{path!r} is a folder: apply takes one file."
+        )
+        raise FileNotFoundError(message)
+    if Path(path).stat().st_size == 0:
+        message = f"The file {path!r} is empty (0 bytes)."
+        raise InvalidPredictions(message)
+    yield path
+
+
+def _numbers(column: Any, name: str, first: int) -> Numbers:
+    """A column of Arrow as NumPy has it, if it holds numbers and none is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        message = f"Column {name!r} must hold numbers, but it holds {kind}."
+        raise InvalidPredictions(message)
+    if column.null_count:
+        row = first + pc.index(column.is_null(), value=True).as_py()
+        message = f"Column {name!r} must not be missing, but it is in row {row:,}."
+        raise InvalidPredictions(message)
+    if kind != column.type or pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy())

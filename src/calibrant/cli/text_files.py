@@ -1,0 +1,245 @@
+"""CSV and JSON files whose text is kept: new values are appended to the text of each row, nothing is written anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.cli.new_columns import NewColumns, Numbers
+from calibrant.data.validation import InvalidPredictions
+
+#: Rows that are mapped at once.
+BATCH = 2**16
+#: How compressed files end.
+PACKED = (".gz", ".zst", ".bz2")
+_DELIMITERS = ",;\t|"
+#: Fields of a CSV file may be as long as a line of it.
+_LONGEST_FIELD = 2**30
+
+
+@contextmanager
+def opened_text(path: str) -> Iterator[io.TextIOWrapper]:
+    """A file of text, compressed or not; bytes that are no UTF-8 are passed on as they are."""
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as stream:
+        yield io.TextIOWrapper(io.BufferedReader(stream), encoding="utf8", errors="surrogateescape", newline="")
+
+
+class CsvText:
+    """Rows of a CSV file with their text.
+
+    Parameters
+    ----------
+    file : text file
+    """
+
+    def __init__(self, file: Iterator[str]) -> None:
+        csv.field_size_limit(_LONGEST_FIELD)
+        self._lines = _Recorded(file)
+        first = next(self._lines, "")
+        self._lines.taken.clear()
+        self.delimiter = max(_DELIMITERS, key=first.count)
+        self._head = first
+        while _quotes_are_open(self._head):  # a name of a column may go over several lines
+            self._head += next(self._lines)
+            self._lines.taken.clear()
+        self.header = next(csv.reader([self._head.removeprefix("\ufeff")], delimiter=self.delimiter), [])
+
+    def rows(self) -> Iterator[tuple[list[str], str]]:
+        """Fields and text of each row, blank lines left out."""
+        width = len(self.header)
+        for row, fields in enumerate(csv.reader(self._lines, delimiter=self.delimiter), 1):
+            text = "".join(self._lines.taken)
+            self._lines.taken.clear()
+            if fields and len(fields) != width:
+                message = f"Row {row:,} has {len(fields)} fields, the header {width}."
+                raise InvalidPredictions(message)
+            if fields:
+                yield fields, text
+
+    def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
+        """Write all rows, each with its new values."""
+        write(_with_fields(self._head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
+        places = [self.header.index(name) for name in new.inputs]
+        rows, first = self.rows(), 1
+        while batch := list(islice(rows, BATCH)):
+            columns = [numbers([fields[k] for fields, _ in batch], self.header[k], first) for k in places]
+            made = new.of_batch(columns, first)
+            for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
+                write(_with_fields(text, [repr(value) for value in values], self.delimiter))
+            first += len(batch)
+
+
+class JsonText:
+    """Objects of a JSON file with their text: one a line, or a list of them.
+
+    Parameters
+    ----------
+    file : text file
+    """
+
+    def __init__(self, file: io.TextIOBase) -> None:
+        self._objects = _json_objects(file)
+        self._first = next(self._objects, None)
+        self.header = [] if self._first is None else list(self._first[0])
+
+    def rows(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Each object, and its text without line breaks."""
+        if self._first is not None:
+            yield self._first
+            yield from self._objects
+
+    def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
+        """Write all objects, each with its new values, one a line."""
+        rows, first = self.rows(), 1
+        names = [json.dumps(name, ensure_ascii=False) for name in new.outputs]
+        while batch := list(islice(rows, BATCH)):
+            for row, (found, _) in enumerate(batch, first):
+                _require_keys(found, new, row)
+            columns = [numbers([found[name] for found, _ in batch], name, first) for name in new.inputs]
+            made = new.of_batch(columns, first)
+            for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
+                added = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
+                write(f"{text.rstrip()[:-1].rstrip()}, {added}}}\n")
+            first += len(batch)
+
+
+class _Recorded:
+    """Lines, and those taken since somebody last looked."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self.taken = lines, list[str]()
+
+    def __iter__(self) -> _Recorded:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        return line
+
+
+def _quotes_are_open(text: str) -> bool:
+    return text.count('"') % 2 == 1
+
+
+def _with_fields(text: str, values: Sequence[str], delimiter: str) -> str:
+    """The text of a row with further fields before its line break."""
+    body = text.rstrip("\r\n")
+    return body + "".join(f"{delimiter}{value}" for value in values) + text[len(body) :]
+
+
+def _quoted(name: str, delimiter: str) -> str:
+    made = io.StringIO()
+    csv.writer(made, delimiter=delimiter, lineterminator="").writerow([name])
+    return made.getvalue()
+
+
+def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
+    """A column of text or of values of JSON as numbers."""
+    try:
+        return np.array([number(value) for value in values])
+    except (TypeError, ValueError):
+        row, value = next((k, value) for k, value in enumerate(values, first) if not _is_number(value))
+        what = "is missing" if value in (None, "") else f"is {value!r}, which is not a number"
+        message = f"Column {name!r} {what} in row {row:,}."
+        raise InvalidPredictions(message) from None
+
+
+def number(value: Any) -> float:
+    """A number, or text that is one; Python's own underscores are none."""
+    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        number(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _require_keys(found: dict[str, Any], new: NewColumns, row: int) -> None:
+    for name in new.inputs:
+        if name not in found:
+            message = f"Column {name!r} is missing in row {row:,}."
+            raise InvalidPredictions(message)
+    for name in new.outputs:
+        if name in found:
+            message = f"Row {row:,} has a column {name!r} already: choose other names by --suffix TEXT."
+            raise InvalidPredictions(message)
+
+
+def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
+    """The objects one by one; a list of objects, or objects over several lines, are read whole."""
+    start = file.readline().removeprefix("\ufeff")
+    while start and not start.strip():
+        start = file.readline()
+    one = _parsed(start)
+    if one is None:
+        yield from _json_whole(start + file.read())
+        return
+    yield one, start.strip()
+    for row, line in enumerate(file, 2):
+        if line.strip():
+            found = _parsed(line)
+            if found is None:
+                message = f"Line {row:,} is not a JSON object."
+                raise InvalidPredictions(message)
+            yield found, line.strip()
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
+    decoder, at, row = json.JSONDecoder(), 0, 0
+    try:
+        if text.lstrip().startswith("["):
+            json.loads(text)  # a list that was cut short would look whole below
+    except (ValueError, RecursionError) as error:
+        message = f"The file is not JSON: {error}."
+        raise InvalidPredictions(message) from error
+    while (at := _after_space(text, at)) < len(text):
+        row += 1
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            message = f"The file is not JSON: object {row:,} cannot be read ({error})."
+            raise InvalidPredictions(message) from error
+        if not isinstance(found, dict):
+            message = f"Object {row:,} of the file is not a JSON object of names and values."
+            raise InvalidPredictions(message)
+        yield found, " ".join(text[at:end].splitlines())
+        at = end
+
+
+def _after_space(text: str, at: int) -> int:
+    """The place of the next object: white space, and the commas and brackets of a list, are passed over."""
+    while at < len(text) and text[at] in " \t\r\n,[]":
+        at += 1
+    return at
+
+
+def suffix_of(path: str) -> str:
+    """The ending that says the format, in small letters, without that of the compression."""
+    name = Path(path).name.lower()
+    for ending in PACKED:
+        name = name.removesuffix(ending)
+    return Path(name).suffix

@@ -1,0 +1,106 @@
+"""`apply` appends columns and changes not a bit of the others."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import calibrant as cal
+from calibrant.cli.apply import apply_to_file
+from calibrant.cli.formats import UsageError
+from calibrant.cli.new_columns import Inputs
+from tests.cli.odd_tables import MAP, odd_table, read, written
+
+
+@pytest.mark.parametrize("source", [".parquet", ".arrow"])
+@pytest.mark.parametrize("target", [".parquet", ".arrow"])
+def test_schema_and_values_of_all_other_columns_stay_bit_for_bit(tmp_path, source, target):
+    path = written(odd_table(), tmp_path / f"scores{source}")
+    before = read(path)
+    assert apply_to_file(MAP, path, tmp_path / f"fixed{target}", Inputs(("p",)), suffix="_new") == []
+    after = read(tmp_path / f"fixed{target}")
+    assert after.column_names == [*before.column_names, "p_new"]
+    kept = after.drop_columns(["p_new"])
+    assert kept.schema.equals(before.schema, check_metadata=source == target)
+    assert kept.equals(before)
+    np.testing.assert_array_equal(after["p_new"], MAP.predict_proba(before["p"].to_numpy())[:, 1])
+
+
+def test_a_pandas_file_is_read_by_pandas_again(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"p": [0.2, 0.7], "c": pd.Categorical(["x", "y"])}, index=pd.Index([7, 9], name="key"))
+    frame.to_parquet(tmp_path / "scores.parquet")
+    apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "fixed.parquet", Inputs(("p",)), suffix="_new")
+    back = pd.read_parquet(tmp_path / "fixed.parquet")
+    pd.testing.assert_frame_equal(back.drop(columns="p_new"), frame)
+
+
+def bad(tmp_path):
+    pq.write_table(pa.table({"p": [0.5, None], "q": ["a", "b"], "p_new": [1, 2]}), tmp_path / "bad.parquet")
+    pq.write_table(pa.table([[0.5], [0.5], [0.5]], names=["p", "p", "q"]), tmp_path / "twice.parquet")
+    (tmp_path / "bad.csv").write_text("y,p\n1,0.5\n1,half\n")
+    (tmp_path / "hole.csv").write_text("y,p\n1,0.5\n1,\n")
+    (tmp_path / "short.csv").write_text("y,p\n1,0.5\n1\n")
+    (tmp_path / "above.csv").write_text("y,p\n1,0.5\n1,1.5\n")
+    (tmp_path / "bad.jsonl").write_text('{"p": 0.5}\n{"q": 1}\n')
+    (tmp_path / "taken.jsonl").write_text('{"p": 0.5}\n{"p": 0.5, "p_new": 1}\n')
+    (tmp_path / "cut.json").write_text('[{"p": 0.5}, {"p": 0.2}')
+    (tmp_path / "cut.jsonl").write_text('{"p": 0.5}\n{"p": 0.')
+    (tmp_path / "numbers.json").write_text("[1, 2]")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "bad.parquet").read_bytes()[:-9])
+    (tmp_path / "empty.csv").touch()
+
+
+BAD = {
+    "missing": ("bad.parquet", "p", "_x", "Column 'p' must not be missing, but it is in row 2"),
+    "text": ("bad.parquet", "q", "_x", "Column 'q' must hold numbers, but it holds string"),
+    "clash": ("bad.parquet", "p", "_new", "has a column 'p_new' already: choose other names .* by --suffix"),
+    "no suffix": ("bad.parquet", "p", "", "has a column 'p' already"),
+    "two of a name": ("twice.parquet", "p", "_new", "There are 2 columns called 'p'"),
+    "unknown": ("bad.parquet", "r", "_new", "There is no column 'r'"),
+    "word": ("bad.csv", "p", "_new", "Column 'p' is 'half', which is not a number in row 2"),
+    "hole": ("hole.csv", "p", "_new", "Column 'p' is missing in row 2"),
+    "short row": ("short.csv", "p", "_new", "Row 2 has 1 fields, the header 2"),
+    "above 1": ("above.csv", "p", "_new", r"Column 'p' must lie in \[0, 1\], but 1 of 2 rows does not"),
+    "no key": ("bad.jsonl", "p", "_new", "Column 'p' is missing in row 2"),
+    "clash in JSON": ("taken.jsonl", "p", "_new", "Row 2 has a column 'p_new' already"),
+    "cut list": ("cut.json", "p", "_new", "not JSON"),
+    "cut lines": ("cut.jsonl", "p", "_new", "Line 2 is not a JSON object"),
+    "no objects": ("numbers.json", "p", "_new", "not a JSON object"),
+    "cut Parquet": ("cut.parquet", "p", "_new", "Cannot read"),
+    "empty": ("empty.csv", "p", "_new", "is empty"),
+    "nowhere": ("nowhere.csv", "p", "_new", "There is no file"),
+    "folder": (".", "p", "_new", "is a folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, case):
+    name, prob, suffix, words = BAD[case]
+    bad(tmp_path)
+    target = tmp_path / f"fixed{'.csv' if name.endswith('.csv') else '.jsonl'}"
+    target.write_text("old")
+    with pytest.raises((UsageError, ValueError, FileNotFoundError), match=words):
+        apply_to_file(MAP, str(tmp_path / name), target, Inputs((prob,)), suffix=suffix)
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob(".*.part"))
+    with pytest.raises(UsageError, match="Tables are written as"):
+        apply_to_file(MAP, str(tmp_path / name), tmp_path / "fixed.xlsx", Inputs((prob,)), suffix=suffix)
+
+
+def test_the_number_of_a_bad_row_counts_from_the_top_of_the_file(tmp_path):
+    p = np.full(20, 0.5)
+    p[17] = 1.5
+    pq.write_table(pa.table({"p": p}), tmp_path / "scores.parquet", row_group_size=5)
+    with pytest.raises(cal.InvalidPredictions, match=r"\[2\] = 1\.5.*counted from row 16 of the file"):
+        apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "f.parquet", Inputs(("p",)), suffix="_new")
+
+
+def test_standard_input_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"y,p\n1,0.5\n")))
+    notes = apply_to_file(MAP, "-", tmp_path / "fixed.csv", Inputs(), suffix="_new")
+    assert notes == ["Taking column 'p' as --prob."]
+    assert (tmp_path / "fixed.csv").read_text().startswith("y,p,p_new\n1,0.5,")

@@ -1,0 +1,67 @@
+"""CSV and JSON keep their text to the last byte."""
+
+import pytest
+
+from calibrant.cli.apply import apply_to_file
+from calibrant.cli.new_columns import Inputs
+from calibrant.cli.text_files import number, suffix_of
+from tests.cli.odd_tables import MAP
+
+CSV = (
+    "\ufeffid,p,note,when\r\n"
+    '0017,0.50,"a ""quoted"", note\nover lines",2026-01-01\r\n'
+    "00018,.25,,\r\n"
+    '9007199254740993,1e-3,"",1.10\r\n'
+)
+
+
+def test_a_csv_file_keeps_its_text(tmp_path):
+    (tmp_path / "scores.csv").write_bytes(CSV.encode() + b"1,0.5,\xff latin,x")
+    apply_to_file(MAP, str(tmp_path / "scores.csv"), tmp_path / "fixed.csv", Inputs(("p",)), suffix=", new")
+    lines = (tmp_path / "fixed.csv").read_bytes()
+    values = [repr(v) for v in MAP.predict_proba([0.5, 0.25, 1e-3, 0.5])[:, 1].tolist()]
+    expected = CSV.encode() + b"1,0.5,\xff latin,x"
+    for old, new in (
+        (b"when\r\n", b'when,"p, new"\r\n'),
+        (b"2026-01-01\r\n", f"2026-01-01,{values[0]}\r\n".encode()),
+        (b".25,,\r\n", f".25,,,{values[1]}\r\n".encode()),
+        (b"1.10\r\n", f"1.10,{values[2]}\r\n".encode()),
+        (b"latin,x", f"latin,x,{values[3]}".encode()),
+    ):
+        assert expected.count(old) == 1
+        expected = expected.replace(old, new)
+    assert lines == expected
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_delimiters_are_seen(tmp_path, delimiter):
+    (tmp_path / "scores.csv").write_text(delimiter.join("yp") + "\n" + delimiter.join(["1,5", "0.5"]) + "\n")
+    apply_to_file(MAP, str(tmp_path / "scores.csv"), tmp_path / "fixed.csv", Inputs(("p",)), suffix="_new")
+    assert (tmp_path / "fixed.csv").read_text().splitlines()[0] == delimiter.join(["y", "p", "p_new"])
+
+
+LINES = '{"id": 9007199254740993, "p": 0.50, "x": 1.10, "t": "2026-01-01"}\n\n{ "p":1e-3 , "x": [1, {"y": "}"}] }\n'
+
+
+def test_json_keeps_its_text(tmp_path):
+    (tmp_path / "scores.jsonl").write_text(LINES)
+    apply_to_file(MAP, str(tmp_path / "scores.jsonl"), tmp_path / "fixed.jsonl", Inputs(("p",)), suffix="_new")
+    first, second = MAP.predict_proba([0.5, 1e-3])[:, 1].tolist()
+    assert (tmp_path / "fixed.jsonl").read_text() == (
+        f'{{"id": 9007199254740993, "p": 0.50, "x": 1.10, "t": "2026-01-01", "p_new": {first!r}}}\n'
+        f'{{ "p":1e-3 , "x": [1, {{"y": "}}"}}], "p_new": {second!r}}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "suffix"), [("a/B.CSV", ".csv"), ("x.jsonl.gz", ".jsonl"), ("x.parquet", ".parquet"), ("x.gz", "")]
+)
+def test_the_format_is_told_from_the_name(path, suffix):
+    assert suffix_of(path) == suffix
+
+
+@pytest.mark.parametrize("value", ["", "x", "1_0", None, True, []])
+def test_what_is_no_number_is_no_number(value):
+    with pytest.raises((TypeError, ValueError)):
+        number(value)
+    assert number(" 0.5") == number(0.5) == 0.5
