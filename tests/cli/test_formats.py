@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from calibrant.cli.files import read_columns
+from calibrant.cli.columns import Columns
+from calibrant.cli.files import load
 from calibrant.cli.formats import UsageError, named, write_table
 from calibrant.data.validation import InvalidPredictions
 
@@ -16,18 +17,22 @@ FRAME = pd.DataFrame({"y": [0, 1, 1], "p": [0.25, 0.5, 0.75]})
 CSV, LINES = b"y,p\n0,0.25\n1,0.5\n", b'{"y": 0, "p": 0.25}\n{"y": 1, "p": 0.5}\n'
 
 
+def read(path):
+    return load([path], Columns(truth="y", prob=("p",))).data
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
 def test_what_is_written_comes_back(tmp_path, suffix):
     path = tmp_path / f"scores{suffix}"
     write_table(path, {name: FRAME[name].to_numpy() for name in FRAME})
-    columns = read_columns(str(path))
-    for name in FRAME:
-        np.testing.assert_allclose(columns[name], FRAME[name])
+    data = read(str(path))
+    assert data.y_true.tolist() == FRAME.y.tolist()
+    assert data.y_prob.tolist() == FRAME.p.tolist()
 
 
 def on_standard_input(monkeypatch, content):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-    return read_columns("-")
+    return read("-")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def on_standard_input(monkeypatch, content):
     ids=["CSV", "JSON lines", "JSON array", "byte order mark", "gzip"],
 )
 def test_standard_input_is_recognised_by_its_content(monkeypatch, content):
-    assert on_standard_input(monkeypatch, content)["p"].tolist() == [0.25, 0.5]
+    assert on_standard_input(monkeypatch, content).y_prob.tolist() == [0.25, 0.5]
 
 
 def test_zstandard_parquet_and_arrow_come_through_standard_input_too(monkeypatch, tmp_path):
@@ -47,7 +52,7 @@ def test_zstandard_parquet_and_arrow_come_through_standard_input_too(monkeypatch
     FRAME.to_feather(tmp_path / "scores.arrow")
     files = [(tmp_path / name).read_bytes() for name in ("scores.parquet", "scores.arrow")]
     for content, n in ((packed.getvalue().to_pybytes(), 2), (files[0], 3), (files[1], 3)):
-        assert len(on_standard_input(monkeypatch, content)["p"]) == n
+        assert len(on_standard_input(monkeypatch, content)) == n
 
 
 @pytest.mark.parametrize("content", [b"", b" \n"])
@@ -59,11 +64,6 @@ def test_an_empty_standard_input_is_refused(monkeypatch, content):
 def test_other_names_are_passed_on():
     with named(["a.csv", "b.csv"]) as names:
         assert names == ["a.csv", "b.csv"]
-
-
-def test_missing_values_become_nan(tmp_path):
-    FRAME.assign(p=[0.5, None, 0.25]).to_parquet(tmp_path / "scores.parquet")
-    assert np.isnan(read_columns(str(tmp_path / "scores.parquet"))["p"]).sum() == 1
 
 
 def test_an_unknown_ending_is_refused_and_nothing_is_written(tmp_path):
