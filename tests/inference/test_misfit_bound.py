@@ -45,7 +45,7 @@ def test_the_squared_misfit_of_a_wave_too_fast_for_the_fit_is_recovered():
         y = rng.random(4000) < p + 0.05 * np.sin(40 * np.pi * p) * (4 * p * (1 - p))
         limits = Limits.of(FineSample.of(cal.Binary(y, p), needed_by=""), Inversion(99, seed), norms=(2.0,), level=0.95)
         if limits.resolution.chosen == 0:
-            found = limits._misfit.squared_misfit(limits.sample.cells.share, within=False)
+            found = limits._misfit.squared_misfit(limits.sample.cells.share, within=0.0)
             likely.append(found[0])
             largest.append(found[1])
     truth = 0.05**2 / 2 * 8 / 15

@@ -56,4 +56,5 @@ def test_where_the_quantile_jumps_the_outer_error_is_taken():
 
 def test_no_event_in_fifty_rows_leaves_room_for_a_rate_of_eight_per_cent():
     data = cal.Binary(np.zeros(50, dtype=int), np.zeros(50))
-    assert limits_of(data).upper(1.0) == pytest.approx(1 - (0.7 * 0.025) ** (1 / 50), abs=0.015)
+    exact = 1 - (0.7 * 0.025) ** (1 / 50)
+    assert exact - 0.005 <= limits_of(data).upper(1.0) <= exact + 0.025

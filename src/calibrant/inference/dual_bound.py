@@ -101,7 +101,7 @@ class DualBound:
             return np.stack(parts, axis=1)
         variance = self._sizes * (probability * (1 - probability))[:, None]
         drawn = self._normal * np.sqrt(variance)[:, :, None]
-        few = rows * np.minimum(probability, 1 - probability) < 2 * FEW_EVENTS
+        few = rows * np.minimum(probability, 1 - probability) < FEW_EVENTS
         if few.any():
             size, chance = self._sizes[few][:, :, None], probability[few][:, None, None]
             events = np.random.default_rng([self.seed, 7]).binomial(size, chance, drawn[few].shape)

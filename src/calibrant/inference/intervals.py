@@ -87,8 +87,9 @@ def interval(
 
     The default method depends on the `Target` of the estimate, the task and whether rows are clustered. For estimators
     of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) the interval is for the
-    *true* error in their norm, not for the expectation of the estimator: it does not include their bias and need not
-    contain the estimate. Other estimators get a bootstrap interval. The estimate itself is ``estimator(data)``.
+    *true* error in their norm, not for the expectation of the estimator, and the same whichever of them is asked: it
+    does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). Other
+    estimators get a bootstrap interval. The estimate itself is ``estimator(data)``.
 
     Parameters
     ----------

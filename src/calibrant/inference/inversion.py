@@ -178,7 +178,7 @@ class Limits:
 
     def fitted_upper(self, norm: float) -> float:
         """The upper limit of the error of the fitted gap, without the misfit that it may hide."""
-        return self.smooth.upper(self.norms.index(norm))
+        return self._fitted_uppers[self.norms.index(norm)]
 
     def assumption(self, norm: float) -> str:
         """What must hold for the interval to cover."""
@@ -215,6 +215,10 @@ class Limits:
             shape = Shape(smoother, smoother(sample.cells.gap), shape.noise)
             noise = sample.noise(self.draws, self.seed)
         return SmoothPart(sample.cells, noise, fit, shape, np.array(self.norms), self.risk, self.side)
+
+    @cached_property
+    def _fitted_uppers(self) -> list[float]:
+        return [self.smooth.upper(k) for k in range(len(self.norms))]
 
     @cached_property
     def _noise(self) -> CellNoise:

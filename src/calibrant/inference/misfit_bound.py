@@ -14,8 +14,8 @@ from calibrant.numerics.arrays import Floats
 #: all weighted in L2.
 POWER = 4 / 3
 
-#: What jumps and slopes lose inside cells in L2, as a part of the squared differences between their neighbours. A jump
-#: at a random place of a cell needs 0.10.
+#: What jumps and slopes lose inside cells in L2, as a part of the squared differences between their neighbours; less in
+#: smaller norms, and nothing in L1. A jump at a random place of a cell needs 0.10.
 WITHIN = 0.15
 
 #: Standard deviations of the product of misfit and noise.
@@ -44,7 +44,7 @@ class MisfitBound:
         """The upper limit in a norm of 1 to 2, given the middle and the upper limit of the fitted part."""
         cells, sigma = self.resolution.cells, self.resolution.sigma
         level = sigma ** (POWER * (2 / norm - 1))
-        likely, largest = self.squared_misfit(cells.share / level, within=norm >= 2)
+        likely, largest = self.squared_misfit(cells.share / level, within=WITHIN * (norm - 1))
         angle = np.linspace(0, np.pi / 2, DIRECTIONS)
         fitted = np.sqrt(middle**2 + np.cos(angle) * (high**2 - middle**2))
         misfit = likely + np.sin(angle) * (largest - likely)
@@ -52,10 +52,10 @@ class MisfitBound:
         found = max(high, float(largest_norms(cells, self.shape, fitted, misfit, level, norm).max()))
         return min(found, max(room, high))
 
-    def squared_misfit(self, weight: Floats, *, within: bool) -> tuple[float, float]:
+    def squared_misfit(self, weight: Floats, *, within: float) -> tuple[float, float]:
         """The likely squared misfit, at least zero, and its upper limit; both 0 if nothing is smoothed."""
         cells, sigma = self.resolution.cells, self.resolution.sigma
-        inside = WITHIN * _differences(cells, weight, sigma) if within else 0.0
+        inside = within * _differences(cells, weight, sigma)
         if self.resolution.fit.identity:
             return inside, inside
         simulated = weight @ self.noise**2

@@ -16,11 +16,11 @@ from calibrant.results.estimate import Side
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
-STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 9, 5, 12
+STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 7, 5, 12
 
 #: Number of multiples between two of these where the quantile jumps, which is where it rises by this many times more
 #: than the error, and the relative difference of equal norms.
-FINER_STEPS, JUMP, EQUAL = 7, 1.5, 1e-9
+FINER_STEPS, JUMP, EQUAL = 6, 1.5, 1e-9
 
 #: The smoother shape is used if it keeps this part of the squared norm that is not noise.
 KEPT = 0.7
@@ -149,16 +149,20 @@ class SmoothPart:
             # Noise inflates the norm of a straight gap less than that of the fitted one, which oscillates by chance.
             straight = np.where(cells.atom, shape, HatFit.of(cells, 2)(cells.gap))
             scale = self.size / max(_length(cells, straight), 0.1 * self.size)
-            found.append(self.path(straight * scale, multiples))
+            found.append(self.path(straight * scale, multiples[::2]))
         if self.size > 0 and self.fit.identity:  # an even gap shows less of its noise in its L1 norm
-            found.append(self.path(np.sign(shape) * self.size, multiples))
+            found.append(self.path(np.sign(shape) * self.size, multiples[::2]))
         if np.any(self.along_shape.low.max(axis=1) <= self.observed * (1 + EQUAL)) or not self.along_shape.truth.any():
             found += [self._one_direction(sign) for sign in (-1, 1)]
         return found
 
     def lower(self, k: int) -> float:
         """The lower limit in norm k: the smallest multiple of the shape that is not rejected."""
-        return self._refined(self.along_shape, k, partial(_lower_crossing, self.observed[k]))
+        path, crossing = self.along_shape, partial(_lower_crossing, self.observed[k])
+        if not self.far_from_zero:  # near zero the noise grows with the gap: smaller steps
+            after = int(np.searchsorted(np.maximum.accumulate(path.high[k]), self.observed[k] * (1 - EQUAL)))
+            path = self._between(path, min(max(after, 1), len(path.multiples) - 1))
+        return self._refined(path, k, crossing)
 
     def middle(self, k: int) -> float:
         """The error in norm k of which the observed norm is the median."""
@@ -178,8 +182,11 @@ class SmoothPart:
         limit, jump = crossing(path, k)
         if jump is None:
             return limit
-        steps = np.linspace(path.multiples[jump - 1], path.multiples[jump], FINER_STEPS)
-        return crossing(self.path(path.direction, steps), k)[0]
+        return crossing(self._between(path, jump), k)[0]
+
+    def _between(self, path: Path, after: int) -> Path:
+        """Smaller steps between one multiple of a path and the one before."""
+        return self.path(path.direction, np.linspace(path.multiples[after - 1], path.multiples[after], FINER_STEPS))
 
     @property
     def _middle(self) -> float:
