@@ -95,7 +95,7 @@ def test_one_column_per_class_as_outcome():
     data = cal.Multiclass(swapped, pd.DataFrame(P, columns=[f"p_{label}" for label in ANIMALS]))
     assert (data.classes, float(cal.brier(data))) == (tuple(ANIMALS), EXPECTED)
     assert cal.Multiclass(pd.DataFrame(indicators, columns=ANIMALS), P).classes == tuple(ANIMALS)
-    with pytest.raises(cal.InvalidPredictions, match="single 1 per row, but 40 of 40"):
+    with pytest.raises(cal.InvalidPredictions, match="single 1 per row, or probabilities that sum to 1, but 40 of 40"):
         cal.Multiclass(np.ones((40, 3)), P)
     with pytest.raises(cal.InvalidPredictions, match="y_true has 2 columns, expected 3"):
         cal.Multiclass(np.eye(2)[Y % 2], P)
@@ -149,3 +149,71 @@ def test_recalibrators_honour_names_when_fitted_and_when_used():
         cal.recalibrate.Temperature().fit(frame, np.where(Y == 0, "emu", ANIMALS[Y]))
     with pytest.raises(cal.InvalidPredictions, match="cannot be matched"):
         cal.recalibrate.Temperature().fit(frame, Y)
+
+
+SHARES = RNG.dirichlet([0.5, 0.5, 0.5], 40)
+SOFT = cal.Multiclass(SHARES, P, weight=RNG.random(40) + 0.5)
+
+
+def drawn(data):
+    """Every row once per class, with the weight of its probability: what a linear measure averages over."""
+    rows, codes = np.repeat(np.arange(len(data)), 3), np.tile(np.arange(3), len(data))
+    return cal.Multiclass(codes, data.y_prob[rows], weight=data.weight[rows] * data.label_shares.ravel())
+
+
+LINEAR = {
+    "brier": cal.brier,
+    "log_loss": cal.log_loss,
+    "floored log_loss": lambda data: cal.log_loss(data, floor=0.01),
+    "ece of the top label": lambda data: cal.ece(data.top_label(), bins=cal.EqualWidth(5)),
+    "mce of the top label": lambda data: cal.mce(data.top_label(), bins=cal.EqualWidth(5)),
+    "brier of the top label": lambda data: cal.brier(data.top_label()),
+    "log_loss of one class": lambda data: cal.log_loss(data.one_vs_rest()[1]),
+    "classwise ece": lambda data: cal.classwise(lambda one: cal.ece(one, bins=cal.EqualWidth(5), norm=2), data),
+}
+
+
+@pytest.mark.parametrize("measure", LINEAR.values(), ids=LINEAR)
+def test_labels_that_are_probabilities_are_averaged_over(measure):
+    assert float(measure(SOFT)) == pytest.approx(float(measure(drawn(SOFT))), rel=1e-12)
+    some = np.arange(0, 40, 3)
+    assert float(measure(SOFT.take(some))) == pytest.approx(float(measure(drawn(SOFT.take(some)))), rel=1e-12)
+
+
+def test_equal_mass_bins_of_probable_labels_count_rows():
+    plain = cal.Multiclass(SHARES, P)
+    top = plain.top_label()
+    order = np.argsort(top.y_prob)
+    gaps = [abs((top.y_prob - top.label_shares)[part].mean()) for part in np.split(order, 4)]
+    found = cal.ece(top, bins=4)
+    assert float(found) == pytest.approx(np.mean(gaps), rel=1e-12)
+    assert (found.n, found.bins) == (40, None)
+
+
+NEED_CLASSES = {
+    "kernel_error": cal.kernel_error,
+    "calibration_error": cal.calibration_error,
+    "calibration_error of the top label": lambda data: cal.calibration_error(data.top_label()),
+    "simulation": lambda data: cal.simulate.fit_world(data.top_label()),
+    "debiased_ece": lambda data: cal.debiased_ece(data.top_label()),
+    "sweep_ece": lambda data: cal.sweep_ece(data.top_label()),
+    "smooth_ece": lambda data: cal.smooth_ece(data.top_label()),
+    "decompose": lambda data: cal.decompose(data.top_label()),
+    "auc": lambda data: cal.auc(data.top_label()),
+    "interval": lambda data: cal.interval(cal.ece, data.top_label()),
+    "bootstrap": lambda data: cal.interval(cal.ece, data.top_label(), method=cal.Bootstrap(draws=9)),
+    "calibration_test": lambda data: cal.calibration_test(data.top_label()),
+    "reliability_curve": lambda data: cal.reliability_curve(data.top_label()),
+    "binned reliability_curve": lambda data: cal.reliability_curve(data.top_label(), bins=5),
+    "compare": lambda data: cal.compare(cal.ece, data.top_label(), data.top_label()),
+    "BinTable": lambda data: cal.BinTable.of(data.top_label(), cal.EqualWidth(5)),
+    "recalibrate": lambda data: cal.recalibrate.Temperature().fit(data),
+    "recalibrate the top label": lambda data: cal.recalibrate.Platt().fit(data.top_label()),
+    "report": cal.report,
+}
+
+
+@pytest.mark.parametrize("measure", NEED_CLASSES.values(), ids=NEED_CLASSES)
+def test_what_needs_observed_classes_refuses_probabilities(measure):
+    with pytest.raises(cal.InvalidPredictions, match="labels are probabilities of classes, but"):
+        measure(cal.Multiclass(SHARES, P))

@@ -137,7 +137,7 @@ def test_group_coverage_finds_the_group_that_is_left_out():
     assert cal.group_coverage(data, nominal=0.9, by=rng.integers(0, 5, 4000)) < 0.03
     wide = cal.Gaussian(np.column_stack([y, y]), np.zeros((4000, 2)), np.ones((4000, 2)), group=group)
     assert cal.group_coverage(wide, nominal=0.9).details["outputs"] == pytest.approx([result, result])
-    with pytest.raises(ValueError, match="needs groups"):
+    with pytest.raises(ValueError, match="Groups are needed"):
         cal.group_coverage(y, 0 * y, 0 * y + 1)
 
 

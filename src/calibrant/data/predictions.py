@@ -26,13 +26,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import groups, validation
 from calibrant.data.array_likes import column_names, frozen, row_index
+from calibrant.data.class_probabilities import SUM_TOLERANCE as SUM_TOLERANCE
+from calibrant.data.class_probabilities import class_probabilities, label_shares, of_logits
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 
-#: Rows of class probabilities may miss a sum of 1 by this much (float32 softmax over a thousand classes does).
-SUM_TOLERANCE = 1e-3
+#: What to say where outcomes must be known, not only how probable they are.
+SOFT = (
+    "The labels are probabilities of classes, but what is asked for needs the observed class of each row. These "
+    "measures take them: brier, log_loss, and ece and mce of data.top_label(), data.one_vs_rest()[label] or classwise."
+)
 
 
 class Predictions(ABC):
@@ -150,7 +155,11 @@ class Binary(Predictions):
     calibrant.data.validation.InvalidPredictions: y_prob must lie in [0, 1], but 1 of 3 rows does not (first: ...
     """
 
-    columns = ("y_true", "y_prob")
+    columns = ("outcomes", "label_shares", "y_prob")
+    #: 0 or 1 per row; None where labels are probabilities.
+    outcomes: NDArray[np.int8] | None = None
+    #: The probability of the event where labels are such, which only those of `Multiclass` data can be, else None.
+    label_shares: Floats | None = None
     #: Set by `sorted_once`; of no use to other columns.
     _rows: Rows | None = None
 
@@ -190,12 +199,26 @@ class Binary(Predictions):
     ) -> None:
         self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
         if positive is None:
-            self.y_true = validation.binary_labels("y_true", y_true, length=len(self))
+            self.outcomes = validation.binary_labels("y_true", y_true, length=len(self))
         else:
-            self.y_true = positive_labels("y_true", y_true, positive, length=len(self))
+            self.outcomes = positive_labels("y_true", y_true, positive, length=len(self))
+
+    @property
+    def y_true(self) -> NDArray[np.int8]:
+        """The observed outcomes, 0 or 1."""
+        if self.outcomes is None:
+            raise InvalidPredictions(SOFT)
+        return self.outcomes
 
     def __len__(self) -> int:
         return len(self.y_prob)
+
+    def linear_rows(self) -> Rows:
+        """The rows for measures that are linear in the outcomes, which may then be probabilities themselves."""
+        if self.label_shares is None:
+            return self.rows()
+        weight = np.ones(len(self)) if self.weight is None else self.weight
+        return Rows(self.y_prob, self.y_prob, self.label_shares, weight)
 
     def rows(self) -> Rows:
         """Key and prediction are the probability, the outcome is the label."""
@@ -207,7 +230,7 @@ class Binary(Predictions):
     def sorted_once(self) -> Binary:
         """The same predictions, with rows that are sorted at most once; that takes the memory of a second copy."""
         kept = copy.copy(self)
-        kept._rows = self.rows()
+        kept._rows = None if self.outcomes is None else self.rows()
         return kept
 
 
@@ -218,7 +241,9 @@ class Multiclass(Predictions):
     ----------
     y_true : array-like of class labels, or of shape (n, K)
         Whole numbers 0 .. K-1, or members of `classes` (text, numbers); or one column per class with a 1 where the
-        class was observed and 0 elsewhere.
+        class was observed and 0 elsewhere, or with the probability that it is the label (such as the share of
+        annotators who chose it). Measures that are linear in the outcome then average over the possible labels: the
+        scores `brier` and `log_loss`, and `ece` and `mce`. All others need the observed class and refuse.
     y_prob : array-like of shape (n, K)
         One column per class; rows sum to 1.
     logits : array-like of shape (n, K), optional
@@ -239,7 +264,11 @@ class Multiclass(Predictions):
     array([1, 0])
     """
 
-    columns = ("y_true", "y_prob")
+    columns = ("codes", "label_shares", "y_prob")
+    #: The column number of each row's class; None where labels are probabilities.
+    codes: NDArray[np.intp] | None
+    #: The labels where they are probabilities of the classes, else None.
+    label_shares: Floats | None = None
 
     def __init__(
         self,
@@ -257,33 +286,41 @@ class Multiclass(Predictions):
             message = "Give y_prob, one column of probabilities per class, or logits=."
             raise InvalidPredictions(message)
         names = column_names(y_prob if logits is None else logits)
-        self.y_prob = _class_probabilities(y_prob, clip=clip) if logits is None else _softmax(logits)
+        self.y_prob = (
+            class_probabilities("y_prob", y_prob, clip=clip) if logits is None else of_logits("logits", logits)
+        )
         columns = self.y_prob.shape[1]
         labels = validation.as_array("y_true", y_true)
         if labels.ndim == 2 and labels.shape[1] > 1:
             self.classes = indicator_labels(column_names(y_true), columns, classes=classes, names=names)
             indicators = ordered_columns(y_true, self.classes, name="y_true")
-            self.y_true = _of_indicators(validation.matrix("y_true", indicators, rows=len(self), columns=columns))
+            shares = label_shares(validation.matrix("y_true", indicators, rows=len(self), columns=columns))
+            hard = bool(((shares == 0) | (shares == 1)).all())
+            self.codes, self.label_shares = (shares.argmax(axis=1), None) if hard else (None, shares)
         else:
             labels = validation.one_dimension("y_true", labels, len(self))
-            self.y_true, self.classes = class_codes(labels, columns, classes=classes, names=names)
+            self.codes, self.classes = class_codes(labels, columns, classes=classes, names=names)
         self._attach(weight, group)
         self._freeze()
 
     def __len__(self) -> int:
         return len(self.y_prob)
 
+    @property
+    def y_true(self) -> NDArray[np.intp]:
+        """The column number of each row's class."""
+        if self.codes is None:
+            raise InvalidPredictions(SOFT)
+        return self.codes
+
     def top_label(self) -> Binary:
         """The confidence of the predicted class and whether it was right (the first of equal maxima)."""
         best = self.y_prob.argmax(axis=1)
-        return self._binary(best == self.y_true, self.y_prob[np.arange(len(self)), best])
+        return self._binary(best, self.y_prob[np.arange(len(self)), best])
 
     def one_vs_rest(self) -> dict[Hashable, Binary]:
         """One binary task per class."""
-        return {
-            name: self._binary(self.y_true == k, np.ascontiguousarray(self.y_prob[:, k]))
-            for k, name in enumerate(self.classes)
-        }
+        return {name: self._binary(k, np.ascontiguousarray(self.y_prob[:, k])) for k, name in enumerate(self.classes)}
 
     def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
@@ -295,8 +332,13 @@ class Multiclass(Predictions):
         )
         raise InvalidPredictions(message)
 
-    def _binary(self, y_true: ArrayLike, y_prob: NDArray[Any]) -> Binary:
-        return Binary.borrowing(y_true, y_prob, weight=self.weight, group=self.group)
+    def _binary(self, column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Binary:
+        """Whether the label is this class, with the probability of it."""
+        if self.label_shares is None:
+            return Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
+        made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
+        made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
+        return made
 
 
 def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:
@@ -310,37 +352,3 @@ def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictio
         message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
         raise TypeError(message)
     return Binary.borrowing(data, y_prob)
-
-
-def _class_probabilities(values: Any, *, clip: bool) -> NDArray[Any]:
-    """A matrix of probabilities whose rows sum to 1."""
-    matrix = _one_per_class("y_prob", values)
-    if clip:
-        matrix = validation.in_unit_interval("y_prob", matrix.ravel(), clip=clip).reshape(matrix.shape)
-    inside = ((matrix >= 0) & (matrix <= 1)).all(axis=1)
-    validation.require("y_prob", matrix, inside, "must lie in [0, 1]", remedy=" Pass scores of models as logits=.")
-    sums = matrix.sum(axis=1, dtype=np.float64)
-    validation.require("y_prob", matrix, np.abs(sums - 1) <= SUM_TOLERANCE, "must have rows that sum to 1")
-    return matrix
-
-
-def _softmax(logits: Any) -> NDArray[Any]:
-    from calibrant.numerics.special import softmax
-
-    return softmax(_one_per_class("logits", logits).astype(np.float64))
-
-
-def _one_per_class(name: str, values: Any) -> NDArray[Any]:
-    matrix = validation.matrix(name, values)
-    if matrix.shape[1] < 2:
-        message = f"{name} needs one column per class, got shape {matrix.shape}. For one column use Binary."
-        raise InvalidPredictions(message)
-    return matrix
-
-
-def _of_indicators(matrix: NDArray[Any]) -> NDArray[np.intp]:
-    """The column of the 1 in each row."""
-    valid = ((matrix == 0) | (matrix == 1)).all(axis=1) & (matrix.sum(axis=1) == 1)
-    remedy = " Rows with several classes are one Binary task per class."
-    validation.require("y_true", matrix, valid, "with one column per class must have a single 1 per row", remedy=remedy)
-    return matrix.argmax(axis=1)

@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.predictions import Binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
+from calibrant.table.bintable import BinTable
 from calibrant.table.from_samples import bin_samples
 from calibrant.table.of_data import Data, binned, fine
 
@@ -56,8 +58,8 @@ def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     <ECE (L1) 0.25, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
     norm = check_norm(norm)
-    table, method = binned(data, y_prob, bins, squares=False, needed_by="ece")
-    return result(gap_norm(table, norm), with_norm("ECE", norm), method, table)
+    table, method = binned(data, y_prob, bins, squares=False, needed_by="ece", linear=True)
+    return _kept(data, gap_norm(table, norm), with_norm("ECE", norm), method, table)
 
 
 @estimates("true error", norm=math.inf, batched=_mce_of_samples)
@@ -76,8 +78,8 @@ def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
     >>> mce([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=EqualWidth(2)).value
     0.30000000000000004
     """
-    table, method = binned(data, y_prob, bins, squares=False, needed_by="mce")
-    return result(gap_norm(table, math.inf), with_norm("MCE", math.inf), method, table)
+    table, method = binned(data, y_prob, bins, squares=False, needed_by="mce", linear=True)
+    return _kept(data, gap_norm(table, math.inf), with_norm("MCE", math.inf), method, table)
 
 
 @estimates("true error")
@@ -107,3 +109,10 @@ def label_binned_ece(
     observed = table.observed_mean[np.searchsorted(table.edges[1:-1], middle, side="left")]
     value = weighted_norm(cells.predicted_mean - observed, cells.share, norm)
     return result(value, with_norm("ECE_lb", norm), repr(bins), table)
+
+
+def _kept(data: Data, value: float, name: str, method: str, table: BinTable) -> Estimate:
+    """The result with its table, unless labels are probabilities: the noise of such sums is not that of outcomes."""
+    if isinstance(data, Binary) and data.outcomes is None:
+        return Estimate(float(value), name=name, method=method, n=table.n)
+    return result(value, name, method, table)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators.log_scores import check_floor, floored, infinite_rows, log_losses, log_provenance
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
@@ -46,8 +46,12 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
         return _table_brier(BinTable.of(task, EqualWidth(1)))
     if isinstance(task, Multiclass):
         p = task.y_prob.astype(np.float64, copy=False)
-        hit = p[np.arange(len(p)), task.y_true]
+        shares = task.label_shares
+        hit = p[np.arange(len(p)), task.y_true] if shares is None else np.einsum("ij,ij->i", p, shares)
         return _score(_mean(np.einsum("ij,ij->i", p, p) - 2 * hit + 1, task), "Brier score", len(task))
+    if isinstance(task, Binary) and task.label_shares is not None:
+        p, share = task.y_prob.astype(np.float64), task.label_shares
+        return _score(_mean(share * (1 - p) ** 2 + (1 - share) * p**2, task), "Brier score", len(task))
     rows = _probability_rows(task)
     return _score(_mean((rows.predicted.astype(np.float64) - rows.observed) ** 2, task), "Brier score", len(task))
 
@@ -102,10 +106,14 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
 
 def _row_log_losses(task: Predictions, floor: float) -> Floats:
     """Minus the log of the floored probability of each row's outcome."""
+    if isinstance(task, Multiclass) and task.label_shares is not None:
+        p = floored(task.y_prob.astype(np.float64, copy=False), floor)
+        losses = log_losses(p.ravel(), task.label_shares.ravel(), np.zeros(p.size))
+        return np.asarray(losses.reshape(p.shape).sum(axis=1))
     if isinstance(task, Multiclass):
         p = floored(task.y_prob.astype(np.float64, copy=False), floor)[np.arange(len(task)), task.y_true]
         return log_losses(p, np.ones_like(p), np.zeros_like(p))
-    rows = _probability_rows(task)
+    rows = task.linear_rows() if isinstance(task, Binary) else _probability_rows(task)
     observed = rows.observed.astype(np.float64)
     return log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
 

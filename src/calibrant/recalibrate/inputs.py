@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.predictions import SUM_TOLERANCE
+from calibrant.data.class_probabilities import class_probabilities
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
@@ -48,17 +48,14 @@ class Scores:
             raise ValueError(message)
         array = validation.as_array("scores", values)
         wide = array.ndim == 2 and array.shape[1] > 1
-        checked = validation.matrix("scores", array) if wide else validation.column("scores", array)
-        if input == "probabilities":
-            flat = validation.in_unit_interval("scores", checked.ravel(), clip=clip)
-            checked = flat.reshape(checked.shape)
-            if wide:
-                sums = checked.sum(axis=1, dtype=np.float64)
-                fine = np.abs(sums - 1) <= SUM_TOLERANCE
-                remedy = " Pass logits with input='logits'."
-                validation.require("scores", checked, fine, "must have rows that sum to 1", remedy=remedy)
-        elif max(float(checked.max()), -float(checked.min())) > LARGEST_LOGIT:
-            checked = np.clip(checked, -LARGEST_LOGIT, LARGEST_LOGIT)
+        if input == "logits":
+            checked = validation.matrix("scores", array) if wide else validation.column("scores", array)
+            if max(float(checked.max()), -float(checked.min())) > LARGEST_LOGIT:
+                checked = np.clip(checked, -LARGEST_LOGIT, LARGEST_LOGIT)
+        elif wide:
+            checked = class_probabilities("scores", array, clip=clip, logits="input='logits'")
+        else:
+            checked = validation.probabilities("scores", array, clip=clip)
         return cls(checked, input == "logits")
 
     def __len__(self) -> int:

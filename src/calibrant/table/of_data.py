@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import Predictions, binary
+from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.table.binning import Binning, Distinct, as_binning
 from calibrant.table.bintable import BinTable
@@ -16,17 +16,26 @@ Data = Predictions | BinTable | ArrayLike
 
 
 def binned(
-    data: Data, y_prob: ArrayLike | None, bins: Binning, *, squares: bool = True, needed_by: str | None = None
+    data: Data,
+    y_prob: ArrayLike | None,
+    bins: Binning,
+    *,
+    squares: bool = True,
+    needed_by: str | None = None,
+    linear: bool = False,
 ) -> tuple[BinTable, str]:
     """The table of `data` in `bins`, and the words for it. A table that has bins already is taken as it is.
 
-    `needed_by` names an estimator of probabilities; without it tables of spreads will do as well.
+    `needed_by` names an estimator of probabilities; without it tables of spreads will do as well. A `linear` one needs
+    no more than sums of outcomes, so that these may be probabilities.
     """
     bins = as_binning(bins)
     if isinstance(data, BinTable):
         require_rows(data)
     if not isinstance(data, BinTable):
-        table, words = BinTable.of(binary(data, y_prob), bins, squares=squares), repr(bins)
+        task = binary(data, y_prob)
+        rows = task.linear_rows() if linear and isinstance(task, Binary) and task.outcomes is None else task
+        table, words = BinTable.of(rows, bins, squares=squares), repr(bins)
     elif data.fine:
         table, words = data.coarsen(bins), repr(bins)
     else:
