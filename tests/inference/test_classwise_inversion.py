@@ -87,4 +87,4 @@ def test_certain_and_empty_classes_do_no_harm():
 def test_no_surprise_is_no_proof():
     certain = cal.Multiclass(np.zeros(30, int), np.tile([1.0, 0.0], (30, 1)))
     found = ClasswiseInversion().interval(certain)
-    assert (found.low, found.high) == (0.0, pytest.approx(np.log(1 / 0.0175) / 30))
+    assert (found.low, found.high) == (0.0, pytest.approx(np.log(1 / 0.00875) / 30))

@@ -15,8 +15,13 @@ from calibrant.inference.classwise_fit import ClasswiseFit
 from calibrant.inference.inversion import ALPHA_SHARE
 from calibrant.inference.vector_test import independent_rows
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
+
+#: Share of the risk that the upper end uses; the lower end has that of `Inversion`. More is reserved since gaps between
+#: the knots lie beyond the paths.
+UPPER_SHARE = 0.35
 
 #: Multiples of each kind of gap that are tested.
 STEPS = 9
@@ -27,6 +32,9 @@ CONSPICUOUS = 2.0
 
 #: Fitted gaps below this part of their noise are replaced by those of a drawn sample.
 _QUIET = 0.05
+
+#: A class whose smooth gap has less than this part of what noise leaves of the fitted one is rough: its fit is kept.
+_LOST = 0.7
 
 Law = Callable[[float], Floats]
 
@@ -48,10 +56,11 @@ class ClasswiseInversion:
 
     Labels are drawn *once* for all classes from the law, so that the dependence of the classes is kept, and a mean
     error belongs to the interval if T lies between the quantiles of its draws on some path. The lower end is the least
-    of spread, straight and sparse, the upper one the largest of spread, straight and tempered, and at least what it
-    would be if T were the median of a calibrated model, and what n rows without any surprise leave open. At zero this
-    is the exact test of calibration. As for `Inversion`, three tenths of the risk are reserved for approximating the
-    shape of the gaps.
+    of spread, straight and sparse. The upper one is the largest of spread, straight and tempered, enlarged by what 32
+    cells per class see beyond the fits, and at least what it would be if T were the median of a calibrated model, and
+    what n rows without any surprise leave open. At zero this is the exact test of calibration. Of the risk
+    at the lower end 0.7 is spent, as by `Inversion`, and 0.35 at the upper end; the rest is reserved for approximating
+    the shape of the gaps.
 
     Parameters
     ----------
@@ -76,7 +85,7 @@ class ClasswiseInversion:
     ('classwise mean (L1)', True)
     """
 
-    draws: int = 199
+    draws: int = 399
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -90,12 +99,13 @@ class ClasswiseInversion:
             raise ValueError(message)
         rng = np.random.default_rng(self.seed)
         trial = _Trial.of(ClasswiseFit.of(*independent_rows(data, needed_by="ClasswiseInversion")), self.draws, rng)
-        risk = ALPHA_SHARE * (1 - level) / 2
-        unseen = -2 * np.log(risk) / data.y_prob.size  # n rows without a surprise cannot exclude that part of misses
+        risk = (ALPHA_SHARE * (1 - level) / 2, UPPER_SHARE * (1 - level) / 2)
+        unseen = -2 * np.log(risk[1]) / data.y_prob.size  # n rows without a surprise cannot exclude that part of misses
         ends = {name: trial.ends(law, norm, risk) for name, law in trial.laws().items()}
+        high = max(high for name, (_, high) in ends.items() if name != "sparse")
         return Interval(
             min(low for name, (low, _) in ends.items() if name != "tempered"),
-            max([unseen, *(high for name, (_, high) in ends.items() if name != "sparse")]),
+            max(unseen, float(np.hypot(high, trial.unresolved(norm)))),
             level=level,
             method=repr(self),
             assumption="independent rows; gaps that are smooth in the probability of their class; approximate",
@@ -167,15 +177,31 @@ class _Trial:
     def tempered(self) -> Law:
         """Another temperature, in the direction in which the labels lie."""
         p = self.fit.probability
-        z = np.log(np.maximum(p, 1e-300))
+        z = floored_log(p)
         centred = z - np.einsum("nk,nk->n", p, z)[:, None]
         extreme = float(centred[np.arange(len(p)), self.fit.labels].sum()) < 0
         slope = float(self.fit.mean_squares(self.fit.means(p * centred)).sum())
         unit = np.sqrt(self.size / max(slope, 1e-300))
-        return lambda t: _normalised(p ** (1 / (1 + t * unit) if extreme else 1 + t * unit))
+        return lambda t: softmax(z / (1 + t * unit) if extreme else z * (1 + t * unit))
 
-    def ends(self, law: Law, norm: float, risk: float) -> tuple[float, float]:
-        """Least and largest mean error on this path that is not rejected."""
+    def unresolved(self, norm: float) -> float:
+        """What cells see beyond the fits, with its noise taken off; often zero.
+
+        The root mean square over classes, times the ratio of the norm to the L2 norm that the fitted gaps have.
+        """
+        p, n = self.fit.probability, len(self.fit.probability)
+        residual, variance, share = (
+            values.reshape(len(values), -1, 2).sum(axis=2)
+            for values in (self.residual, self.fit.sums(p * (1 - p)), np.stack([one.share for one in self.fit.classes]))
+        )
+        part = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
+        in_cells = ((residual**2 - variance / n) * part).sum(axis=1)
+        fitted = self.power - self.null_power.mean(axis=1)
+        own, square = (self._mean_norm(self.fit.coordinates(self.residual), q)[0] for q in (norm, 2.0))
+        return float(np.sqrt(max(0.0, float((in_cells - fitted).mean()))) * own / max(square, 1e-300))
+
+    def ends(self, law: Law, norm: float, risk: tuple[float, float]) -> tuple[float, float]:
+        """Least and largest mean error on this path that is not rejected, at these risks."""
         observed = self._mean_norm(self.fit.coordinates(self.residual), norm)[0]
         reach = np.sqrt(self.power.sum() / max(self.size, 1e-300))
         noise = np.sqrt(self.null_power.mean(axis=1).sum() / max(self.size, 1e-300))
@@ -185,7 +211,7 @@ class _Trial:
             gap = self.fit.coordinates(self.fit.sums(self.fit.probability - law(t)))
             noises = self.noise_at_zero if t == 0 else self.noise_at_fit
             drawn = self._mean_norm([mean + some for mean, some in zip(gap, noises, strict=True)], norm)
-            tried.append((self._mean_norm(gap, norm)[0], *np.quantile(drawn, [risk, 1 - risk, 0.5])))
+            tried.append((self._mean_norm(gap, norm)[0], *np.quantile(drawn, [risk[1], 1 - risk[0], 0.5])))
         truth, low, high, middle = np.array(tried).T
         low, high = np.maximum.accumulate(low), np.maximum.accumulate(high)
         lower = 0.0 if observed <= high[0] else float(np.interp(observed, high, truth))
@@ -209,12 +235,17 @@ def _shrunken(fit: ClasswiseFit, residual: Floats, noise: list[Floats]) -> Float
     if power.sum() < _QUIET * expected.sum():  # labels that agree better than by chance have no shape to multiply
         return np.stack([one.fit @ lines[0] for one, lines in zip(fit.classes, noise, strict=True)])
     kept = np.maximum(own, common / 2)
-    return fit.fitted(residual, "smooth") * (kept if kept.any() else np.full(len(kept), 0.5))[:, None]
+    smooth = fit.fitted(residual, "smooth")
+    rough = fit.mean_squares(smooth) < _LOST * (power - expected)
+    shape = np.where(rough[:, None], fit.fitted(residual, "fit"), smooth)
+    return shape * (kept if kept.any() else np.full(len(kept), 0.5))[:, None]
 
 
 def _normalised(values: Floats) -> Floats:
     """Probabilities: no entry below 0, rows that sum to 1."""
     law = np.maximum(values, 0.0)
+    total = law.sum(axis=1, keepdims=True)
+    law[total[:, 0] <= 0] = 1.0  # gaps larger than every probability of the row say nothing of its classes
     law /= law.sum(axis=1, keepdims=True)
     return law
 
