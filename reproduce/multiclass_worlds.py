@@ -1,7 +1,8 @@
 """Worlds of several classes with known errors: two laws of scores, and ways in which a model may be wrong.
 
 *gauss* has Gaussian logits, *peaked* is confident with unequal shares of the classes. The looks, weights and constants
-of the methods were chosen on gauss worlds with the errors of `TUNED`; peaked worlds and the other errors were not used.
+of the methods were chosen on gauss worlds with the errors of `TUNED`; peaked worlds and the other errors were not used,
+except for *bend*, on which the upper end of classwise intervals was found too low and mended.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class ClassWorld:
     @property
     def tuned(self) -> bool:
         """Whether methods were tuned on it."""
-        return self.scores == "gauss" and self.error in TUNED
+        return self.error == "bend" or (self.scores == "gauss" and self.error in TUNED)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         """Predicted and true probabilities."""

@@ -84,6 +84,11 @@ def test_certain_and_empty_classes_do_no_harm():
     assert 0 < found.high < 1
 
 
+def test_few_rows_leave_all_open_but_the_impossible():
+    found = ClasswiseInversion().interval(cal.Multiclass([0, 2], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), norm=2)
+    assert found.high == pytest.approx((2 / 3) ** 0.5)
+
+
 def test_no_surprise_is_no_proof():
     certain = cal.Multiclass(np.zeros(30, int), np.tile([1.0, 0.0], (30, 1)))
     found = ClasswiseInversion().interval(certain)

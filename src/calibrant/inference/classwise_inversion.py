@@ -103,9 +103,10 @@ class ClasswiseInversion:
         unseen = -2 * np.log(risk[1]) / data.y_prob.size  # n rows without a surprise cannot exclude that part of misses
         ends = {name: trial.ends(law, norm, risk) for name, law in trial.laws().items()}
         high = max(high for name, (_, high) in ends.items() if name != "sparse")
+        largest = (2 / data.y_prob.shape[1]) ** (1 / norm)  # since the gaps of a row sum to at most 2
         return Interval(
-            min(low for name, (low, _) in ends.items() if name != "tempered"),
-            max(unseen, float(np.hypot(high, trial.unresolved(norm)))),
+            min(largest, *(low for name, (low, _) in ends.items() if name != "tempered")),
+            min(largest, max(unseen, float(np.hypot(high, trial.unresolved(norm))))),
             level=level,
             method=repr(self),
             assumption="independent rows; gaps that are smooth in the probability of their class; approximate",
