@@ -28,6 +28,7 @@ from .estimators.cumulative import ks_error as ks_error
 from .estimators.debiased import debiased_ece as debiased_ece
 from .estimators.decomposition import decompose as decompose
 from .estimators.dispersion import mean_squared_z as mean_squared_z
+from .estimators.dispersion import scale_factor as scale_factor
 from .estimators.dispersion import std_dispersion as std_dispersion
 from .estimators.kde import kde_ece as kde_ece
 from .estimators.kernel import kernel_error as kernel_error

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import calibrant as cal
 
@@ -115,25 +116,30 @@ def test_the_null_law_holds_in_bins_of_a_few_rows():
 
 @pytest.mark.parametrize(("factor", "tail"), [(1.0, None), (1 / 0.9, None), (1.0, 9)])
 def test_the_debiased_statistic_has_no_bias(factor, tail):
-    values = np.array([cal.debiased_ence(world(500, seed, factor, tail)) for seed in range(400)])
-    truth = (factor**2 - 1) ** 2
+    values = np.array([cal.debiased_ence(world(500, seed, factor, tail)).details["power"] for seed in range(400)])
+    truth = (factor - 1) ** 2
     assert abs(values.mean() - truth) < 3.5 * values.std() / np.sqrt(len(values))
     if factor == 1:
         assert (values < 0).mean() > 0.3
 
 
-def test_the_debiased_statistic_is_the_u_statistic_written_out():
-    data = world(12)
-    table = cal.ence(data, bins=cal.EqualMass(3)).bins
+def test_the_debiased_error_is_its_formula_on_the_scale_of_ence():
+    data = world(60)
+    found = cal.debiased_ence(data, bins=cal.EqualMass(3))
+    table, kurtosis = found.bins, found.details["null"]["kurtosis"]
     total = 0.0
     for low, high in pairwise(table.edges):
         inside = (data.std > low) | (low == table.edges[0])
         inside &= data.std <= high
-        a = (data.y_true[inside] ** 2 - data.std[inside] ** 2) / np.mean(data.std[inside] ** 2)
-        size = len(a)
-        pairs = sum(a[i] * a[j] for i in range(size) for j in range(size) if i != j)
-        total += size / 12 * pairs / (size * (size - 1))
-    assert cal.debiased_ence(data, bins=cal.EqualMass(3)) == pytest.approx(total)
+        variance = data.std[inside] ** 2
+        ratio = np.mean((data.y_true - data.mean)[inside] ** 2) / variance.mean()
+        shape = inside.sum() * variance.mean() ** 2 / ((kurtosis - 1) * np.mean(variance**2))
+        mean_root = stats.gamma(shape, scale=1 / shape).expect(np.sqrt)
+        total += inside.mean() * (ratio - 2 * np.sqrt(ratio) / mean_root + 1)
+    assert found.details["power"] == pytest.approx(total)
+    assert found == pytest.approx(np.sign(total) * np.sqrt(abs(total)))
+    wide = world(20_000, factor=1.5)
+    assert cal.debiased_ence(wide) == pytest.approx(cal.ence(wide), rel=0.02)
 
 
 def test_the_sweep_chooses_few_bins_for_noise_and_many_for_signal():

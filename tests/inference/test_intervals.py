@@ -36,7 +36,7 @@ def test_defaults_follow_the_target():
     assert "Inversion" in cal.interval(cal.ece, grouped).interval.method
     assert "Clustered" in cal.interval(cal.brier, grouped).interval.method
     positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
-    assert "DebiasedDelta" in cal.interval(cal.ece, positives).interval.method
+    assert "PUInversion" in cal.interval(cal.ece, positives).interval.method
 
 
 SPELLINGS = [

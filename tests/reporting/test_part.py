@@ -8,7 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant.estimators.variational_engine import Variational
 from calibrant.inference import Inversion, MultiScale
-from calibrant.pu import DebiasedDelta
+from calibrant.pu import PUInversion
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.reporting.part import Part
 from tests.reporting.samples import GROUPS, OVER, SPREAD, P
@@ -31,7 +31,7 @@ def calls(monkeypatch):
 
     count(cal.BinTable, "of", "tables of rows")
     count(Inversion, "interval", "intervals")
-    count(DebiasedDelta, "interval", "positive-unlabeled intervals")
+    count(PUInversion, "interval", "positive-unlabeled intervals")
     count(MultiScale, "test", "tests")
     count(Variational, "of", "sets of cross-fitted maps")
     count(BinaryRecalibrator, "fit_table", "recalibrations")

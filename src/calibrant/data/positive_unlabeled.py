@@ -166,7 +166,7 @@ class PositiveUnlabeled(Predictions):
         """The sample of the population (weights and predictions), and the positives (outcomes)."""
         return (
             _half(self.unlabeled, self.unlabeled_weight, "population"),
-            _half(self.positive, self.positive_weight, "positives"),
+            _half(self.positive, self.positive_weight, "positives", counted=not self.nested),
         )
 
     def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
@@ -191,9 +191,9 @@ class PositiveUnlabeled(Predictions):
         return share / label_frequency
 
 
-def _half(p: NDArray[Any], weight: Floats | None, role: Role) -> Rows:
+def _half(p: NDArray[Any], weight: Floats | None, role: Role, *, counted: bool = True) -> Rows:
     ones = np.broadcast_to(np.int8(1), p.shape)
-    return Rows(p, p, ones, weight, role)
+    return Rows(p, p, ones, weight, role, counted)
 
 
 def _total(p: NDArray[Any], weight: Floats | None) -> float:

@@ -7,6 +7,7 @@ from .debiased import debiased_ece as debiased_ece
 from .decomposition import Decomposition as Decomposition
 from .decomposition import decompose as decompose
 from .dispersion import mean_squared_z as mean_squared_z
+from .dispersion import scale_factor as scale_factor
 from .dispersion import std_dispersion as std_dispersion
 from .kde import kde_ece as kde_ece
 from .kernel import kernel_error as kernel_error

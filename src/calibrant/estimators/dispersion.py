@@ -1,6 +1,8 @@
-"""The predicted spread as a whole: its mean squared z-score, and its coefficient of variation."""
+"""The predicted spread as a whole: mean squared z-score, scale factor, and coefficient of variation."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +27,7 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import fine
 
 
-@estimates("dispersion")
+@estimates("scale factor", norm="squared")
 def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Mean squared z-score (ZMS, reduced chi square), which is 1 when calibrated.
 
@@ -75,6 +77,36 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     )
 
 
+@estimates("scale factor")
+def scale_factor(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+    r"""Root of the mean squared z-score: how many times the predicted spread the errors are, 1 when calibrated.
+
+    .. math:: s = \sqrt{\frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}}
+
+    the factor by which `calibrant.recalibrate.StdScaling` multiplies every spread: above 1 the model is overconfident.
+    ``interval(scale_factor, data)`` allows for heavy tails, see `calibrant.inference.LogScale`.
+
+    Parameters
+    ----------
+    data : Gaussian, Distribution, Samples, fine BinTable, or y_true
+        What to measure; with plain arrays, `mean` and `std` come next.
+
+    References
+    ----------
+    Levi et al. (2022), section 4; Pernot (2022), The long road to calibrated prediction uncertainty, arXiv 2204.13477.
+
+    Examples
+    --------
+    >>> scale_factor([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
+    <Scale factor 1.581, n=2, root mean z^2>
+    """
+    found = mean_squared_z(data, mean, std)
+    details = {**found.details, "null": _root_of_null(found.details["null"])}
+    if "outputs" in details:
+        details["outputs"] = [float(np.sqrt(value)) for value in details["outputs"]]
+    return Estimate(float(np.sqrt(found)), name="Scale factor", method="root mean z^2", n=found.n, details=details)
+
+
 @estimates("dispersion")
 def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Coefficient of variation of the predicted standard deviations, C_v.
@@ -111,6 +143,12 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
         **by_output(data, std_dispersion),
     }
     return Estimate(_variation(sigma, weight, ddof), name="C_v", method="Bessel", n=size, details=details)
+
+
+def _root_of_null(null: dict[str, Any]) -> dict[str, Any]:
+    """The null reference of a root, from that of its square."""
+    middle, low, high = (float(np.sqrt(max(null[key], 0.0))) for key in ("mean", "low", "high"))
+    return {**null, "mean": middle, "sd": null["sd"] / (2 * middle), "low": low, "high": high}
 
 
 def _variation(values: Floats, weight: Floats | None, ddof: float) -> float:

@@ -150,14 +150,21 @@ def root_mean_gap(variance: Floats) -> tuple[Floats, Floats]:
 
     .. math:: \mathrm E\lvert\sqrt G - 1\rvert = m - 1 + 2\,[P(a, a) - m\,P(a + \tfrac12, a)].
     """
-    from scipy.special import gammainc, gammaln
+    from scipy.special import gammainc
+
+    shape, root = 1 / np.maximum(variance, 1e-15), mean_root(variance)
+    gap = root - 1 + 2 * (gammainc(shape, shape) - root * gammainc(shape + 0.5, shape))
+    return gap, np.sqrt(np.maximum(2 - 2 * root - gap**2, 0.0))
+
+
+def mean_root(variance: Floats) -> Floats:
+    """E sqrt(G) for the gamma law of mean 1 and this variance."""
+    from scipy.special import gammaln
 
     shape = 1 / np.maximum(variance, 1e-15)
     small = np.minimum(shape, 100.0)
-    root = np.where(
+    return np.where(
         shape < 100,
         np.exp(gammaln(small + 0.5) - gammaln(small)) / np.sqrt(small),
         1 - 1 / (8 * shape) + 1 / (128 * shape**2) + 5 / (1024 * shape**3),  # the quotient would cancel out
     )
-    gap = root - 1 + 2 * (gammainc(shape, shape) - root * gammainc(shape + 0.5, shape))
-    return gap, np.sqrt(np.maximum(2 - 2 * root - gap**2, 0.0))

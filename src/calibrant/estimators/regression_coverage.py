@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
+from calibrant.estimators.forecast_losses import covered
 from calibrant.estimators.norms import check_norm, with_norm
 from calibrant.estimators.pit import PitCurve, central_curve, pit_curve
 from calibrant.estimators.regression_common import (
@@ -134,12 +135,13 @@ def pit_error(
         "histogram": curve.shares(bins.edges).tolist(),
         "edges": bins.edges.tolist(),
         "null": curve.null(np.inf),
+        "central": False,
         **by_output(task, lambda output: pit_error(output, bins=bins)),
     }
     return Estimate(value, name="PIT KS distance", method="exact", n=task.y_true.size, details=details)
 
 
-@estimates("coverage")
+@estimates("coverage", losses=covered)
 def coverage(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -178,6 +180,7 @@ def coverage(
     below, above = mean_of(y < low, weight), mean_of(y > high, weight)
     size = effective_n(weight, len(y))
     details = {
+        "nominal": nominal,
         "mean_width": mean_of(high - low, weight),
         "below": below,
         "above": above,
@@ -188,7 +191,7 @@ def coverage(
     return Estimate(1 - below - above, name="Coverage", method=method, n=len(y), details=details)
 
 
-@estimates("coverage error")
+@estimates("group coverage error", norm=1)
 def group_coverage(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -262,5 +265,10 @@ def _curve_error(
         value = float(gaps.max() if np.isinf(norm) else np.mean(gaps**norm) ** (1 / norm))
         method = f"mean over {len(at)} levels"
     each = by_output(task, lambda output: _curve_error(output, curve_of, name, norm, levels))
-    details = {"null": curve.null(norm, at), **each}
+    details = {
+        "null": curve.null(norm, at),
+        "central": curve_of is central_curve,
+        "levels": None if at is None else at.tolist(),
+        **each,
+    }
     return Estimate(value, name=with_norm(name, norm), method=method, n=task.y_true.size, details=details)

@@ -7,21 +7,29 @@ simulated from the predicted distributions otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.distributions import Distribution
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators import score_references
+from calibrant.estimators.forecast_losses import (
+    crps_losses,
+    crps_of,
+    interval_score_losses,
+    log_loss_of,
+    nll_losses,
+    pinball_levels,
+    pinball_loss,
+    pinball_losses,
+    winkler_loss,
+)
 from calibrant.estimators.log_scores import infinite_rows, log_provenance
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
-    central_interval,
     forecast,
     mean_of,
     null_reference,
@@ -34,7 +42,7 @@ from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 
 
-@estimates("mean score")
+@estimates("mean score", losses=nll_losses)
 def nll(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -71,19 +79,19 @@ def nll(
     if not 0 <= floor < np.inf:
         message = f"floor must be a number of at least 0, got {floor!r}."
         raise ValueError(message)
-    loss = _bounded(_negative_log_density(task), floor)
-    losses, weight = loss(task.y_true), task.flat_weight
-    if weight is not None:
-        losses = np.where(weight > 0, losses, 0.0)
+    losses = nll_losses(task, floor=floor)
     infinite = infinite_rows(losses)
     first = int(infinite[0]) // (task.y_true.size // len(task)) if len(infinite) else None
     method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
-    null = _entropy(task) if isinstance(task, Gaussian) and floor == 0 else score_references.simulated(task, loss)
+    if isinstance(task, Gaussian) and floor == 0:
+        null = _entropy(task)
+    else:
+        null = score_references.simulated(task, log_loss_of(task, floor))
     details |= by_output(task, lambda output: nll(output, floor=floor))
     return _score(losses, "NLL", method, task, null, details)
 
 
-@estimates("mean score")
+@estimates("mean score", losses=crps_losses)
 def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""Continuous ranked probability score, CRPS, in units of the target.
 
@@ -103,39 +111,18 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
     <CRPS 0.2337, n=1, mean>
     """
     task = forecast(data, mean, std)
-    details = by_output(task, crps)
+    details, losses, unit_score = by_output(task, crps), crps_losses(task), score_references.gaussian_crps
     if isinstance(task, Gaussian):
-        return _score(
-            score_references.gaussian_crps(task.z()) * task.std.ravel(),
-            "CRPS",
-            "mean",
-            task,
-            score_references.gaussian(task, score_references.gaussian_crps, 1 / np.sqrt(np.pi)),
-            details,
-        )
-    if isinstance(task, Samples):
-        null = score_references.leave_one_out(task, score_references.fair_crps)
-        return _score(score_references.fair_crps(task), "CRPS", "fair", task, null, details)
-    if isinstance(task, Quantiles):
-        middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
-
-        def loss(y: Floats) -> Floats:
-            return 2 * (_pinballs(y[:, None] - task.values, task.levels) @ np.diff(middle))
-
-        method = f"{len(task.levels)} quantiles"
-    elif isinstance(task, Distribution) and not task.discrete:
-        method = "quadrature"
-
-        def loss(y: Floats) -> Floats:
-            return score_references.crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
-
+        null, method = score_references.gaussian(task, unit_score, 1 / np.sqrt(np.pi)), "mean"
+    elif isinstance(task, Samples):
+        null, method = score_references.leave_one_out(task, score_references.fair_crps), "fair"
     else:
-        message = "crps has no closed form for this distribution of counts; draw from it and use Samples."
-        raise TypeError(message)
-    return _score(loss(task.y_true.ravel()), "CRPS", method, task, score_references.simulated(task, loss), details)
+        null = score_references.simulated(task, crps_of(task))
+        method = f"{len(task.levels)} quantiles" if isinstance(task, Quantiles) else "quadrature"
+    return _score(losses, "CRPS", method, task, null, details)
 
 
-@estimates("mean score")
+@estimates("mean score", losses=pinball_losses)
 def pinball(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -159,13 +146,10 @@ def pinball(
     <Pinball loss 0.5, n=1, mean over 1 level>
     """
     task = forecast(data, mean, std)
-    if levels is None:
-        levels = task.levels if isinstance(task, Quantiles) else np.arange(1, 10) / 10
-    at = np.array([validation.fraction("levels", level) for level in validation.column("levels", levels).tolist()])
-
+    at = pinball_levels(task, levels)
     quantiles = [task.quantile(level) for level in at]
     y, weight = task.y_true.ravel(), task.flat_weight
-    single = [mean_of(_pinballs(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)]
+    single = [mean_of(pinball_loss(y - quantile, level), weight) for level, quantile in zip(at, quantiles, strict=True)]
     details = {
         "by_level": dict(zip(at.tolist(), single, strict=True)),
         **by_output(task, lambda output: pinball(output, levels=at)),
@@ -175,16 +159,16 @@ def pinball(
 
         place = ndtri(at)
         expected = float(np.mean(np.exp(-(place**2) / 2)) / np.sqrt(2 * np.pi))
-        null = score_references.gaussian(task, lambda z: _pinballs(z[:, None] - place, at).mean(axis=1), expected)
+        null = score_references.gaussian(task, lambda z: pinball_loss(z[:, None] - place, at).mean(axis=1), expected)
     else:
         null = score_references.of_quantiles(
-            task, at, lambda y, q: np.mean([_pinballs(y - q[k], at[k]) for k in range(len(at))], 0)
+            task, at, lambda y, q: np.mean([pinball_loss(y - q[k], at[k]) for k in range(len(at))], 0)
         )
     method = f"mean over {len(at)} level{'s' if len(at) > 1 else ''}"
     return _finished(float(np.mean(single)), "Pinball loss", method, task, null, details)
 
 
-@estimates("mean score")
+@estimates("mean score", losses=interval_score_losses)
 def interval_score(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -216,17 +200,16 @@ def interval_score(
     task = forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
     missed = 1 - nominal
-    low, high = central_interval(task, nominal)
     if isinstance(task, Gaussian):
         from scipy.special import ndtri
 
         edge = np.array(ndtri((1 + nominal) / 2))
         expected = 4 / missed * float(np.exp(-(edge**2) / 2)) / np.sqrt(2 * np.pi)
-        null = score_references.gaussian(task, lambda z: _winkler(z, -edge, edge, missed), expected)
+        null = score_references.gaussian(task, lambda z: winkler_loss(z, -edge, edge, missed), expected)
     else:
         ends = np.array([(1 - nominal) / 2, (1 + nominal) / 2])
-        null = score_references.of_quantiles(task, ends, lambda y, q: _winkler(y, q[0], q[1], missed))
-    losses = _winkler(task.y_true.ravel(), low, high, missed)
+        null = score_references.of_quantiles(task, ends, lambda y, q: winkler_loss(y, q[0], q[1], missed))
+    losses = interval_score_losses(task, nominal=nominal)
     details = by_output(task, lambda output: interval_score(output, nominal=nominal))
     return _score(losses, "Interval score", f"nominal coverage {nominal:.6g}", task, null, details)
 
@@ -253,24 +236,6 @@ def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike 
     return _finished(value, "Sharpness", "root mean variance", task, null, by_output(task, sharpness))
 
 
-def _negative_log_density(task: Forecast) -> Callable[[Floats], Floats]:
-    """Minus the log of the predicted density, as a function of the outcomes."""
-    if isinstance(task, Gaussian):
-        mean, sigma = (part.ravel().astype(np.float64, copy=False) for part in (task.mean, task.std))
-        return lambda y: np.log(sigma) + ((y.ravel() - mean) / sigma) ** 2 / 2 + np.log(2 * np.pi) / 2
-    dist = task.dist if isinstance(task, Distribution) else None
-    density = next((getattr(dist, name) for name in ("logpdf", "logpmf") if hasattr(dist, name)), None)
-    if density is None:
-        message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
-        raise TypeError(message)
-    return lambda y: -np.asarray(density(y.reshape(task.y_true.shape)), dtype=np.float64).ravel()
-
-
-def _bounded(loss: Callable[[Floats], Floats], floor: float) -> Callable[[Floats], Floats]:
-    """Losses of densities that are raised to at least `floor`."""
-    return loss if floor == 0 else lambda y: np.minimum(loss(y), -np.log(floor))
-
-
 def _entropy(task: Gaussian) -> dict[str, Any]:
     """The log score that Gaussian predictions expect: their mean entropy."""
     sigma, weight = task.std.ravel().astype(np.float64, copy=False), task.flat_weight
@@ -278,14 +243,6 @@ def _entropy(task: Gaussian) -> dict[str, Any]:
     mean = mean_of(np.log(sigma), weight) + (np.log(2 * np.pi) + 1) / 2
     sd = np.sqrt((kurtosis - 1) / 4 / effective_n(weight, len(sigma)))
     return null_reference(mean, sd, "entropy of the predicted distributions", kurtosis=kurtosis)
-
-
-def _winkler(y: Floats, low: Floats, high: Floats, missed: float) -> Floats:
-    return (high - low) + 2 / missed * (np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0))
-
-
-def _pinballs(gap: Floats, level: Floats | float) -> Floats:
-    return np.maximum(level * gap, (level - 1) * gap)
 
 
 def _score(

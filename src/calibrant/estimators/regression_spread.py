@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.forecasts import Samples
-from calibrant.estimators.norms import result
+from calibrant.estimators.norms import result, signed_root, with_norm
 from calibrant.estimators.regression_common import (
+    WIDE,
     ForecastData,
     by_output,
+    mean_root,
     null_reference,
     ratio_variance,
     root_mean_gap,
@@ -30,7 +32,7 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import fine
 
 
-@estimates("binned error")
+@estimates("relative spread error", norm=1)
 def ence(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -78,7 +80,7 @@ def ence(
     return _ence_result(table, "ENCE", method, _ensemble_null(data, bins, ence_value), **details)
 
 
-@estimates("binned error")
+@estimates("variance error")
 def uce(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -121,7 +123,7 @@ def uce(
     return result(_uce_value(table), "UCE", method, table, null=null, **details)
 
 
-@estimates("binned error")
+@estimates("relative spread error", norm=2)
 def debiased_ence(
     data: ForecastData,
     mean: ArrayLike | None = None,
@@ -130,37 +132,46 @@ def debiased_ence(
     *,
     bins: Binning = EqualMass(10),
 ) -> Estimate:
-    r"""Squared relative variance error over bins without the bias of noise: zero on average when calibrated.
+    r"""Root mean square relative gap of error and spread over bins, without what noise adds to it; ENCE_debias (L2).
 
-    .. math:: \sum_k \frac{w_k}{W} \frac{(\sum_i a_i)^2 - \sum_i a_i^2}{n_k (n_k - 1)}, \qquad
-              a_i = \frac{(y_i - \mu_i)^2 - \sigma_i^2}{\overline{\sigma^2}_k}
+    .. math:: S = \sum_k \frac{w_k}{W} \Bigl(q_k - \frac{2\sqrt{q_k}}{m_k} + 1\Bigr), \qquad
+              \operatorname{sign}(S)\sqrt{\lvert S\rvert}, \qquad q_k = \mathrm{MSE}_k / \mathrm{MV}_k
 
-    a U-statistic of :math:`(\mathrm{MSE}_k / \mathrm{MV}_k - 1)^2`, which unlike `ence` does not grow with the number
-    of bins. It may be negative. Near calibration it is four times the square of the relative error of the spread:
-    ``details["relative"]`` is sign(S) sqrt(abs(S)) / 2, on the scale of `ence`. A bin of one row adds nothing.
+    where :math:`m_k = \mathrm E\sqrt{G}` for the gamma law G of mean 1 and the variance that the mean squared error of
+    a bin has, given its rows and the kurtosis of the errors. Under that law S is unbiased for the sum of
+    :math:`(\mathrm{RMSE}_k/\mathrm{RMV}_k - 1)^2`: 0 on average when calibrated, whatever the number of bins. The root
+    is on the scale of `ence`, and equals it in large samples where the spread is off by the same factor in every bin.
+    It may be negative; ``details["power"]`` is S, and ``details["null"]`` its root's range for a perfect forecaster.
+
+    References
+    ----------
+    Kumar, Liang, Ma (2019) and Ferro and Fricker (2012), for subtracting the noise from a squared error.
 
     Examples
     --------
     >>> import calibrant as cal
-    >>> debiased_ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=cal.EqualMass(2)).value
-    4.5
+    >>> rng = np.random.default_rng(0)
+    >>> std = rng.lognormal(0, 0.5, 5000)
+    >>> data = cal.Gaussian(1.3 * std * rng.normal(size=5000), np.zeros(5000), std)
+    >>> round(cal.ence(data), 2), round(debiased_ence(data), 2)
+    (0.3, 0.3)
     """
     data = table_or_forecast(data, mean, std)
     table, method = spread_table(data, None, None, bins, needed_by="debiased_ence")
-    some, value = table.filled(), _u_statistic(table)
-    several = some.effective_count > 1 + 1e-9
+    power = _debiased_power(table)
     kurtosis = table_kurtosis(table)
+    some = table.filled()
     noise = ratio_variance(some, kurtosis)
-    count = np.maximum(some.effective_count, 1 + 1e-9)
-    sd = float(np.sqrt(some.share**2 @ np.where(several, 2 * noise**2 * count / (count - 1), 0.0)))
-    null = null_reference(0.0, sd, "U-statistic of calibrated rows", kurtosis=kurtosis)
-    null |= _ensemble_null(data, bins, _u_statistic)
+    spread = float(np.sqrt(some.share**2 @ (noise**2 / 8)))  # near 1 the gap of roots is half that of the ratios
+    null = null_reference(0.0, np.sqrt(spread), "gamma law of the mean square per bin", kurtosis=kurtosis)
+    null |= {"low": -float(np.sqrt(WIDE * spread)), "high": float(np.sqrt(WIDE * spread))}
+    null |= _ensemble_null(data, bins, lambda one: float(signed_root(_debiased_power(one), 2)))
     details = by_output(data, lambda output: debiased_ence(output, bins=bins))
-    relative = float(np.sign(value) * np.sqrt(abs(value)) / 2)
-    return result(value, "ENCE_debias", method, table, relative=relative, null=null, **details)
+    name = with_norm("ENCE_debias", 2)
+    return result(float(signed_root(power, 2)), name, method, table, power=power, null=null, **details)
 
 
-@estimates("binned error")
+@estimates("relative spread error", norm=1)
 def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
     r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
 
@@ -208,14 +219,12 @@ def _uce_value(table: BinTable) -> float:
     return float(some.share @ np.abs(some.observed_mean - some.predicted_mean))
 
 
-def _u_statistic(table: BinTable) -> float:
+def _debiased_power(table: BinTable) -> float:
+    """S of `debiased_ence`."""
     some = table.filled()
-    variance, unit = some.predicted_mean, some.weight_squares / some.weight
-    total = (some.observed - some.predicted) / variance
-    squares = (some.observed_squares - 2 * some.product + some.predicted_squares) / variance**2
-    several = some.effective_count > 1 + 1e-9
-    room = np.where(several, some.weight * (some.weight - unit), 1.0)
-    return float(some.share @ np.where(several, (total**2 - unit * squares) / room, 0.0))
+    ratio = some.observed_mean / some.predicted_mean
+    root = mean_root(ratio_variance(some, table_kurtosis(table)))
+    return float(some.share @ (ratio - 2 * np.sqrt(ratio) / root + 1))
 
 
 def _ensemble_null(data: ForecastData, bins: Binning, value: Callable[[BinTable], float]) -> dict[str, Any]:

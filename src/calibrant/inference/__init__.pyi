@@ -33,7 +33,9 @@ from .learned_test import LearnedTest as LearnedTest
 from .multiscale import MultiScale as MultiScale
 from .norm_bands import NormBand as NormBand
 from .paired_cross_fits import PairedCrossFits as PairedCrossFits
+from .paired_fits import PairedFits as PairedFits
 from .paired_gaps import PairedGaps as PairedGaps
+from .pit_inversion import PitInversion as PitInversion
 from .regression_tests import MeanSquaredZ as MeanSquaredZ
 from .regression_tests import PitUniformity as PitUniformity
 from .regression_tests import SpreadChiSquare as SpreadChiSquare
@@ -42,5 +44,8 @@ from .reliability import ReliabilityCurve as ReliabilityCurve
 from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
+from .scale_factor import LogScale as LogScale
 from .sequential_bound import SequentialBound as SequentialBound
+from .spread_inversion import SpreadInversion as SpreadInversion
 from .vector_test import VectorTest as VectorTest
+from .wilson import Wilson as Wilson

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Quantiles
+from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.weights import all_alike
-from calibrant.results.estimate import Interval
+from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
 Kind = Literal["basic", "bias-corrected"]
@@ -75,7 +75,10 @@ class Bootstrap:
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
         """The estimate, and the estimates of the resamples, shifted so that they are centred at it."""
         rng = np.random.default_rng(self.seed)
-        whole = float(estimator(data))
+        found = estimator(data)
+        whole = float(found)
+        if isinstance(data, Forecast) and (losses := row_losses(found, data)) is not None:
+            return whole, resampled_means(losses, data, self.draws, rng)
         sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
@@ -125,6 +128,36 @@ def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None
         return float(estimator(table))
     except (TypeError, ValueError, AttributeError):
         return None
+
+
+def row_losses(found: float, data: Predictions) -> Floats | None:
+    """The losses whose mean an estimate is; None where it is not a mean over rows."""
+    target = found.target if isinstance(found, Estimate) else None
+    if target is None or target.losses is None:
+        return None
+    losses = np.asarray(target.losses(data), dtype=np.float64)
+    if not np.isfinite(losses).all():
+        first = int(np.flatnonzero(~np.isfinite(losses))[0])
+        message = (
+            f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "
+            "has no interval; bound it, e.g. by functools.partial(nll, floor=1e-6)."
+        )
+        raise InvalidPredictions(message)
+    return losses
+
+
+def resampled_means(losses: Floats, data: Forecast, draws: int, rng: np.random.Generator) -> Floats:
+    """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
+    labels = cluster_labels(data, len(data))
+    return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
+
+
+def repeated_means(losses: Floats, data: Forecast, labels: NDArray[np.intp], repeats: Floats) -> Floats:
+    """Weighted means of the losses if each cluster of rows occurs as often as a row of `repeats` says."""
+    labels = np.repeat(labels, len(losses) // len(labels))
+    weight = np.ones(len(losses)) if data.flat_weight is None else data.flat_weight
+    total, mass = np.bincount(labels, weight * losses), np.bincount(labels, weight)
+    return np.asarray((repeats @ total) / (repeats @ mass))
 
 
 def reflected(center: float, drawn: Floats, level: float, kind: Kind) -> tuple[float, float]:

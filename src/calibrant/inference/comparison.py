@@ -9,21 +9,25 @@ from typing import Any
 import numpy as np
 
 from calibrant.data import validation
+from calibrant.data.forecasts import Forecast
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
-from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected
+from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected, repeated_means, row_losses
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_cross_fits import PairedCrossFits
+from calibrant.inference.paired_fits import PairedFits
 from calibrant.inference.paired_gaps import PairedGaps
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
+from calibrant.inference.spread_inversion import SPREAD_ERRORS
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, name_of
 
 Estimator = Callable[[Any], float]
-Method = Bootstrap | PairedGaps | PairedCrossFits
+Method = Bootstrap | PairedGaps | PairedFits | PairedCrossFits
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,7 @@ def compare(
     """Paired difference of an estimator between two models, with interval and p-value.
 
     Rows (clusters, where `a` has a group) are resampled for both models together, so that noise common to both cancels.
-    As by `interval`, calibration errors of binary models are compared by their *true* size, whichever estimator of them
-    is given.
+    As by `interval`, calibration errors are compared by their *true* size, whichever estimator of them is given.
 
     Parameters
     ----------
@@ -96,10 +99,11 @@ def compare(
     a, b : Predictions
         The same rows in the same order, predicted by two models.
     level : float in (0, 1)
-    method : PairedGaps, PairedCrossFits or Bootstrap, optional
+    method : PairedGaps, PairedFits, PairedCrossFits or Bootstrap, optional
         By default `PairedGaps` for calibration errors of binary predictions in a finite norm and of top labels,
-        `PairedCrossFits` for those of whole vectors of several classes, and the bias-corrected bootstrap for everything
-        else.
+        `PairedFits` for those of positive-unlabeled predictions and for errors of predicted spreads (`ence`, `uce`,
+        ...), `PairedCrossFits` for those of whole vectors of several classes, and the bias-corrected bootstrap for
+        everything else.
 
     Examples
     --------
@@ -190,12 +194,22 @@ def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, P
 
 
 def _default(estimator: Estimator, target: Target | None, data: Predictions) -> Method:
-    norm = require_target(estimator, target).norm
+    wanted = require_target(estimator, target)
     if isinstance(data, Multiclass):
         return PairedCrossFits() if is_true_error(target) else Bootstrap(kind="bias-corrected")
-    finite = norm == "squared" or (isinstance(norm, float) and np.isfinite(norm))
-    paired = finite and is_true_error(target) and isinstance(data, Binary)
-    return PairedGaps() if paired else Bootstrap(kind="bias-corrected")
+    for method in (PairedGaps(), PairedFits()):
+        if _knows(method, wanted, data):
+            return method
+    return Bootstrap(kind="bias-corrected")
+
+
+def _knows(method: PairedGaps | PairedFits, target: Target, data: Predictions) -> bool:
+    """Whether the method compares errors of this kind."""
+    if isinstance(data, Forecast):
+        return isinstance(method, PairedFits) and target.quantity in SPREAD_ERRORS
+    finite = target.norm == "squared" or (isinstance(target.norm, float) and np.isfinite(target.norm))
+    kind = Binary if isinstance(method, PairedGaps) else PositiveUnlabeled
+    return finite and is_true_error(target) and isinstance(data, kind)
 
 
 def _of_true_errors(
@@ -204,19 +218,24 @@ def _of_true_errors(
     a: Predictions,
     b: Predictions,
     level: float,
-    method: PairedGaps | PairedCrossFits,
+    method: PairedGaps | PairedFits | PairedCrossFits,
 ) -> tuple[float, Interval, float]:
-    norm: Any = target.norm if target is not None and is_true_error(target) else None
     if isinstance(method, PairedCrossFits):
+        norm: Any = target.norm if target is not None and is_true_error(target) else None
         return _of_vectors(estimator, norm, a, b, level, method)
-    squared = norm == "squared"
-    if not (squared or isinstance(norm, float)) or not (isinstance(a, Binary) and isinstance(b, Binary)):
+    if target is None or not _knows(method, target, a) or not _knows(method, target, b):
         message = (
-            f"PairedGaps compares calibration errors of binary predictions; use Bootstrap() for {name_of(estimator)}."
+            "PairedGaps compares calibration errors in a finite norm of binary predictions, PairedFits those of "
+            f"positive-unlabeled predictions and of predicted spreads; use Bootstrap() for {name_of(estimator)}."
         )
         raise TypeError(message)
-    found = method.difference(a, b, norm=2.0 if squared else norm, level=level, squared=squared)
-    words = "independent rows (or clusters); no structure finer than the cells of Inversion(); approximate"
+    if isinstance(method, PairedFits):
+        found = method.difference(a, b, target, level=level)
+        words = "independent rows (or clusters); gaps that are smooth in the score; approximate"
+    elif isinstance(a, Binary) and isinstance(b, Binary):
+        squared = target.norm == "squared"
+        found = method.difference(a, b, norm=2.0 if squared else target.norm, level=level, squared=squared)
+        words = "independent rows (or clusters); no structure finer than the cells of Inversion(); approximate"
     interval = Interval(found.low, found.high, level=level, method=repr(method), assumption=words, target=target)
     return found.value, interval, found.p_value
 
@@ -259,6 +278,10 @@ def _paired_draws(
     repeats = cluster_repeats(int(labels.max()) + 1, method.draws, np.random.default_rng(method.seed))
     draws: dict[str, Floats] = {}
     for name, data in models.items():
+        losses = row_losses(estimator(data), data) if isinstance(data, Forecast) else None
+        if losses is not None and isinstance(data, Forecast):
+            draws[name] = repeated_means(losses, data, labels, repeats)
+            continue
         sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
@@ -275,6 +298,8 @@ def _require_same_rows(models: Mapping[str, Predictions]) -> None:
     for name, data in models.items():
         same = type(data) is type(first) and len(data) == len(first)
         outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]
+        if isinstance(data, PositiveUnlabeled) and isinstance(first, PositiveUnlabeled):
+            same = same and len(data.positive) == len(first.positive) and data.prior == first.prior
         if not same or not np.array_equal(*outcomes):
             message = f"All models must predict the same rows in the same order, but {name!r} has other outcomes."
             raise InvalidPredictions(message)

@@ -24,8 +24,13 @@ from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
 from calibrant.inference.largest_gap import LargestGapBound
 from calibrant.inference.norm_bands import NormBand
+from calibrant.inference.pit_inversion import PitInversion
+from calibrant.inference.scale_factor import LogScale
 from calibrant.inference.sequential_bound import SequentialBound
+from calibrant.inference.spread_inversion import SPREAD_ERRORS, SpreadInversion
+from calibrant.inference.wilson import Wilson
 from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
+from calibrant.pu.inversion import PUInversion
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, declared_by, name_of
 from calibrant.table.bintable import BinTable
@@ -69,9 +74,18 @@ class SplitLowerBound:
 
 
 OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-OfPositives = DebiasedDelta | BasicBootstrap | Conservative
+OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
 OfClasses = SequentialBound | ClasswiseInversion
-Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses
+OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
+Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses | OfForecasts
+
+#: The methods for what only predicted distributions have, by target.
+FORECAST_METHODS: dict[str, OfForecasts] = {
+    **dict.fromkeys(SPREAD_ERRORS, SpreadInversion()),
+    "scale factor": LogScale(),
+    "coverage error": PitInversion(),
+    "coverage": Wilson(),
+}
 
 
 def interval(
@@ -88,8 +102,9 @@ def interval(
     The default method depends on the `Target` of the estimate, the task and whether rows are clustered. For estimators
     of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) the interval is for the
     *true* error in their norm, not for the expectation of the estimator, and the same whichever of them is asked: it
-    does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). Other
-    estimators get a bootstrap interval. The estimate itself is ``estimator(data)``.
+    does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). So it is for
+    errors of predicted spreads (`ence`, `uce`, ...) and of coverage. Scores and other estimators get a bootstrap
+    interval. The estimate itself is ``estimator(data)``.
 
     Parameters
     ----------
@@ -102,13 +117,14 @@ def interval(
     level : float in (0, 1)
     method : optional
         By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
-        `ks_error`, `smooth_ece` and `kernel_error`,
-        `calibrant.pu.DebiasedDelta` for positive-unlabeled data, and for everything else `Bootstrap`, or `Clustered`
-        for rows with a group. Also `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data
-        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`. For several classes: `SequentialBound`, a lower
-        bound, for the error of the whole vector (`calibration_error`), since no upper bound holds without assumptions;
-        `ClasswiseInversion` for ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error
-        of the top label.
+        `ks_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled data; of
+        predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
+        `PitInversion` for errors of coverage and `Wilson` for one coverage; and for everything else `Bootstrap`, or
+        `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
+        whole vector (`calibration_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
+        ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
+        `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`,
+        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
 
     Examples
     --------
@@ -140,6 +156,8 @@ def interval(
         return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
     if isinstance(chosen, NormBand):
         return estimate.with_interval(chosen.interval(estimate, task, level=level))
+    if isinstance(chosen, OfForecasts):
+        return estimate.with_interval(_of_forecast(chosen, estimate, task, level))
     if estimate.target is None or not is_true_error(estimate.target):
         message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {name_of(estimator)}."
         raise TypeError(message)
@@ -160,11 +178,14 @@ def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
 
 def default_method(estimator: Estimator, target: Target | None, data: Predictions | BinTable) -> Method:
     """The method with the best measured coverage for this target, task and clustering."""
-    norm = require_target(estimator, target).norm
+    wanted = require_target(estimator, target)
+    norm = wanted.norm
     if isinstance(task_of(data), Unlabeled):
-        return DebiasedDelta()
+        return PUInversion()
     if isinstance(data, Multiclass):
-        return _default_of_classes(estimator, require_target(estimator, target), data)
+        return _default_of_classes(estimator, wanted, data)
+    if wanted.quantity in FORECAST_METHODS:
+        return FORECAST_METHODS[wanted.quantity]
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
     if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
         return NormBand()
@@ -277,14 +298,27 @@ def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Me
     return estimate if found is None else estimate.with_interval(found)
 
 
+def _of_forecast(method: OfForecasts, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
+    if isinstance(method, PitInversion | Wilson):
+        return method.interval(data, estimate, level=level)
+    if estimate.target is None:
+        message = f"{type(method).__name__} needs an estimate with a declared target, not {estimate!r}."
+        raise TypeError(message)
+    return method.interval(data, estimate.target, level=level)
+
+
 def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
-    """The interval in the bins of the estimate."""
+    """The interval for the true error, or by the older methods that in the bins of the estimate."""
     table, target = estimate.bins, estimate.target
+    source: Any = data
     if not isinstance(task_of(data), Unlabeled):
         message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
         raise InvalidPredictions(message)
+    if isinstance(method, PUInversion):
+        norm = None if target is None else target.norm
+        return method.interval(source, norm=norm, level=level)
     if table is None or table.fine or target is None or target.norm != 1:
-        message = "On positive-unlabeled data intervals are available for binned errors with norm=1, such as ece."
+        message = f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion()."
         raise InvalidPredictions(message)
     if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
         cut: Any = table.cut  # the same bins, with the sums of squares, which the estimate did not need

@@ -173,7 +173,7 @@ def _plain_half_sums(
     count, none = counter.total, np.zeros(size)
     if rows.role == "population":
         return np.stack([count, count, count, sums, none, squared, none, none])
-    return np.stack([count, none, none, none, count, none, sums, count])
+    return np.stack([count * rows.counted, none, none, none, count, none, sums, count])
 
 
 class _Count:

@@ -37,6 +37,8 @@ class Rows:
     role : {"both", "population", "positives"}
         Labelled rows are both predicted and observed. Of positive-unlabeled data the unlabeled rows are the population:
         weighted and predicted but never observed; the labelled positives are observed but not part of it.
+    counted : bool
+        Whether they add to the number of rows. Labelled positives of a single sample do not: they are among its rows.
     """
 
     key: NDArray[Any]
@@ -44,6 +46,7 @@ class Rows:
     observed: NDArray[Any]
     weight: Floats | None = None
     role: Role = "both"
+    counted: bool = True
 
     @property
     def plain(self) -> bool:
@@ -64,6 +67,7 @@ class Rows:
             self.observed[rows],
             None if self.weight is None else self.weight[rows],
             self.role,
+            self.counted,
         )
 
     def sums(self) -> Floats:
@@ -71,7 +75,7 @@ class Rows:
         predicted, observed = self.predicted.astype(np.float64), self.observed.astype(np.float64)
         weight = np.ones(len(predicted)) if self.weight is None else self.weight
         first, second = weight * predicted, weight * observed
-        count, none = np.ones(len(predicted)), np.zeros(len(predicted))
+        count, none = np.full(len(predicted), float(self.counted)), np.zeros(len(predicted))
         if self.role == "population":
             return np.stack([count, weight, weight * weight, first, none, first * predicted, none, none])
         if self.role == "positives":

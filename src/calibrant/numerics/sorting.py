@@ -43,7 +43,7 @@ class SortedRows:
         sums = np.zeros((len(SUMS), len(key)))
         count, positives = ends - starts, sums[4]
         if rows.role == "positives":
-            sums[0], sums[4], sums[6], sums[7] = count, count, count * key, count
+            sums[0], sums[4], sums[6], sums[7] = count * rows.counted, count, count * key, count
             return key, sums
         if rows.role == "population":
             sums[:4], sums[3], sums[5] = count, count * key, count * key * key
@@ -91,7 +91,7 @@ def _sorted(rows: Rows) -> SortedRows:
         ordered = Rows(key, key, observed)
     elif rows.plain and rows.role != "both":
         key = np.sort(rows.key)
-        ordered = Rows(key, key, rows.observed, role=rows.role)
+        ordered = Rows(key, key, rows.observed, role=rows.role, counted=rows.counted)
     else:
         ordered = rows.take(np.argsort(rows.key, kind="stable"))
     differs = ordered.key[1:] != ordered.key[:-1]

@@ -15,6 +15,7 @@ from .inference import PUScore as PUScore
 from .inference import Reliability as Reliability
 from .inference import largest_prior as largest_prior
 from .inference import reliability as reliability
+from .inversion import PUInversion as PUInversion
 from .logistic import PULogistic as PULogistic
 from .prior import BestBin as BestBin
 from .prior import ElkanNoto as ElkanNoto

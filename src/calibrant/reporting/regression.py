@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from calibrant.estimators.regression_curves import (
 )
 from calibrant.estimators.regression_scores import crps, nll, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, ence, uce
+from calibrant.inference.regression_tests import MeanSquaredZ
 from calibrant.numerics.folds import fold_of_rows
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
 from calibrant.reporting.text import number, p_in_words
@@ -44,7 +46,7 @@ def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: s
     """Measure spread, intervals and scores, each with the range of a perfect forecaster at this size."""
     cells = _cells(data)
     measures = tuple(_measures(data, cells))
-    test = _test(measures)
+    test = _test(data, measures)
     tried = _repairs(data, _named(measures, "CRPS"), seed)
     groups = _groups(data, by)
     headline = next(m.estimate for m in measures if m.headline)
@@ -99,14 +101,11 @@ def _named(measures: tuple[Measure, ...], name: str) -> Estimate | None:
     return next((m.estimate for m in measures if m.estimate.name == name), None)
 
 
-def _test(measures: tuple[Measure, ...]) -> Significance:
+def _test(data: Forecast | BinTable, measures: tuple[Measure, ...]) -> Significance:
     """Mean z^2 against 1 where there are standard deviations, else the uniformity of F(y)."""
-    from scipy.special import ndtr
-
     z = _named(measures, "Mean z^2")
     if z is not None and z.details["null"]["sd"] > 0:
-        statistic = (float(z) - 1) / z.details["null"]["sd"]
-        return Significance(statistic, float(2 * ndtr(-abs(statistic))), "mean z^2 against 1", z.n)
+        return replace(MeanSquaredZ().test(data), method="mean z^2 against 1")
     pit = _named(measures, "PIT KS distance")
     if pit is None:
         message = "These predictions allow neither mean z^2 nor PIT values, so nothing can be reported."
@@ -170,7 +169,7 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
         some = data.take(index == k)
         part = tuple(_measures(some, _cells(some)))
         headline = next(m.estimate for m in part if m.headline)
-        found.append(Group(str(name), len(some), headline, _test(part).p_value))
+        found.append(Group(str(name), len(some), headline, _test(some, part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
 
 

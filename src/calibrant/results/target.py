@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from types import FunctionType
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -18,17 +18,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: "true error": the calibration error of the population in a norm, whatever the estimator's bias. "binned error": that
 #: of the model whose predictions are averaged within bins. "expected estimate": the expectation of the estimator.
+#: "relative spread error": the norm of r - 1, with r² the mean squared error over sigma², given sigma; "variance
+#: error": the mean of |r² - 1| sigma².
 #: The others name the population value of the statistic.
 Quantity = Literal[
     "true error",
     "binned error",
     "expected estimate",
+    "relative spread error",
+    "variance error",
+    "scale factor",
     "over- or underconfidence",
     "smooth error",
     "kernel error",
     "cumulative error",
     "classwise mean",
     "coverage error",
+    "group coverage error",
     "coverage",
     "dispersion",
     "mean score",
@@ -50,6 +56,9 @@ class Target:
         "true error", "binned error", "mean score", ...
     norm : float, str, Distance or None
         The norm of an error: a number of at least 1 (or infinity), or "squared", "kl".
+    losses : callable or None
+        The loss of each row of some data, where the estimate is their mean. Not part of what is estimated: targets
+        that differ only here are equal.
 
     Examples
     --------
@@ -62,6 +71,7 @@ class Target:
 
     quantity: Quantity
     norm: Any = None
+    losses: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.quantity not in get_args(Quantity):
@@ -83,7 +93,11 @@ class Target:
 
 
 def estimates(
-    quantity: Quantity, *, norm: float | None = None, batched: Callable[..., Any] | None = None
+    quantity: Quantity,
+    *,
+    norm: Any = None,
+    batched: Callable[..., Any] | None = None,
+    losses: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Declare what a function estimates (a decorator), so that `interval` and `compare` know which method serves it.
 
@@ -94,11 +108,13 @@ def estimates(
     ----------
     quantity : str
         See `Target`.
-    norm : float, optional
+    norm : float or str, optional
         Only where the function has no argument `norm`.
     batched : callable, optional
         The same estimator of many samples at once, for simulations: it takes `SortedSamples` and the same options, and
         returns an array with one estimate per sample.
+    losses : callable, optional
+        Where the estimate is a mean over rows: the loss of each row. It takes the predictions and the same options.
 
     Examples
     --------
@@ -120,7 +136,10 @@ def estimates(
             own = found.target
             if target.norm is None and own is not None and own.quantity == target.quantity:
                 return found  # a mean over classes has the norm of what it is a mean of
-            return found.with_target(replace(target, norm=options["norm"]) if "norm" in options else target)
+            declared = replace(target, norm=options["norm"]) if "norm" in options else target
+            return found.with_target(
+                declared if losses is None else replace(declared, losses=partial(losses, **options))
+            )
 
         def declared(*args: Any, **options: Any) -> Any:
             return attached(function(*args, **options), options)

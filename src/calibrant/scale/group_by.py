@@ -175,7 +175,7 @@ def _summands(rows: RowExpressions, plan: Plan) -> dict[str, nw.Expr]:
     summands |= {"predicted": first, "observed": second, "predicted_squares": first * predicted}
     if rows.mass is not None:  # what is observed is not what is weighed: see calibrant.numerics.rows.Rows
         summands |= {"product": second * nw.col(SCORE).cast(nw.Float64), "observed_squares": second * second}
-        return summands | {"positives": observed} if getattr(plan.task, "nested", False) else summands
+        return summands
     summands |= {"product": first * observed}
     return summands if rows.zero_or_one else summands | {"observed_squares": second * observed}
 
@@ -199,8 +199,6 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     cell, low, high = keys.numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
     order = np.lexsort((low, cell, code))
     sums = {name: _numbers(raw, SUM + name) for name in SUMS if SUM + name in raw.columns}
-    if SUM + "positives" in raw.columns:  # they are rows of both samples
-        sums["count"] = sums["count"] + _numbers(raw, SUM + "positives")
     sums.setdefault("weight", sums["count"])
     sums.setdefault("weight_squares", sums["weight"])
     sums.setdefault("observed_squares", sums["observed"])

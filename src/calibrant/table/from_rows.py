@@ -108,5 +108,5 @@ def _on_grid(rows: Rows, grid: Grid) -> CellSums:
     key = rows.key.astype(np.float64)
     np.minimum.at(low, index - first, key)
     np.maximum.at(high, index - first, key)
-    cell = np.flatnonzero(sums[0])
+    cell = np.flatnonzero(np.isfinite(low))
     return CellSums(grid, cell + first, low[cell], high[cell], sums[:, cell])

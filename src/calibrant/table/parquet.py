@@ -191,13 +191,15 @@ def _words(table: BinTable) -> dict[str, Any]:
 
 def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
     """The table, if some rows could have given it."""
-    cut = dict(words["cut"])
+    cut, sums = dict(words["cut"]), np.stack([columns[name] for name in SUMS]).astype(np.float64, copy=False)
+    if words.get("nested") and np.array_equal(columns["weight"], columns["weight_squares"]):
+        sums[0] = columns["weight"]  # version 1 counted the labelled rows of a single sample twice
     table = BinTable(
         _CUTS[cut.pop("kind")](**cut),
         columns["key"],
         columns["low"],
         columns["high"],
-        np.stack([columns[name] for name in SUMS]).astype(np.float64, copy=False),
+        sums,
         task=_task(words),
         invalid=dict(words["invalid"]),
     )

@@ -1,0 +1,248 @@
+"""Interval for the true calibration error from positive-unlabeled data, which also covers if the error is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.hat_functions import orthonormal_hats
+from calibrant.numerics.inverted_path import InvertedPath, tail_risk, widened
+from calibrant.pu.pooled import PooledScores, fine_cells
+from calibrant.results.estimate import Interval
+from calibrant.results.target import Target
+from calibrant.table.bintable import BinTable
+from calibrant.table.unlabeled import Unlabeled
+
+#: Knots of the fit are 2.5 + 1.1 log(rows); the shape along which errors are tested has 0.6 times as many.
+KNOTS, SHAPE = (2.5, 1.1), 0.6
+
+#: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
+STEPS, PRIORS, NORMAL_POSITIVES = 10, 5, 3000
+
+
+@dataclass(frozen=True)
+class PUInversion:
+    r"""Interval by test inversion for the true calibration error, from positive-unlabeled data.
+
+    The target is :math:`(\mathrm E|f - P(Y=1 \mid f)|^q)^{1/q}` of the population, the same for `ece`, `sweep_ece`,
+    `debiased_ece` and `calibration_error`; not the error of a binned model. The gap is fitted by
+    least squares to the error masses :math:`\pi q_c - F_c` of pooled scores, piecewise linear in the mean of rank and
+    score. For multiples t of a smoother fit the noise of both samples (of the one sample) is simulated as it would be
+    if that were the truth, and the interval holds the errors under which the observed norm is not extreme. Its upper
+    end also covers a gap that is linear in the score.
+
+    Parameters
+    ----------
+    draws : int
+        Number of simulated samples per multiple.
+    seed : int
+    prior_error : float
+        Standard error of the prior (of the prior implied by a known label frequency): 0 takes it as known.
+    prior_interval : (low, high), optional
+        The interval in which the prior is known to lie, instead of a standard error: the result is then the union of
+        the intervals for five priors in it.
+
+    Notes
+    -----
+    Measured coverage is in docs/positive-unlabeled.md. A gap that oscillates faster than the spacing of the knots is
+    smoothed. Rows in clusters (`group`) count less, by their design effect.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
+    >>> found, less_sure = (cal.interval(cal.ece, data, method=PUInversion(prior_error=e)).interval for e in (0, 0.02))
+    >>> str(found.target), 0.1 in found, less_sure.high - less_sure.low > found.high - found.low
+    ('true error (L1)', True, True)
+    """
+
+    draws: int = 299
+    seed: int = 0
+    prior_error: float = 0.0
+    prior_interval: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        validation.whole("draws", self.draws, minimum=2)
+        if not 0 <= self.prior_error < 1:
+            message = f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}."
+            raise ValueError(message)
+        if self.prior_interval is not None:
+            low, high = (validation.fraction("prior_interval", end) for end in self.prior_interval)
+            if low > high:
+                message = f"prior_interval must rise, got {self.prior_interval!r}."
+                raise ValueError(message)
+
+    def interval(self, data: PositiveUnlabeled | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
+        """The interval for the true L_norm error, or its square."""
+        level = validation.fraction("level", level)
+        power = 2 if norm == "squared" else 1
+        exponent = 2.0 if norm == "squared" else norm
+        if not isinstance(exponent, int | float) or not 1 <= exponent < np.inf:
+            message = f"PUInversion is for errors in a finite norm of at least 1 (or 'squared'), got norm={norm!r}."
+            raise InvalidPredictions(message)
+        table = fine_cells(data, needed_by="PUInversion")
+        effect = 1.0 if isinstance(data, BinTable) else design_effect(data, table)
+        ends = [
+            _Trials.of(PooledScores.of(one, effect), float(exponent), level, self).ends() for one in self._priors(table)
+        ]
+        return Interval(
+            float(min(low for low, _ in ends)) ** power,
+            float(max(high for _, high in ends)) ** power,
+            level=level,
+            method=repr(self),
+            assumption=f"positives labelled at random; independent rows; a gap smooth in the score; {self._of_prior()}",
+            target=Target("true error", norm),
+        )
+
+    def _of_prior(self) -> str:
+        if self.prior_interval is not None:
+            return "a prior between {:g} and {:g}".format(*self.prior_interval)
+        return f"a prior with standard error {self.prior_error:g}" if self.prior_error else "a known prior"
+
+    def _priors(self, table: BinTable) -> Iterator[BinTable]:
+        """The table with each of the priors."""
+        if self.prior_interval is None:
+            yield table
+            return
+        task = table.task
+        if not isinstance(task, Unlabeled) or task.prior is None:
+            message = "prior_interval needs data with a prior; these have a label_frequency. Use prior_error."
+            raise InvalidPredictions(message)
+        for prior in np.linspace(*self.prior_interval, PRIORS):
+            yield replace(table, task=replace(task, prior=float(prior)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """The fitted gap, and the law of its norm under hypotheses."""
+
+    scores: PooledScores
+    half: Floats
+    norm: float
+    level: float
+    method: PUInversion
+
+    @classmethod
+    def of(cls, scores: PooledScores, norm: float, level: float, method: PUInversion) -> _Trials:
+        return cls(scores, orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores)), norm, level, method)
+
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        from scipy.special import ndtri
+
+        gaps, share, norm = self.scores.gaps, self.scores.gaps.share, self.norm
+        gap, smooth, straight = (half @ (half.T @ gaps.gap) for half in (self.half, *shapes(self.scores)))
+        observed, paths = self._size(gap), list(self._paths(gap, (smooth, straight)))
+        if not paths:
+            return 0.0, 0.0
+        low = paths[0].lower_end(observed)
+        high = max(path.upper_end(max(observed, path.typical)) for path in paths)
+        whole = self._size(smooth)
+        sides = share * np.sign(smooth) * (np.abs(smooth) / max(whole, 1e-12)) ** (norm - 1)
+        noise = self._noise(self.scores.score + smooth) @ (self.half.T @ sides)
+        high = max(high, whole + float(ndtri(1 - tail_risk(self.level))) * float(noise.std()))  # norms are convex
+        power = np.abs(smooth) ** norm
+        variance = max(float(share @ power**2) - float(share @ power) ** 2, 0.0) / gaps.n_unlabeled
+        center = min(max(whole, low), high)
+        slope = 1 / (norm * max(center, 1e-9) ** (norm - 1))
+        return widened(low, high, center, float(ndtri((1 + self.level) / 2) * np.sqrt(variance)) * slope)
+
+    def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[InvertedPath]:
+        """Along multiples of each shape, from none to well beyond what the data allow."""
+        scores, share = self.scores, self.scores.gaps.share
+        noise = float(np.sqrt((self._noise(scores.score) ** 2).sum(axis=1).mean()))
+        for shape in directions:
+            length = float(np.sqrt(share @ shape**2))
+            if length < 1e-12:
+                continue
+            top = max((float(np.sqrt(share @ gap**2)) + 4 * noise) / length, 1.5)
+            truth, drawn = [], []
+            for multiple in np.linspace(0, top, STEPS):
+                rate = np.clip(scores.score + multiple * shape, 0.0, 1.0)
+                true_gap = rate - scores.score
+                truth.append(self._size(true_gap))
+                drawn.append(self._size((self.half.T @ (share * true_gap) + self._noise(rate)) @ self.half.T))
+            yield InvertedPath.of(np.array(truth), np.array(drawn), tail_risk(self.level))
+
+    @cached_property
+    def _normal_draws(self) -> tuple[Floats, Floats]:
+        rng = np.random.default_rng(self.method.seed)
+        return rng.standard_normal((self.method.draws, self.half.shape[1])), rng.standard_normal((self.method.draws, 1))
+
+    def _size(self, gaps: Floats) -> Any:
+        return (np.abs(gaps) ** self.norm @ self.scores.gaps.share) ** (1 / self.norm)
+
+    def _noise(self, rate: Floats) -> Floats:
+        """Simulated errors of the coordinates of the fit if `rate` is the chance of a positive, from common draws."""
+        gaps, half, draws, seed = self.scores.gaps, self.half, self.method.draws, self.method.seed
+        normal, prior_draws = self._normal_draws
+        positive = self.scores.positives(rate)
+        uncertain = self.method.prior_error * prior_draws * (positive @ half)
+        if gaps.frequency is not None or gaps.n_positive >= NORMAL_POSITIVES:
+            law = replace(gaps, product=gaps.prior * positive * self.scores.score)
+            return normal @ _root(half.T @ law.covariance(positive) @ half).T + uncertain
+        rows = np.diag(gaps.predicted_squares) - np.outer(gaps.predicted, gaps.predicted)
+        unlabeled = normal @ _root(half.T @ rows @ half / max(gaps.n_unlabeled - 1, 1.0)).T
+        count = max(round(gaps.n_positive), 1)
+        labelled = np.random.default_rng([seed, 1]).multinomial(count, positive / positive.sum(), draws) / count
+        return unlabeled + gaps.prior * (labelled - positive) @ half + uncertain
+
+
+def knots_of(scores: PooledScores) -> int:
+    """The number of knots of the fit."""
+    base, slope = KNOTS
+    return max(2, round(base + slope * np.log(max(scores.information, 3.0))))
+
+
+def shapes(scores: PooledScores) -> tuple[Floats, Floats]:
+    """Orthonormal functions for the smoother fit and for the linear one."""
+    share = scores.gaps.share
+    few = max(2, round(SHAPE * knots_of(scores)))
+    return orthonormal_hats(scores.position, share, few), orthonormal_hats(scores.position, share, 2)
+
+
+def design_effect(data: PositiveUnlabeled, table: BinTable) -> float:
+    """How much larger clusters make the variance of the fitted coordinates; 1 without clusters."""
+    if data.group is None:
+        return 1.0
+    scores = PooledScores.of(table)
+    half = orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores))
+    influence, _ = row_influence(data, scores, table, half)
+    labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
+    sums = np.stack([np.bincount(labels, column) for column in influence.T], axis=1)
+    return max(float((sums**2).sum()) / float((influence**2).sum()), 1.0)
+
+
+def row_influence(
+    data: PositiveUnlabeled, scores: PooledScores, table: BinTable, half: Floats
+) -> tuple[Floats, NDArray[np.intp]]:
+    """What each row (positives, then the others) adds to the coordinates of the fit, and the pool of each row."""
+    gaps, split = scores.gaps, len(data.positive)
+    score = np.concatenate([data.positive, data.unlabeled[split:] if data.nested else data.unlabeled]).astype(
+        np.float64
+    )
+    pool = scores.pool[np.clip(np.searchsorted(table.high, score), 0, len(table) - 1)]
+    weight = np.ones(len(score)) if data.weight is None else data.weight
+    positive, population = weight.copy(), weight.copy()
+    positive[split:] = 0.0
+    population[: 0 if data.nested else split] = 0.0
+    positive, population = positive / positive.sum(), population / population.sum()
+    mean = 0.0 if gaps.known_frequency else gaps.positive @ half
+    expected = gaps.predicted @ half - (gaps.prior * (gaps.positive @ half) if gaps.known_frequency else 0.0)
+    labelled = gaps.prior * positive[:, None] * (half[pool] - mean)
+    return labelled - population[:, None] * (score[:, None] * half[pool] - expected), pool
+
+
+def _root(covariance: Floats) -> Floats:
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,91 @@
+"""Intervals of interval, quantile and PIT errors."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+import calibrant as cal
+from calibrant.inference import PitInversion
+
+LEVELS = np.arange(1, 10) / 10
+
+
+def gaussian(rng, n, factor):
+    return cal.Gaussian(factor * rng.normal(size=n), np.zeros(n), np.ones(n))
+
+
+def true_error(factor, *, central, norm=1):
+    """By quadrature: the share of errors, `factor` times as wide as stated, up to each nominal level."""
+    p = (np.arange(20_000) + 0.5) / 20_000
+    share = 2 * ndtr(ndtri((1 + p) / 2) / factor) - 1 if central else ndtr(ndtri(p) / factor)
+    return np.mean(np.abs(share - p) ** norm) ** (1 / norm)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3])
+@pytest.mark.parametrize("estimator", [cal.interval_error, cal.quantile_error])
+def test_the_interval_covers(factor, estimator):
+    rng, truth = np.random.default_rng(0), true_error(factor, central=estimator is cal.interval_error)
+    hits = [
+        truth in cal.interval(estimator, gaussian(rng, 200, factor), method=PitInversion(99)).interval
+        for _ in range(50)
+    ]
+    assert np.mean(hits) >= 0.88
+
+
+def test_every_kind_of_forecast_has_an_interval_that_sees_a_narrow_spread():
+    rng = np.random.default_rng(1)
+    y = 1.5 * rng.normal(size=800)
+    zero, one = np.zeros(800), np.ones(800)
+    kinds = [
+        cal.Gaussian(y, zero, one),
+        cal.Distribution(y, stats.norm(zero, one)),
+        cal.Quantiles(y, LEVELS, np.tile(ndtri(LEVELS), (800, 1))),
+        cal.Samples(y, rng.normal(size=(800, 19))),
+        cal.Distribution(rng.poisson(5, 800) * 2, stats.poisson(np.full(800, 10.0))),
+    ]
+    for data in kinds:
+        for estimator in (
+            cal.interval_error,
+            cal.quantile_error,
+            partial(cal.interval_error, levels=[0.5, 0.8], norm=2),
+        ):
+            found = cal.interval(estimator, data)
+            assert found == estimator(data)
+            assert 0 < found.interval.low < found.interval.high < 0.5, (data, estimator)
+    same = [cal.interval(cal.interval_error, data).interval for data in kinds[:2]]
+    assert same[0] == same[1]
+
+
+def test_calibrated_draws_and_quantiles_do_not_exclude_zero():
+    rng, low = np.random.default_rng(2), []
+    for _ in range(20):
+        y = rng.normal(size=300)
+        draws = cal.Samples(y, rng.normal(size=(300, 9)))
+        quantiles = cal.Quantiles(y, LEVELS, np.tile(ndtri(LEVELS), (300, 1)))
+        low += [
+            cal.interval(cal.interval_error, data, method=PitInversion(99)).interval.low for data in (draws, quantiles)
+        ]
+    assert np.mean(np.array(low) > 0) <= 0.1
+
+
+def test_the_largest_gap_and_clusters():
+    rng = np.random.default_rng(3)
+    data = gaussian(rng, 500, 1.4)
+    largest = cal.interval(cal.pit_error, data).interval
+    assert largest.low < true_error(1.4, central=False, norm=60) < largest.high
+    rows = np.repeat(np.arange(500), 4)
+    grouped = cal.Gaussian(data.y_true[rows], data.mean[rows], data.std[rows], group=rows)
+    copies = cal.Gaussian(data.y_true[rows], data.mean[rows], data.std[rows])
+    wide, narrow = (cal.interval(cal.interval_error, one).interval for one in (grouped, copies))
+    assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
+
+
+def test_what_it_is_not_for_is_refused():
+    data = gaussian(np.random.default_rng(4), 50, 1.0)
+    with pytest.raises(cal.InvalidPredictions, match="interval_error"):
+        cal.interval(cal.crps, data, method=PitInversion())
+    with pytest.raises(cal.InvalidPredictions, match="between 0 and 1"):
+        cal.interval(partial(cal.interval_error, levels=[0.0, 1.0]), data)

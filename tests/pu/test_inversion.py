@@ -1,0 +1,116 @@
+"""The interval of the true error from positive-unlabeled data."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.pu import PUInversion
+from tests.pu.test_inference import single_sample
+from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn
+
+
+@pytest.mark.parametrize("world", [CALIBRATED, BETTER, LESS])
+def test_the_interval_covers_two_samples(world):
+    rng = np.random.default_rng(0)
+    hits = [TRUE_ERROR[world] in PUInversion(199).interval(drawn(rng, 100, 1000, world)) for _ in range(40)]
+    assert np.mean(hits) >= 0.9
+
+
+@pytest.mark.parametrize("known", ["label_frequency", "prior"])
+def test_the_interval_covers_a_single_sample(known):
+    rng = np.random.default_rng(1)
+    for world in (CALIBRATED, LESS):
+        hits = [
+            TRUE_ERROR[world] in PUInversion(199).interval(single_sample(rng, 3000, world, known)) for _ in range(25)
+        ]
+        assert np.mean(hits) >= 0.88
+
+
+def test_every_estimator_of_the_error_has_the_interval_of_its_norm():
+    data = drawn(np.random.default_rng(2), 200, 2000, LESS)
+    one = cal.interval(cal.ece, data).interval
+    for estimator in (cal.sweep_ece, cal.debiased_ece, cal.calibration_error):
+        found = cal.interval(estimator, data)
+        assert found == estimator(data)
+        assert found.interval == one
+    two = cal.interval(partial(cal.ece, norm=2), data).interval
+    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data).interval
+    assert one.high < two.high
+    assert (squared.low, squared.high) == pytest.approx((two.low**2, two.high**2))
+    assert str(squared.target) == "true error (squared)"
+    table = cal.interval(cal.ece, cal.BinTable.of(data, cal.table.Distinct())).interval
+    assert (table.low, table.high) == pytest.approx((one.low, one.high), abs=1e-12)
+    grid = cal.interval(cal.ece, cal.BinTable.of(data, cal.table.HybridGrid())).interval
+    assert (grid.low, grid.high) == pytest.approx((one.low, one.high), abs=0.005)
+
+
+def test_an_uncertain_prior_widens_the_interval():
+    data = drawn(np.random.default_rng(3), 1000, 10_000, LESS)
+    sure, unsure, between = (
+        cal.interval(cal.ece, data, method=method).interval
+        for method in (PUInversion(), PUInversion(prior_error=0.03), PUInversion(prior_interval=(0.45, 0.55)))
+    )
+    for wide in (unsure, between):
+        assert wide.low < sure.low
+        assert wide.high > sure.high
+    assert "standard error 0.03" in unsure.assumption
+    assert "between 0.45 and 0.55" in between.assumption
+    point = cal.interval(cal.ece, data, method=PUInversion(prior_interval=(0.5, 0.5))).interval
+    assert (point.low, point.high) == (sure.low, sure.high)
+
+
+def test_clusters_and_weights():
+    rng = np.random.default_rng(4)
+    data = drawn(rng, 200, 2000, LESS)
+    plain = PUInversion().interval(data)
+    equal = cal.PositiveUnlabeled(data.positive, data.unlabeled, prior=0.5, weight=np.full(2200, 3.0))
+    same = PUInversion().interval(equal)
+    assert (same.low, same.high) == pytest.approx((plain.low, plain.high), abs=1e-9)
+    positive, unlabeled = np.repeat(data.positive, 4), np.repeat(data.unlabeled, 4)
+    group = np.repeat(np.arange(2200), 4)
+    copies = PUInversion().interval(cal.PositiveUnlabeled(positive, unlabeled, prior=0.5, group=group))
+    alone = PUInversion().interval(cal.PositiveUnlabeled(positive, unlabeled, prior=0.5))
+    assert copies.high - copies.low > 1.4 * (alone.high - alone.low)
+    once = single_sample(rng, 1500, LESS, "label_frequency")
+    marked = np.arange(1500) < len(once.positive)
+    clustered = cal.PositiveUnlabeled.from_labels(
+        np.repeat(marked, 3),
+        np.repeat(once.unlabeled, 3),
+        scenario="single-sample",
+        label_frequency=0.3,
+        group=np.repeat(np.arange(1500), 3),
+    )
+    wide, narrow = PUInversion().interval(clustered), PUInversion().interval(once)
+    assert wide.high - wide.low == pytest.approx(narrow.high - narrow.low, rel=0.35)
+
+
+def test_a_single_sample_counts_its_labelled_rows_once():
+    rng = np.random.default_rng(5)
+    for weight in (None, rng.uniform(0.5, 2, 900)):
+        p = rng.random(900)
+        data = cal.PositiveUnlabeled.from_labels(
+            rng.random(900) < 0.3 * p, p, scenario="single-sample", prior=0.5, weight=weight
+        )
+        for cut in (cal.table.Distinct(), cal.table.HybridGrid(), cal.EqualMass(7), cal.EqualWidth(7)):
+            table = cal.BinTable.of(data, cut)
+            assert table.n == len(data) == 900
+            assert table.observed.sum() == pytest.approx(
+                data.positive_weight.sum() if weight is not None else len(data.positive)
+            )
+    two = drawn(rng, 50, 100, LESS)
+    assert cal.BinTable.of(two, cal.table.Distinct()).n == len(two) == 150
+
+
+def test_bad_options_are_refused():
+    data = drawn(np.random.default_rng(6), 50, 200, LESS)
+    with pytest.raises(cal.InvalidPredictions, match="finite norm"):
+        cal.interval(cal.mce, data)
+    with pytest.raises(ValueError, match="prior_error"):
+        PUInversion(prior_error=-0.1)
+    with pytest.raises(ValueError, match="must rise"):
+        PUInversion(prior_interval=(0.6, 0.5))
+    known = single_sample(np.random.default_rng(7), 500, LESS, "label_frequency")
+    with pytest.raises(cal.InvalidPredictions, match="label_frequency"):
+        PUInversion(prior_interval=(0.4, 0.6)).interval(known)
