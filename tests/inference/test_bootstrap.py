@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calibrant as cal
 from tests.inference.worlds import BENT
@@ -47,3 +48,32 @@ def test_clusters_are_drawn_whole():
 def test_percentile_intervals_are_refused():
     with pytest.raises(ValueError, match="percentile"):
         cal.Bootstrap(kind="percentile")
+
+
+def test_scores_of_distributions_are_resampled_without_evaluating_them_again():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    asked = []
+
+    class Counted:
+        """A normal distribution that counts how often its density is asked for."""
+
+        def cdf(self, x):
+            return stats.norm.cdf(x)
+
+        def ppf(self, q):
+            return stats.norm.ppf(q)
+
+        def logpdf(self, x):
+            asked.append(len(x))
+            return stats.norm.logpdf(x)
+
+    ours = cal.interval(cal.nll, cal.Distribution(y, Counted())).interval
+    assert len(asked) < 100
+    gaussian = cal.interval(cal.nll, cal.Gaussian(y, np.zeros(300), np.ones(300))).interval
+    assert (ours.low, ours.high) == pytest.approx((gaussian.low, gaussian.high))
+    error = np.std(stats.norm.logpdf(y)) / np.sqrt(300)
+    assert ours.high - ours.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    infinite = cal.Distribution(np.append(y, 9.0), stats.uniform(-5, 10))
+    with pytest.raises(cal.InvalidPredictions, match="first at row 300"):
+        cal.interval(cal.nll, infinite)

@@ -74,3 +74,35 @@ def test_other_rows_are_refused():
         cal.compare_many(cal.ece, {"a": bad})
     with pytest.raises(ValueError, match="reference"):
         cal.compare_many(cal.ece, {"a": bad, "b": good}, reference="c")
+
+
+def test_spreads_are_compared_by_their_true_errors():
+    rng = np.random.default_rng(0)
+    std, zero = np.exp(0.5 * rng.standard_normal(1500)), np.zeros(1500)
+    y = std * rng.normal(size=1500)
+    right, narrow, wide = (cal.Gaussian(y, zero, std * factor) for factor in (1.0, 0.7, 1.05))
+    for estimator in (cal.ence, cal.sweep_ence, cal.debiased_ence, cal.uce):
+        found = cal.compare(estimator, narrow, right)
+        assert "PairedGaps" in found.interval.method
+        assert found.p_value < 0.001
+        assert found.interval.low > 0
+    assert cal.compare(cal.ence, narrow, narrow).p_value == 1
+    assert 1 / 0.7 - 1 in cal.compare(cal.ence, narrow, right).interval
+    assert cal.compare(cal.ence, wide, right).p_value > 0.01
+    scores = cal.compare(cal.crps, narrow, right)
+    assert scores.p_value < 0.01
+    assert scores.difference == pytest.approx(scores.value_a - scores.value_b, abs=2e-3)
+
+
+def test_positive_unlabeled_models_are_compared_on_the_same_rows():
+    rng = np.random.default_rng(1)
+    positive, unlabeled = rng.beta(2, 1, 1000), rng.random(10_000)
+    good, bad = (cal.PositiveUnlabeled(positive**k, unlabeled**k, prior=0.5) for k in (1.0, 1.5))
+    found = cal.compare(cal.sweep_ece, bad, good)
+    assert "PairedGaps" in found.interval.method
+    assert found.p_value < 0.001
+    assert 0.1 in found.interval  # E|u - u^1.5|
+    assert cal.compare(cal.ece, good, good).p_value == 1
+    other = cal.PositiveUnlabeled(positive, unlabeled, prior=0.4)
+    with pytest.raises(cal.InvalidPredictions, match="same rows"):
+        cal.compare(cal.ece, good, other)

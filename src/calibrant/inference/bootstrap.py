@@ -34,7 +34,7 @@ class Bootstrap:
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
     nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores (Brier,
-    log loss, CRPS), AUC and errors of predicted spreads.
+    log loss, CRPS) and AUC. Scores of predicted distributions are resampled from their losses, which are computed once.
 
     Parameters
     ----------

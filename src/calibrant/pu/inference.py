@@ -1,7 +1,8 @@
 """Uncertainty of PU-ECE: confidence intervals per bin and of the error, and a test of calibration.
 
 These are methods for `calibrant.interval` and `calibrant.calibration_test`. There is no percentile bootstrap: it
-doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled rows its 95 % interval never covers.
+doubles the upward bias of PU-ECE, and at 100 positives and 1000 unlabeled rows its 95 % interval never covers. The
+default interval, for the true error, is in `calibrant.pu.inversion`.
 """
 
 from __future__ import annotations

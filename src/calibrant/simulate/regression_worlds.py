@@ -153,12 +153,13 @@ class RegressionWorld:
         .. math:: \mathrm{ENCE} = \mathrm E\,\frac{\lvert\sigma - c(\sigma)\rvert}{\sigma}, \qquad
                   \mathrm{UCE} = \mathrm E\lvert\sigma^2 - c(\sigma)^2\rvert
 
-        A number is taken as ``"ence"``, the one estimators have no norm for.
+        A number q is the norm of the relative gap, whose first power is ``"ence"``.
         """
         if norm == "uce":
             return self.spreads.expect(lambda s: np.abs(s**2 - self._truth(s) ** 2))
         if norm == "ence" or not isinstance(norm, str):
-            return self.spreads.expect(lambda s: np.abs(s - self._truth(s)) / s)
+            power = 1.0 if isinstance(norm, str) else float(norm)
+            return self.spreads.expect(lambda s: (np.abs(s - self._truth(s)) / s) ** power) ** (1 / power)
         message = f"norm must be 'ence' or 'uce', got {norm!r}."
         raise ValueError(message)
 

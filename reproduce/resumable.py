@@ -1,0 +1,56 @@
+"""Cells of a simulation that are measured once and kept in a CSV file: what is there already is not measured again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+
+
+def measured(
+    path: Path, tasks: Iterable[tuple[Any, ...]], keys: tuple[str, ...], measure: Callable[..., Row]
+) -> list[Row]:
+    """The rows of `path`, after those tasks that are missing were measured and appended one by one."""
+    found: list[Row] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            found = list(csv.DictReader(file))
+    done = {tuple(row[key] for key in keys) for row in found}
+    for task in tasks:
+        if tuple(map(str, task)) in done:
+            continue
+        row = {**dict(zip(keys, task, strict=True)), **measure(*task)}
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            if not file.tell():
+                writer.writeheader()
+            writer.writerow(row)
+        found.append(row)
+    return found
+
+
+def coverage(truth: float, intervals: list[Any]) -> Row:
+    """How often the interval covers, how often each end is on the wrong side, and its median width."""
+    low, high = (np.array([getattr(one, end) for one in intervals]) for end in ("low", "high"))
+    return {
+        "truth": round(truth, 5),
+        "covered": round(float(np.mean((low <= truth) & (truth <= high))), 4),
+        "low_above": round(float(np.mean(low > truth)), 4),
+        "high_below": round(float(np.mean(high < truth)), 4),
+        "width": round(float(np.median(high - low)), 5),
+    }
+
+
+def markdown(rows: list[Row], columns: tuple[str, ...], worst_first: str | None = None) -> str:
+    """A table of these columns, with the lowest values of one of them first."""
+    if worst_first is not None:
+        rows = sorted(rows, key=lambda row: float(row[worst_first]))
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return (
+        "\n".join([*lines, *("| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows)]) + "\n"
+    )
