@@ -37,6 +37,7 @@ OF_SPREADS = [
     "ence_curve",
     "spread_curve",
     "mean_squared_z",
+    "scale_factor",
     "std_dispersion",
 ]
 CUTS = {"cells": cal.table.Distinct(), "bins": cal.EqualMass(5)}

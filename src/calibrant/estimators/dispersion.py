@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.forecasts import Samples
+from calibrant.data.forecasts import Forecast, Samples
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,
@@ -42,39 +42,7 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
     >>> mean_squared_z([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
     <Mean z^2 2.5, n=2, mean>
     """
-    data = table_or_forecast(data, mean, std)
-    weight: Floats | None
-    if isinstance(data, BinTable):
-        cells = fine(data, None, needed_by="mean_squared_z", spread=True)
-        squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
-        kurtosis = table_kurtosis(cells)
-    else:
-        rows = spread_rows(data, needed_by="mean_squared_z")
-        squared, weight = rows.observed / rows.predicted, rows.weight
-        kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
-    value = mean_of(squared, weight)
-    largest = float((squared if weight is None else squared * weight).max())
-    total = value * (len(squared) if weight is None else float(weight.sum()))
-    null = null_reference(
-        1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal approximation of a mean", kurtosis=kurtosis
-    )
-    if isinstance(data, Samples):
-        means = [
-            mean_of(rows.observed / rows.predicted, data.weight)
-            for rows in map(Samples.rows, leave_one_out_ensembles(data))
-        ]
-        null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
-    return Estimate(
-        value,
-        name="Mean z^2",
-        method="mean",
-        n=data.n if isinstance(data, BinTable) else len(squared),
-        details={
-            "null": null,
-            "largest_share": largest / total if total > 0 else 0.0,
-            **by_output(data, mean_squared_z),
-        },
-    )
+    return _mean_square(table_or_forecast(data, mean, std), needed_by="mean_squared_z")
 
 
 @estimates("scale factor")
@@ -100,7 +68,7 @@ def scale_factor(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLi
     >>> scale_factor([1.0, -2.0], [0.0, 0.0], [1.0, 1.0])
     <Scale factor 1.581, n=2, root mean z^2>
     """
-    found = mean_squared_z(data, mean, std)
+    found = _mean_square(table_or_forecast(data, mean, std), needed_by="scale_factor")
     details = {**found.details, "null": _root_of_null(found.details["null"])}
     if "outputs" in details:
         details["outputs"] = [float(np.sqrt(value)) for value in details["outputs"]]
@@ -143,6 +111,42 @@ def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: Array
         **by_output(data, std_dispersion),
     }
     return Estimate(_variation(sigma, weight, ddof), name="C_v", method="Bessel", n=size, details=details)
+
+
+def _mean_square(data: BinTable | Forecast, *, needed_by: str) -> Estimate:
+    """`mean_squared_z`, with the name of what asks for it."""
+    weight: Floats | None
+    if isinstance(data, BinTable):
+        cells = fine(data, None, needed_by=needed_by, spread=True)
+        squared, weight, size = cells.observed_mean / cells.predicted_mean, cells.weight, float(cells.n)
+        kurtosis = table_kurtosis(cells)
+    else:
+        rows = spread_rows(data, needed_by=needed_by)
+        squared, weight = rows.observed / rows.predicted, rows.weight
+        kurtosis, size = squared_error_kurtosis(squared, weight), effective_n(weight, len(squared))
+    value = mean_of(squared, weight)
+    largest = float((squared if weight is None else squared * weight).max())
+    total = value * (len(squared) if weight is None else float(weight.sum()))
+    null = null_reference(
+        1.0, np.sqrt(max(kurtosis - 1, 0.0) / size), "normal approximation of a mean", kurtosis=kurtosis
+    )
+    if isinstance(data, Samples):
+        means = [
+            mean_of(rows.observed / rows.predicted, data.weight)
+            for rows in map(Samples.rows, leave_one_out_ensembles(data))
+        ]
+        null |= null_reference(float(np.mean(means)), null["sd"], LEAVE_ONE_OUT) if means else {}
+    return Estimate(
+        value,
+        name="Mean z^2",
+        method="mean",
+        n=data.n if isinstance(data, BinTable) else len(squared),
+        details={
+            "null": null,
+            "largest_share": largest / total if total > 0 else 0.0,
+            **by_output(data, mean_squared_z),
+        },
+    )
 
 
 def _root_of_null(null: dict[str, Any]) -> dict[str, Any]:
