@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,40 +116,56 @@ def compare_cell(models: str, noise: str, n: int, samples: int) -> Row:
     return {"called_different": round(float(np.mean(alarms)), 4)}
 
 
-def main() -> None:
-    """Measure what is missing and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=100)
-    samples = parser.parse_args().samples
+KEYS = {
+    "coverage": ("target", "ratio", "noise", "n", "samples"),
+    "scale": ("noise", "n", "samples"),
+    "pit": ("factor", "n", "samples"),
+    "compare": ("models", "noise", "n", "samples"),
+}
+CELLS = {"coverage": spread_cell, "scale": scale_cell, "pit": pit_cell, "compare": compare_cell}
+
+
+def tasks(samples: int) -> dict[str, list[tuple[Any, ...]]]:
+    """What is measured, part by part."""
     heavy = [("ence", ratio, "t3", n, samples) for ratio, n in product(("calibrated", "factor 1.3"), SIZES)]
     light = product(TARGETS, RATIOS, ("normal", "t5", "skewed"), SIZES, (samples,))
-    keys = ("target", "ratio", "noise", "n", "samples")
-    spreads = measured(RESULTS / "regression_coverage.csv", [*heavy, *light], keys, spread_cell)
-    tasks = [*product(NOISE, (100, 1000), (10 * samples,)), *product(NOISE, (10_000,), (4 * samples,))]
-    scales = measured(RESULTS / "regression_scale.csv", tasks, ("noise", "n", "samples"), scale_cell)
-    pits = measured(
-        RESULTS / "regression_pit.csv",
-        product((1.0, 1.1, 1.3, 0.8), SIZES, (samples,)),
-        ("factor", "n", "samples"),
-        pit_cell,
-    )
-    compared = measured(
-        RESULTS / "regression_compare.csv",
-        product(("calibrated", "both 1.3", "1.3 and 0.7"), ("normal", "t5", "skewed"), (300, 2000), (samples,)),
-        ("models", "noise", "n", "samples"),
-        compare_cell,
-    )
+    models = ("calibrated", "both 1.3", "1.3 and 0.7")
+    return {
+        "coverage": [*heavy, *light],
+        "scale": [*product(NOISE, (100, 1000), (10 * samples,)), *product(NOISE, (10_000,), (2 * samples,))],
+        "pit": [*product((1.0, 1.1, 1.3, 0.8), SIZES, (samples,))],
+        "compare": [*product(models, ("normal", "t5", "skewed"), (300, 2000), (samples,))],
+    }
+
+
+def rows(part: str, wanted: list[tuple[Any, ...]]) -> list[Row]:
+    """What was measured of a part, after what is wanted and missing was added."""
+    return measured(RESULTS / f"regression_{part}.csv", wanted, KEYS[part], CELLS[part])
+
+
+def write_page() -> None:
+    """The page of all that was measured so far."""
     ends = ("truth", "covered", "low_above", "high_below", "width")
     (RESULTS / "regression_coverage.md").write_text(
         "# Intervals and tests of predicted spreads\n\nNominal 95 %; the lowest coverage first.\n\n"
-        + markdown(spreads, ("target", "ratio", "noise", "n", "samples", *ends, "flagged"), "covered")
+        + markdown(rows("coverage", []), (*KEYS["coverage"], *ends, "flagged"), "covered")
         + "\nTest of the mean squared z at 5 %, and the interval of a scale factor of 1.2.\n\n"
-        + markdown(scales, ("noise", "n", "samples", "level", "covered", "low_above", "high_below", "width"))
+        + markdown(rows("scale", []), (*KEYS["scale"], "level", *ends[1:]))
         + "\nInterval error (L1), all levels, of errors so many times as wide as stated.\n\n"
-        + markdown(pits, ("factor", "n", "samples", *ends), "covered")
+        + markdown(rows("pit", []), (*KEYS["pit"], *ends), "covered")
         + "\nTwo models of equal ENCE: how often `compare` calls them different at 5 %.\n\n"
-        + markdown(compared, ("models", "noise", "n", "samples", "called_different"))
+        + markdown(rows("compare", []), (*KEYS["compare"], "called_different"))
     )
+
+
+def main() -> None:
+    """Measure what is missing and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=100, help="per cell; 0 only writes the page")
+    samples = parser.parse_args().samples
+    for part, wanted in tasks(samples).items() if samples else ():
+        rows(part, wanted)
+    write_page()
 
 
 if __name__ == "__main__":

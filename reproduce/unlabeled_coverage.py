@@ -105,36 +105,50 @@ def compare_cell(models: str, n_positive: int, n_unlabeled: int, samples: int) -
     return {"called_different": round(float(np.mean(alarms)), 4)}
 
 
-def main() -> None:
-    """Measure what is missing and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=100)
-    samples = parser.parse_args().samples
-    tasks = [(world, design, *size, samples) for size in SIZES for world in WORLDS for design in DESIGNS]
-    keys = ("world", "design", "n_positive", "n_unlabeled", "samples")
-    cells = measured(RESULTS / "unlabeled_coverage.csv", tasks, keys, cell)
-    priors = measured(
-        RESULTS / "unlabeled_prior.csv",
-        product(("calibrated", "too low and flat"), (0.02,), (samples,)),
-        ("world", "prior_error", "samples"),
-        prior_cell,
-    )
-    compared = measured(
-        RESULTS / "unlabeled_compare.csv",
-        [(models, *size, samples) for models in ("calibrated", "both p^1.4") for size in SIZES[:2]],
-        ("models", "n_positive", "n_unlabeled", "samples"),
-        compare_cell,
-    )
+KEYS = {
+    "coverage": ("world", "design", "n_positive", "n_unlabeled", "samples"),
+    "prior": ("world", "prior_error", "samples"),
+    "compare": ("models", "n_positive", "n_unlabeled", "samples"),
+}
+CELLS = {"coverage": cell, "prior": prior_cell, "compare": compare_cell}
+
+
+def tasks(samples: int) -> dict[str, list[tuple[Any, ...]]]:
+    """What is measured, part by part."""
+    return {
+        "coverage": [(world, design, *size, samples) for size in SIZES for world in WORLDS for design in DESIGNS],
+        "prior": [*product(("calibrated", "too low and flat"), (0.02,), (samples,))],
+        "compare": [(models, *size, samples) for models in ("calibrated", "both p^1.4") for size in SIZES[:2]],
+    }
+
+
+def rows(part: str, wanted: list[tuple[Any, ...]]) -> list[Row]:
+    """What was measured of a part, after what is wanted and missing was added."""
+    return measured(RESULTS / f"unlabeled_{part}.csv", wanted, KEYS[part], CELLS[part])
+
+
+def write_page() -> None:
+    """The page of all that was measured so far."""
     ends = ("truth", "covered", "low_above", "high_below", "width")
     (RESULTS / "unlabeled_coverage.md").write_text(
         "# Intervals from positive-unlabeled data\n\nNominal 95 %, L1, true error; the lowest coverage first. The "
         "former default is `DebiasedDelta`.\n\n"
-        + markdown(cells, (*keys, *ends, "former_covered", "width_over_former"), "covered")
+        + markdown(rows("coverage", []), (*KEYS["coverage"], *ends, "former_covered", "width_over_former"), "covered")
         + "\nA prior known with a standard error (1000 positives, 10,000 unlabeled rows).\n\n"
-        + markdown(priors, ("world", "prior_error", "samples", *ends))
+        + markdown(rows("prior", []), (*KEYS["prior"], *ends))
         + "\nTwo models of equal error: how often `compare` calls them different at 5 %.\n\n"
-        + markdown(compared, ("models", "n_positive", "n_unlabeled", "samples", "called_different"))
+        + markdown(rows("compare", []), (*KEYS["compare"], "called_different"))
     )
+
+
+def main() -> None:
+    """Measure what is missing and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=100, help="per cell; 0 only writes the page")
+    samples = parser.parse_args().samples
+    for part, wanted in tasks(samples).items() if samples else ():
+        rows(part, wanted)
+    write_page()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,20 +20,26 @@ def row_clusters(data: Predictions, rows: int) -> NDArray[np.intp] | None:
     return np.repeat(labels, rows // len(data))
 
 
-def design_effect(residuals: Floats, clusters: NDArray[np.intp] | None) -> float:
-    """Variance of the sum of weighted residuals (summed over columns) relative to that of independent rows; at least 1.
+def design_effect(residuals: Iterable[Floats], clusters: NDArray[np.intp] | None) -> float:
+    """Variance of the sum of weighted residuals relative to that of independent rows; at least 1.
 
-    >>> design_effect(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 1, 1]))
+    There may be several columns of residuals, whose variances are added.
+
+    >>> design_effect([np.array([1.0, 1.0, -1.0, -1.0])], np.array([0, 0, 1, 1]))
     2.0
     """
     if clusters is None:
         return 1.0
-    alone = float((residuals**2).sum())
-    sums = np.stack([np.bincount(clusters, column) for column in residuals.T], axis=1)
-    return max(float((sums**2).sum()) / alone, 1.0) if alone > 0 else 1.0
+    alone = together = 0.0
+    for column in residuals:
+        alone += float(column @ column)
+        together += float((np.bincount(clusters, column) ** 2).sum())
+    return max(together / alone, 1.0) if alone > 0 else 1.0
 
 
-def rows_that_count(weight: Floats | None, residuals: Floats, clusters: NDArray[np.intp] | None) -> float:
+def rows_that_count(
+    weight: Floats | None, residuals: Iterable[Floats], clusters: NDArray[np.intp] | None, rows: int
+) -> float:
     """Kish's number of rows, divided by the design effect of clusters."""
-    share = np.full(len(residuals), 1 / len(residuals)) if weight is None else weight / weight.sum()
-    return effective_n(weight, len(residuals)) / design_effect(share[:, None] * residuals, clusters)
+    weighted = (column if weight is None else weight * column for column in residuals)
+    return effective_n(weight, rows) / design_effect(weighted, clusters)

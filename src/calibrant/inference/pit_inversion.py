@@ -92,10 +92,12 @@ class _LevelCounts:
             message = "levels must include one between 0 and 1: at 0 and 1 every coverage is right."
             raise InvalidPredictions(message)
         error = _error(nodes, wanted, norm, central=central and not known, everywhere=given is None)
-        share, below = data.flat_weight, transform[:, None] <= nodes
-        running = np.average(below, axis=0, weights=share)
-        size = rows_that_count(share, below - running, row_clusters(data, len(transform)))
-        return cls(nodes, running, size, error)
+        weight, cell = data.flat_weight, np.searchsorted(nodes, transform, side="left")
+        total = np.bincount(cell, weight, len(nodes) + 1)
+        running = np.cumsum(total)[:-1] / total.sum()
+        clusters = row_clusters(data, len(cell))
+        residuals = ((cell <= node) - running[node] for node in range(len(nodes)))
+        return cls(nodes, running, rows_that_count(weight, residuals, clusters, len(cell)), error)
 
     def ends(self, draws: int, risk: float, rng: np.random.Generator) -> tuple[float, float]:
         """Both ends of the interval."""

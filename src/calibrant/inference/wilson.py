@@ -44,7 +44,8 @@ class Wilson:
             message = f"Wilson needs a share of rows of a forecast, such as coverage, not {estimate!r}."
             raise InvalidPredictions(message)
         inside = losses(data)
-        size = rows_that_count(data.flat_weight, inside[:, None] - float(estimate), row_clusters(data, len(inside)))
+        clusters = row_clusters(data, len(inside))
+        size = rows_that_count(data.flat_weight, [inside - float(estimate)], clusters, len(inside))
         share, square = min(max(float(estimate), 0.0), 1.0), float(ndtri((1 + level) / 2)) ** 2
         middle = (share + square / (2 * size)) / (1 + square / size)
         reach = np.sqrt(square * share * (1 - share) / size + (square / (2 * size)) ** 2) / (1 + square / size)
