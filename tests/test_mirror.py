@@ -23,6 +23,7 @@ CROSS_CUTTING = {
     "tests/scale/test_clusters.py": "Spark and Dask",
     "tests/scale/test_downstream.py": "every estimator, on tables made from files",
     "tests/scale/test_engines.py": "the same table from every engine",
+    "tests/scale/test_same_rows.py": "the same rows from every engine, file and the command line",
 }
 
 

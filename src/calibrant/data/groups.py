@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,11 @@ class MissingGroup(str):
 def group_names(
     values: ArrayLike, *, name: str = "by", length: int | None = None
 ) -> tuple[list[Any], NDArray[np.intp]]:
-    """The names of the groups, sorted, the missing one last, and the number of each row's group among them.
+    """The names of the groups, sorted, and the number of each row's group among them.
 
-    None, NaN, NaT, pandas' NA and masked entries are one group, called "(missing)", or "((missing))" where a group of
-    that name exists. Dates are named by their text. Where values of several types are mixed, all names are texts, and
-    texts are quoted to tell them from other values that read alike: ``"1"`` for 1 and ``"'1'"`` for "1".
+    None, NaN, NaT, pandas' NA and masked entries are one group, the last, called "(missing)", or "((missing))" where a
+    group of that name exists. Dates of NumPy are named by their text. Values of several types are told apart: 1 is
+    another group than "1".
 
     Examples
     --------
@@ -48,64 +49,98 @@ def group_names(
     >>> group_names([2.0, float("nan"), 1.0])
     ([1.0, 2.0, '(missing)'], array([1, 2, 0]))
     """
-    found, index = np.unique(groups(name, values, length=length), return_inverse=True)
-    names, index = found.tolist(), index.reshape(-1)
-    last = max(
-        (text for text in names if isinstance(text, str) and text.strip("()") == MISSING[1:-1]), key=len, default=None
-    )
-    if last is not None and last != names[-1]:  # parentheses come before letters
-        at = names.index(last)
-        names = [*names[:at], *names[at + 1 :], last]
-        index = np.where(index == at, len(names) - 1, index - (index > at))
-    return names, index
+    labels, missing = _read(name, values, length)
+    if not missing.any():
+        return _distinct(labels)
+    known, inverse = _distinct(labels[~missing])
+    index = np.full(len(labels), len(known), dtype=np.intp)
+    index[~missing] = inverse
+    return [*known, _missing_name(known)], index
 
 
 def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
-    """One name per row, of one type or with `MissingGroup` among them, so that NumPy can sort them."""
+    """The name of each row's group, in an array that NumPy can sort, in the order of `group_names`.
+
+    Of values of several types the names are texts, quoted where they would else read alike.
+    """
+    labels, missing = _read(name, values, length)
+    if labels.dtype != object and not missing.any():
+        return labels
+    known, index = group_names(values, name=name, length=length)
+    present = known[:-1] if missing.any() else known
+    if not _sortable(present):
+        present = [repr(value) if isinstance(value, str) else str(value) for value in present]
+    if not missing.any():
+        return np.array(present)[index]
+    each = np.empty(len(present) + 1, dtype=object)
+    each[:] = [*present, MissingGroup(_missing_name(present))]
+    return each[index]
+
+
+def group_texts(names: Iterable[Any], *, taken: str | None = None) -> list[str]:
+    """The names as texts, no two of them alike and none like the one that is `taken`: those are quoted.
+
+    >>> group_texts([1, "1", "all rows"], taken="all rows")
+    ['1', "'1'", "'all rows'"]
+    """
+    found = [] if taken is None else [taken]
+    for name in names:
+        text = str(name)
+        while text in found:
+            text = repr(text)
+        found.append(text)
+    return found if taken is None else found[1:]
+
+
+def _read(name: str, values: ArrayLike, length: int | None) -> tuple[NDArray[Any], Mask]:
+    """One value per row, dates as text, and which are missing."""
     try:
-        array, missing = read(values)
+        array, found = read(values)
     except UnreadableArrayError as error:
         raise InvalidPredictions(error.about(name)) from error.__cause__
     if array.ndim == 2 and array.shape[1] > 1:
         message = f"{name} must have one value per row, got shape {array.shape}: join several columns to one first."
         raise InvalidPredictions(message)
     array = one_dimension(name, array, length)
-    missing = None if missing is None else missing.reshape(-1)
-    also = None
-    if array.dtype == object:  # of predictions, whose groups were named before
-        also = np.fromiter((isinstance(value, MissingGroup) for value in array), dtype=bool, count=len(array))
+    missing = np.zeros(len(array), dtype=bool) if found is None else found.reshape(-1)
+    if array.dtype == object:  # groups of predictions were named before
+        named = (isinstance(value, MissingGroup) for value in array)
+        missing = missing | np.fromiter(named, dtype=bool, count=len(array))
     elif array.dtype.kind == "f":
-        also = np.isnan(array)
-    if also is not None and also.any():
-        missing = also if missing is None else missing | also
+        missing = missing | np.isnan(array)
     if array.dtype.kind in "mMc":
         array = np.datetime_as_string(array, unit="auto") if array.dtype.kind == "M" else array.astype(str)
-    if missing is None:
-        return _one_type(array) if array.dtype == object else array
-    if missing.all():
-        return np.full(len(array), MISSING)
-    present = _one_type(array[~missing]) if array.dtype == object else array[~missing]
-    return _with_missing(present, missing)
+    return array, missing
 
 
-def _one_type(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects as text, whole numbers, numbers or truth values where they are of one such type, else as texts."""
+def _distinct(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """The distinct values in order, as Python objects, and the number of each row's."""
+    if labels.dtype == object and _sortable(labels.tolist()):
+        labels = np.array(labels.tolist())
+    if labels.dtype != object:
+        names, inverse = np.unique(labels, return_inverse=True)
+        return names.tolist(), inverse.reshape(-1)
+    keys = [value if isinstance(value, Hashable) else repr(value) for value in labels]
+    known: list[Any] = list(dict.fromkeys(keys))
+    try:
+        known.sort()
+    except TypeError:  # of several types
+        known.sort(key=lambda value: (type(value).__name__, str(value)))
+    place = {value: k for k, value in enumerate(known)}
+    return known, np.fromiter((place[key] for key in keys), dtype=np.intp, count=len(keys))
+
+
+def _sortable(values: list[Any]) -> bool:
+    """Whether an array of the values has a type that NumPy sorts fast and gives back as it was."""
     kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
-    if kinds in ({str}, {bool}, {float}, {bytes}) or (kinds == {int} and np.array(values.tolist()).dtype.kind == "i"):
-        return np.array(values.tolist())
-    if kinds == {int, float}:
-        return values.astype(np.float64)
-    several = len(kinds) > 1
-    return np.array([repr(value) if several and isinstance(value, str) else str(value) for value in values])
+    if kinds == {int}:
+        return np.array(values).dtype.kind == "i"
+    return kinds in ({str}, {bool}, {float}, {bytes}, {int, float})
 
 
-def _with_missing(present: NDArray[Any], missing: Mask) -> NDArray[Any]:
-    """All rows: the names of the present ones, and for the others a name that none of these has."""
-    text, name = present.dtype.kind == "U", MISSING
-    while text and (present == name).any():
+def _missing_name(known: list[Any]) -> str:
+    """A name for the rows without a group that no group has."""
+    name = MISSING
+    while name in known:
         name = f"({name})"
-    width = max(present.dtype.itemsize // 4, len(name)) if text else 0
-    labels = np.empty(len(missing), dtype=f"U{width}" if text else object)
-    labels[~missing] = present if text else present.tolist()
-    labels[missing] = name if text else MissingGroup(name)
-    return labels
+    return name

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
+from calibrant.data.groups import group_texts
 from calibrant.estimators.forecast_losses import covered
 from calibrant.estimators.norms import check_norm, with_norm
 from calibrant.estimators.pit import PitCurve, central_curve, pit_curve
@@ -221,7 +222,8 @@ def group_coverage(
     sd = columns.pop("sd")
     details = {
         "groups": {
-            str(name): {column: values[k].item() for column, values in columns.items()} for k, name in enumerate(names)
+            name: {column: values[k].item() for column, values in columns.items()}
+            for k, name in enumerate(group_texts(names))
         },
         "null": null_reference(
             np.sqrt(2 / np.pi) * share @ sd, np.sqrt((1 - 2 / np.pi) * share**2 @ sd**2), "folded normal per group"

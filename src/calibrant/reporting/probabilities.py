@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import starmap
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cumulative import ks_error
@@ -170,7 +171,7 @@ def group_tables(
         return {}
     if isinstance(by, Mapping):
         tables = {name: table for name, table in by.items() if isinstance(table, BinTable)}
-        parts: dict[str, Any] = dict(zip(_texts(tables), tables.values(), strict=True))
+        parts: dict[str, Any] = dict(zip(group_texts(tables, taken=ALL_ROWS), tables.values(), strict=True))
         groupings = {
             name: group_tables(data, some, most=most) for name, some in by.items() if not isinstance(some, BinTable)
         }
@@ -181,19 +182,8 @@ def group_tables(
         raise ValueError(message)
     names, index = data.row_groups(by)
     chosen = np.argsort(-np.bincount(index), kind="stable")[:most]
-    texts = _texts(names)
+    texts = group_texts(names, taken=ALL_ROWS)
     return {texts[k]: data.take(index == k) for k in chosen}
-
-
-def _texts(names: Collection[Any]) -> list[str]:
-    """The names as texts, no two of them alike and none like that of all rows: those are quoted."""
-    found = [ALL_ROWS]
-    for name in names:
-        text = str(name)
-        while text in found:
-            text = repr(text)
-        found.append(text)
-    return found[1:]
 
 
 def _size(part: Binary | BinTable) -> int:

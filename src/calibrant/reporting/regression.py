@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.forecasts import Forecast, Gaussian
+from calibrant.data.groups import group_texts
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
 from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_curves import (
@@ -165,11 +166,11 @@ def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...
         raise ValueError(message)
     names, index = data.row_groups(by)
     found = []
-    for k, name in enumerate(names):
+    for k, name in enumerate(group_texts(names)):
         some = data.take(index == k)
         part = tuple(_measures(some, _cells(some)))
         headline = next(m.estimate for m in part if m.headline)
-        found.append(Group(str(name), len(some), headline, _test(some, part).p_value))
+        found.append(Group(name, len(some), headline, _test(some, part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
 
 
