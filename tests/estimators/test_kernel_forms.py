@@ -87,3 +87,14 @@ def test_weights_are_repeated_rows_for_the_median():
 def test_a_bandwidth_is_a_positive_number(kernel, bandwidth):
     with pytest.raises(ValueError, match="bandwidth must be a positive number"):
         kernel(bandwidth)
+
+
+@pytest.mark.parametrize("unit", [0.001, 3.0, 1e-150, 1e150])
+def test_the_median_distance_does_not_depend_on_the_unit_of_weights(unit):
+    """Steps of weight that end exactly at a row: rounding of the running weight must not decide which row is meant."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        p, y = rng.random(20), rng.integers(0, 2, 20)
+        weight = np.where(rng.random(20) < 0.3, 0.0, 1.0) + np.eye(1, 20)[0]
+        found = cal.kernel_error(cal.Binary(y, p, weight=weight * unit)).details["bandwidth"]
+        assert found == cal.kernel_error(cal.Binary(y, p, weight=weight)).details["bandwidth"]

@@ -100,7 +100,8 @@ class Residuals:
         size = min(MEDIAN_OF, self.n)
         order = np.lexsort(self.predicted.T[::-1])
         running = np.cumsum(self.weight[order])
-        chosen = np.searchsorted(running, (np.arange(size) + 0.5) / size * running[-1])
+        target = (np.arange(size) + 0.5) / size * running[-1] * (1 - 1e-12)  # running sums of weights carry rounding
+        chosen = np.searchsorted(running, target)
         some = self.predicted[order[np.minimum(chosen, len(order) - 1)]]
         distances = np.sqrt(squared_distances(some, some)[np.triu_indices(size, 1)])
         if not distances.any():
