@@ -70,8 +70,18 @@ def cells_of(lines: Iterable[Line]) -> list[Cell]:
     """The cells of a file, in the order in which they first occur."""
     groups: dict[tuple[str, str, int], list[Line]] = {}
     for line in lines:
-        groups.setdefault((str(line["target"]), str(line["world"]), int(float(str(line["n"])))), []).append(line)
+        groups.setdefault(_place(line), []).append(line)
     return [_pooled(*key, blocks) for key, blocks in groups.items()]
+
+
+def _place(line: Line) -> tuple[str, str, int]:
+    """Target, world and rows. In files of other scripts the world may be spread over columns, and rows over samples."""
+    if "world" in line and "n" in line:
+        return str(line.get("target", "L1")), str(line["world"]), int(_number(line["n"]))
+    heads = {key: line[key] for key in list(line)[: list(line).index("samples")]}
+    words = [str(value) for key, value in heads.items() if isinstance(value, str) and key != "target"]
+    rows = [_number(value) for key, value in heads.items() if key.split("_")[0] == "n"]
+    return str(line.get("target", "L1")), ", ".join(words), int(sum(rows))
 
 
 def _pooled(target: str, world: str, n: int, blocks: list[Line]) -> Cell:

@@ -98,6 +98,12 @@ def test_cells_that_fall_short_come_first_and_chance_is_not_one_of_them():
     assert "low above 0.200" in elsewhere[-1]
 
 
+def test_worlds_of_other_scripts_may_be_spread_over_columns():
+    found = {"world": "calibrated", "design": "two samples", "n_positive": 100.0, "n_unlabeled": 1000.0, "samples": 9.0}
+    (cell,) = cells_of([{**found, "truth": 0.0, "covered": 1.0, "low_above": 0.0, "high_below": 0.0, "width": 0.1}])
+    assert (cell.world, cell.n, cell.samples) == ("calibrated, two samples", 1100, 9)
+
+
 def test_blocks_are_pooled_by_their_samples():
     (cell,) = cells_of([line(covered=1.0, samples=100), line(covered=0.9, samples=300, block=1)])
     assert cell.means["covered"] == pytest.approx(0.925)
