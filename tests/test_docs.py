@@ -40,7 +40,8 @@ GIVEN = {
     + "day, y_batch, p_batch = 'day', y[:50], p[:50]\n"
     + "pathlib.Path('scores/day').mkdir(parents=True)\n"
     + "country = rng.choice(['at', 'de'], 400)\n"
-    + "every = {'clicked': y, 'score': p, 'y': y, 'p': p, 'country': country}\n"
+    + "shown_at = np.datetime64('2026-01-01') + rng.integers(0, 90, 400)\n"
+    + "every = {'clicked': y, 'score': p, 'y': y, 'p': p, 'country': country, 'shown_at': shown_at}\n"
     + "polars.DataFrame(every).write_parquet('scores/a.parquet')\n"
     + "polars.DataFrame({'y': y, 'p': p}).write_parquet('scores/day/b.parquet')\n"
     + "cal.scale.bin_table('scores/day', y_true='y', y_prob='p').save('all.parquet')\n",

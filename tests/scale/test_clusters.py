@@ -21,7 +21,7 @@ ANIMALS = ("cat", "cow", "dog")
 LOG = make_log(2_000, seed=9)
 DESIGNS = [
     Design(labels, "float32", groups, categorical=False, missing_rows=True, missing_groups=True, weighted=True, seed=3)
-    for labels, groups in (("yes and no", "float"), ("fraud", "all rows"), ("bool", "int"))
+    for labels, groups in (("yes and no", "float"), ("fraud", "all rows"))
 ]
 
 
@@ -76,7 +76,7 @@ def test_ibis_on_spark_gives_the_same_table(spark, spark_frame):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["p.1", "`p`", "a.`b`.c", "P"])
+@pytest.mark.parametrize("name", ["a.`b`.c", "P"])
 def test_spark_finds_columns_of_any_name(spark, name):
     """Spark reads dots and backticks as its own, and takes P for p."""
     frame = spark.createDataFrame([(0, 0.25, 0.75), (1, 0.5, 1.0)], ["y", "x", "z"]).toDF("y", name, "p")
