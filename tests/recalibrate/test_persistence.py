@@ -229,6 +229,8 @@ TAMPERED = {
         lambda m: m["state"]["outputs_"][0].update(scale={"__float__": "nan"}),
         r"outputs_\[0\]\['scale'\] holds numbers that are not finite",
     ),
+    "no outputs": (rc.StdScaling(), lambda m: m["state"].update(outputs_=[]), "outputs_ must describe 1 outputs"),
+    "an odd number of columns": (rc.StdScaling(), lambda m: m["state"].update(n_features_in_=3), "twice the number"),
     "a negative spread": (rc.StdScaling(), lambda m: m["state"]["outputs_"][0].update(scale=-2.0), "not a valid map"),
 }
 

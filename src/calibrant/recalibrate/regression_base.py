@@ -91,6 +91,13 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         """The same as `transform`."""
         return self.transform(forecast)
 
+    def _check_restored(self) -> None:
+        """Raise unless the number of columns is one of means and standard deviations, and all else is finite."""
+        super()._check_restored()
+        if type(self.n_features_in_) is not int or self.n_features_in_ < 2 or self.n_features_in_ % 2:
+            message = f"n_features_in_ must be twice the number of outputs, got {self.n_features_in_!r}"
+            raise ValueError(message)
+
     def _try(self) -> None:
         """Raise unless forecasts of narrow and wide spread are mapped to forecasts, which check themselves."""
         std = np.geomspace(1e-3, 1e3, 7)
@@ -140,6 +147,12 @@ class OutputRecalibrator(ForecastRecalibrator):
     outputs_ : list of dict
         What was learnt, per output.
     """
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if len(self.outputs_) != self.n_features_in_ // 2:
+            message = f"outputs_ must describe {self.n_features_in_ // 2} outputs, but describes {len(self.outputs_)}"
+            raise ValueError(message)
 
     def _fit(self, task: Forecast) -> None:
         self.outputs_ = [self._fit_output(output) for output in task.outputs]

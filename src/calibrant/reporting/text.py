@@ -84,12 +84,13 @@ def markdown(report: Report) -> str:
 
 def fragment(report: Report) -> str:
     """For a notebook: no scripts, all text escaped."""
-    parts = [f"<h3>{escape(report.title)}</h3><p><b>{escape(report.verdict)}</b></p>"]
+    title, verdict = escape(printable(report.title)), escape(printable(report.verdict))
+    parts = [f"<h3>{title}</h3><p><b>{verdict}</b></p>"]
     for heading, columns, rows in tables(report):
         head = "".join(f"<th>{escape(column)}</th>" for column in columns)
         body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
         parts.append(f"<h4>{escape(heading)}</h4><table><tr>{head}</tr>{body}</table>")
-    findings = "".join(f"<li><b>{escape(f.code)}</b> {escape(f.text)}</li>" for f in report.findings)
+    findings = "".join(f"<li><b>{escape(f.code)}</b> {escape(printable(f.text))}</li>" for f in report.findings)
     return "".join(parts) + (f"<ul>{findings}</ul>" if findings else "")
 
 

@@ -1,0 +1,15 @@
+"""A kill at any moment leaves the old file or the new one: the short version of `python -m benchmarks.kills`."""
+
+import sys
+
+import numpy as np
+import pytest
+from benchmarks.kills import killed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script forks")
+@pytest.mark.parametrize("kind", ["save", "save_tables", "apply"])
+def test_killed_writers_leave_whole_files(kind, tmp_path):
+    found = killed(kind, tmp_path, 4, np.random.default_rng(1))
+    assert found["whole"] == 4, found
+    assert found["parts after the next write"] == 0
