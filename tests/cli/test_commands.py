@@ -175,7 +175,6 @@ def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, 
     for arguments in (
         ("measure", "evil.parquet", "--by", "\x1b[2Jname"),
         ("measure", "evil.parquet", "--by", "\x1b[2Jname", "--fail-above", "0", "--per-group"),
-        ("report", "evil.parquet", "--by", "\x1b[2Jname"),
         ("measure", "evil.parquet", "--prob", "\x1b[2Jother"),
         ("measure", "\x1b[2Jno.parquet"),
     ):

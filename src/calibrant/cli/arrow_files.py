@@ -16,7 +16,7 @@ from calibrant.cli.formats import UsageError
 from calibrant.data.validation import InvalidPredictions
 
 #: Rows are read and written in pieces of about so many bytes, and at most so many rows.
-PIECE_BYTES, PIECE_ROWS = 64 * 2**20, 2**20
+PIECE_BYTES, PIECE_ROWS = 24 * 2**20, 2**20
 PARQUET, ARROW, CSV, JSON_LINES = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".csv",), (".jsonl", ".ndjson")
 
 #: Bytes that are read ahead of each column, instead of all of it in the group of rows.
@@ -33,7 +33,7 @@ class ArrowTable:
     ----------
     schema : pyarrow.Schema
     pieces : callable that gives an iterator of pyarrow.Table
-        Of about 64 MB each.
+        Of about 24 MB each, as encoded.
     encoding : dict
         Options of the Parquet writer by which columns come to be stored as they were.
     """
