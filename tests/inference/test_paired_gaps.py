@@ -39,6 +39,29 @@ def test_the_interval_of_two_true_errors_covers_their_difference():
     assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 40)
 
 
+def test_a_wavy_model_against_an_honest_one_is_covered():
+    """Fits of a dozen knots covered a fifth of these."""
+    covered = []
+    for k in range(12):
+        rng = np.random.default_rng([k, 5000])
+        p = rng.random(5000)
+        chance = p + 0.08 * np.sin(12 * np.pi * p)
+        y = rng.random(5000) < chance
+        found = cal.inference.PairedGaps(99, k).difference(cal.Binary(y, p), cal.Binary(y, chance), norm=1, level=0.95)
+        covered.append(found.low <= 0.16 / np.pi <= found.high)
+    assert np.mean(covered) >= 0.75
+
+
+def test_a_model_that_may_be_calibrated_is_never_the_worse_one():
+    rng = np.random.default_rng(3)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    noisy = cal.Binary(y, np.clip(p + 0.1 * rng.standard_normal(300), 0, 1))
+    limits = cal.inference.Inversion(99).interval(noisy, norm=2)
+    found = cal.inference.PairedGaps(99).difference(cal.Binary(y, p), noisy, norm=2, level=0.95)
+    assert found.low <= -limits.high + 1e-12
+
+
 def test_interval_and_p_value_agree_and_turn_round_with_the_models():
     bad, good = models(700)
     for level in (0.5, 0.95, 0.999):

@@ -30,10 +30,11 @@ class PairedGaps:
     .. math:: L = \hat\theta_a - \hat\theta_b - \sqrt{(\hat\theta_a - l_a)^2 + (h_b - \hat\theta_b)^2
               - 2 r (\hat\theta_a - l_a)(h_b - \hat\theta_b)} - (u_b - h_b),
 
-    and U likewise. The correlation r is that of the contributions of rows (clusters, where there is a group) to the two
-    errors, :math:`f(s)(s - y - \hat g(s)) + |\hat g(s)|^q` with :math:`f = q|\hat g|^{q-1}` times the sign of ĝ, or
-    times ĝ divided by its standard error where that is less than one. The p-value is the largest at which the interval
-    contains 0. Three tenths of the risk are reserved for the approximations.
+    and U likewise. If zero is not excluded for a, L is at most -u_b; if it is not for b, U is at least u_a. The
+    correlation r is that of the contributions of rows (clusters, where there is a group) to the two errors,
+    :math:`f(s)(s - y - \hat g(s)) + |\hat g(s)|^q` with :math:`f = q|\hat g|^{q-1}` times the sign of ĝ, or times ĝ
+    divided by its standard error where that is less than one. The p-value is the largest at which the interval contains
+    0. Three tenths of the risk are reserved for the approximations.
 
     Parameters
     ----------
@@ -78,6 +79,10 @@ class PairedGaps:
         a_down, a_up, a_hidden = first.reach(power)
         b_down, b_up, b_hidden = second.reach(power)
         down, up = _combined(a_down, b_up, shared) + b_hidden, _combined(a_up, b_down, shared) + a_hidden
+        if first.low == 0:  # if a may be calibrated, b may be worse by all that its own limit allows
+            down = max(down, second.high**power + value)
+        if second.low == 0:
+            up = max(up, first.high**power - value)
         unit = -float(ndtri(ALPHA_SHARE * (1 - LEVEL) / 2))
         scale = -float(ndtri(ALPHA_SHARE * (1 - level) / 2)) / unit
         towards_zero = down if value > 0 else up
