@@ -13,8 +13,6 @@ from reproduce.coverage_files import Line
 #: whose interval excludes zero; and what clustered rows are held to instead.
 COVERED, LOW_ABOVE, LOWER_ABOVE, ZERO_EXCLUDED = 0.93, 0.035, 0.06, 0.03
 CLUSTERED_COVERED, CLUSTERED_LOW_ABOVE = 0.92, 0.05
-#: Faults of a frequency that would happen by chance no more often than this are listed.
-CHANCE = 0.025
 #: One in so many samples gets the one-sided bounds.
 ONE_SIDED_PART = 5
 _HEAD = ("target", "world", "n", "block", "truth", "samples", "tuned", "promised")
@@ -55,15 +53,15 @@ class Cell:
         return {key: shares[key] for key, most in self.required.items() if shares.get(key, 0.0) > most + 1e-9}
 
     @property
-    def beyond_chance(self) -> bool:
-        """Whether a fault is more frequent than would happen in one of 40 runs, if it were just what is allowed."""
+    def chance(self) -> float:
+        """How often faults would be as frequent by chance, if they were just as frequent as allowed; else 1."""
         from scipy.stats import binom
 
+        found = [1.0]
         for key, share in self.faults.items():
             samples = round(self.samples / (ONE_SIDED_PART if key == "lower_above" else 1))
-            if binom.sf(round(share * samples) - 1, samples, self.required[key]) < CHANCE:
-                return True
-        return False
+            found.append(float(binom.sf(round(share * samples) - 1, samples, self.required[key])))
+        return min(found)
 
 
 def cells_of(lines: Iterable[Line]) -> list[Cell]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduce.coverage_cells import CHANCE, Cell, cells_of
+from reproduce.coverage_cells import Cell, cells_of
 from reproduce.coverage_files import Line
 from reproduce.coverage_methods_report import comparison_table, method_table, tests
 
 Tables = dict[str, list[Line]]
 GROUPS = ("published", "published, calibrated", "rough", "other, calibrated", "uneven clusters", "weights")
+#: Faults that chance explains less often than these are listed, or are called beyond chance.
+LISTED, SURE = 0.2, 0.025
 OTHER_TASKS = {
     "multiclass_coverage": "Several classes",
     "regression_coverage": "Regression",
@@ -91,25 +93,28 @@ def marked_parts(tables: Tables) -> dict[str, list[str]]:
 
 
 def bad_cells(tables: Tables) -> list[str]:
-    """What goes wrong more often than it may, worst first; what may be chance is counted only."""
+    """What goes wrong more often than it may, the surest faults first."""
     files = ("coverage", "coverage_estimators", *OTHER_TASKS)
     cells = [cell for name in files for cell in cells_of(tables.get(name, []))]
     promised = [cell for cell in cells if cell.promised]
-    bad = [cell for cell in promised if cell.beyond_chance]
-    perhaps = sum(bool(cell.faults) and not cell.beyond_chance for cell in promised)
+    bad = sorted((cell for cell in promised if cell.chance < LISTED), key=lambda cell: cell.chance)
+    sure, faulty = (sum(cell.chance < limit for cell in promised) for limit in (SURE, 1.0))
+    samples = [cell.samples for cell in promised] or [0]
     lines = [
-        f"{len(bad)} of {len(promised)} cells go wrong more often than required, beyond chance at the 2.5 % level "
-        f"(by chance about {CHANCE * len(promised):.0f} would, if all were just as required); {perhaps} others do, "
-        f"but not beyond chance. {len(cells) - len(promised)} cells whose gap oscillates too fast for their n are not "
-        "counted.",
+        f"{faulty} of {len(promised)} cells go wrong more often than required, {sure} of them beyond chance at the "
+        f"{SURE:.1%} level, where {SURE * len(promised):.0f} would if all were just as required. Cells have "
+        f"{min(samples)} to {max(samples)} samples (median {np.median(samples):.0f}): with few, a real fault need not "
+        f"be beyond chance. Listed are those that chance explains in less than {LISTED:.0%}, the surest first. "
+        f"{len(cells) - len(promised)} cells whose gap oscillates too fast for their n are not counted.",
         "",
     ]
     if not bad:
         return lines[:1]
-    lines += ["| target | world | n | samples | covered | low above | high below | fault |", "|-|-|-|-|-|-|-|-|"]
-    for cell in sorted(bad, key=lambda cell: cell.means["covered"]):
+    lines += ["| target | world | n | samples | covered | low above | high below | fault | by chance |", "|-" * 9 + "|"]
+    for cell in bad:
         faults = ", ".join(f"{key.replace('_', ' ')} {share:.3f}" for key, share in cell.faults.items())
-        lines.append(f"| {cell.target} | {_starred(cell)} | {cell.n} | {cell.samples} | {_tails(cell)} | {faults} |")
+        words = f"{cell.target} | {_starred(cell)} | {cell.n} | {cell.samples} | {_tails(cell)} | {faults}"
+        lines.append(f"| {words} | {cell.chance:.2g} |")
     return lines
 
 
