@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.norms import check_norm
-from calibrant.inference.cell_noise import CellNoise, effective_clusters
+from calibrant.inference.cell_noise import FEW_EVENTS, CellNoise, effective_clusters
 from calibrant.inference.dual_bound import DualBound
 from calibrant.inference.fine_sample import FineSample
 from calibrant.inference.hat_fit import HatFit
@@ -169,7 +169,8 @@ class Limits:
             return max(self.lower(norm), float((self.upper(2.0) ** 2 * widest ** (norm - 2)) ** (1 / norm)))
         if self.silent:
             return float(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** norm) ** (1 / norm)
-        return max(self._least(norm), self._misfit.upper(norm, self.middle(norm), self.fitted_upper(norm)))
+        fitted = self._misfit.upper(norm, self.middle(norm), self.fitted_upper(norm))
+        return max(self._least(norm), fitted, self._mean_gap_upper)
 
     def middle(self, norm: float) -> float:
         """An estimate whose median is about the error of the fitted gap, within the limits of that part."""
@@ -201,6 +202,24 @@ class Limits:
     def _least(self, norm: float) -> float:
         """The lower limit where it is asked for."""
         return 0.0 if self.side == "upper" else self.lower(norm)
+
+    @cached_property
+    def _mean_gap_upper(self) -> float:
+        """The largest mean gap that the number of events does not exclude, if there are few events or non-events.
+
+        No norm is smaller than the mean gap. Without any event, no simulated gap looks too small, however large it is;
+        the binomial limits of the event rate (Clopper and Pearson) say what is excluded.
+        """
+        from scipy.special import betaincinv
+
+        cells = self.sample.cells
+        rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
+        events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)
+        if min(events, others) >= FEW_EVENTS:
+            return 0.0
+        highest = float(betaincinv(events + 1, others, 1 - self.risk)) if others > 0 else 1.0
+        lowest = float(betaincinv(events, others + 1, self.risk)) if events > 0 else 0.0
+        return max(highest - mean, mean - lowest)
 
     @cached_property
     def smooth(self) -> SmoothPart:
