@@ -217,8 +217,8 @@ def test_one_heavy_row_is_one_row():
 def test_without_events_the_upper_end_is_at_least_what_their_number_allows():
     """No event in n rows excludes rates above 1 - risk^(1/n) only, however small the scores are."""
     p = np.linspace(0.0005, 0.0015, 200)
-    found = Inversion().intervals(cal.Binary(np.zeros(200), p), norms=(1.0, 2.0))
+    found = cal.inference.Inversion().intervals(cal.Binary(np.zeros(200), p), norms=(1.0, 2.0))
     limit = 1 - (0.7 * 0.025) ** (1 / 200) - p.mean()
     assert all(one.high >= limit - 1e-12 for one in found)
-    turned = Inversion().intervals(cal.Binary(np.ones(200), 1 - p), norms=(1.0,))[0]
+    turned = cal.inference.Inversion().intervals(cal.Binary(np.ones(200), 1 - p), norms=(1.0,))[0]
     assert turned.high >= limit - 1e-12
