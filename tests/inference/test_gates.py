@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference import Gate, headline_error, headline_errors
+from calibrant.inference import Gate, PitInversion, headline_error, headline_errors
 from calibrant.results import Estimate, Interval, Significance
 
 
@@ -88,11 +88,27 @@ def test_every_task_has_an_error_with_an_interval_that_holds():
     assert off.interval.low > 0.05
 
 
-def test_intervals_of_coverage_hold_at_higher_levels_too():
+def test_forecasts_have_the_interval_that_everyone_is_given():
     good = next(task for task in tasks(1.0) if isinstance(task, cal.Gaussian))
-    reach = {level: headline_error(good, level=level) for level in (0.9, 0.95, 0.999)}
-    widths = [found.interval.high - float(found) for found in reach.values()]
-    assert widths[0] == widths[1] < widths[2] < 2 * widths[1]
+    found = headline_error(good, level=0.9)
+    assert found.interval == cal.interval(cal.interval_error, good, level=0.9).interval
+    assert found.interval.method == repr(PitInversion())
+
+
+def test_intervals_of_coverage_hold_at_the_levels_of_many_groups():
+    good, bad = (next(task for task in tasks(f) if isinstance(task, cal.Gaussian)) for f in (1.0, 3.0))
+    highs = [headline_error(good, level=level).interval.high for level in (0.9, 0.95, 0.999, 0.99999)]
+    lows = [headline_error(bad, level=level).interval.low for level in (0.9, 0.95, 0.999, 0.99999)]
+    assert highs == sorted(set(highs))
+    assert lows == sorted(set(lows), reverse=True)
+
+
+def test_clusters_widen_the_interval_of_coverage():
+    rng = np.random.default_rng(0)
+    y, cluster = np.repeat(rng.normal(size=60), 25), np.repeat(np.arange(60), 25)  # 60 outcomes, each 25 times
+    zero, one = np.zeros(1500), np.ones(1500)
+    assert headline_error(cal.Gaussian(y, zero, one, group=cluster)).interval.low == 0
+    assert headline_error(cal.Gaussian(y, zero, one)).interval.low > 0.01
 
 
 def test_a_table_of_spreads_has_no_coverage():

@@ -36,3 +36,14 @@ def test_an_independent_error_adds_in_squares_and_leaves_zero_alone():
     assert low == 0
     assert high == pytest.approx(2 + 5)
     assert widened(3.0, 5.0, 9.0, 1.5)[0] == pytest.approx(5 - 2.5)
+
+
+def test_quantiles_that_the_draws_do_not_tell_are_bounded():
+    truth = np.linspace(0, 20, 41)
+    drawn = truth[:, None] + np.random.default_rng(0).standard_normal((41, 299))
+    bounded, alone = (InvertedPath.of(truth, drawn, 1e-6, steepness=steepness) for steepness in (1.0, None))
+    assert bounded.lower_end(10.0) == pytest.approx(10 - 4.75, abs=0.4)  # 4.75 is the normal quantile
+    assert bounded.upper_end(10.0) == pytest.approx(10 + 4.75, abs=0.4)
+    assert alone.lower_end(10.0) > 6.5
+    usual = InvertedPath.of(truth, drawn, 0.05, steepness=1.0)
+    assert usual.lower_end(10.0) == InvertedPath.of(truth, drawn, 0.05).lower_end(10.0)

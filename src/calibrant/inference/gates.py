@@ -16,16 +16,13 @@ from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import interval_error
 from calibrant.inference.intervals import interval
-from calibrant.results.estimate import Estimate, Interval, Significance
+from calibrant.results.estimate import Estimate, Significance
 from calibrant.table.binning import PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread, task_of
 from calibrant.table.unlabeled import Unlabeled
 
 End = Literal["lower", "estimate", "upper"]
-
-#: The level of the null range that `interval_error` states.
-_NULL_LEVEL = 0.975
 
 
 @dataclass(frozen=True)
@@ -107,10 +104,8 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     Returns
     -------
     Estimate
-        `averaged_error` for probabilities, `ece` in `calibrant.pu.PaperBins` for positive-unlabeled data, each with the
-        default of `interval`. For predicted distributions `interval_error`, which is a seminorm of the gaps of
-        coverage: it differs from its true value by no more than that of the noise alone, whose quantile a perfect
-        forecaster shows.
+        `averaged_error` for probabilities, `ece` in `calibrant.pu.PaperBins` for positive-unlabeled data,
+        `interval_error` for predicted distributions, each with the default of `interval`.
 
     Examples
     --------
@@ -124,7 +119,7 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     level = validation.fraction("level", level)
     task = task_of(data)
     if isinstance(data, Forecast):
-        return _coverage_error(data, level)
+        return interval(interval_error, data, level=level)
     if isinstance(task, Spread):
         message = "The coverage of predicted distributions needs the rows, not a table of their spreads."
         raise InvalidPredictions(message)
@@ -147,29 +142,6 @@ def headline_errors(
     level = validation.fraction("level", level)
     each = 1 - (1 - level) / max(1, len(parts)) if adjusted else level
     return {name: headline_error(part, norm=norm, level=each) for name, part in parts.items()}
-
-
-def _coverage_error(data: Forecast, level: float) -> Estimate:
-    """The interval error and its distance from the truth by the triangle inequality.
-
-    Beyond the level of the stated null range the quantile of a seminorm of normal noise grows no faster than that of
-    one normal variable (Latała and Oleszkiewicz 1999, the S-inequality).
-    """
-    from scipy.special import ndtri
-
-    estimate = interval_error(data)
-    reach = float(estimate.details["null"]["high"])
-    if level > _NULL_LEVEL:
-        reach *= float(ndtri((1 + level) / 2) / ndtri((1 + _NULL_LEVEL) / 2))
-    bounds = Interval(
-        max(0.0, estimate.value - reach),
-        min(1.0, estimate.value + reach),
-        level,
-        "estimate and the noise of a perfect forecaster",
-        assumption="independent rows",
-        target=estimate.target,
-    )
-    return estimate.with_interval(bounds)
 
 
 def _number(value: float, name: str) -> float:

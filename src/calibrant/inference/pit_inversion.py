@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles, Samples
@@ -28,7 +29,8 @@ class PitInversion:
     distribution function of the probability integral transform (of :math:`|2u-1|` for central intervals) in the
     population. Counts between levels are multinomial. The observed gaps, shrunk by their noise in the eigenvectors of
     its covariance, give a shape; for multiples t of it counts are drawn from p + t G, and the interval holds the norms
-    under which the observed one is not extreme. At t = 0 this is the exact test of calibration.
+    under which the observed one is not extreme. At t = 0 this is the exact test of calibration. At levels so high that
+    the draws do not tell the quantile, it is bounded instead (see `calibrant.numerics.inverted_path.InvertedPath`).
 
     Transforms that are known only up to an interval (draws, quantiles, counts) are spread over it at random, which
     keeps them uniform if the forecaster is calibrated; between the levels of `Quantiles`, and between the ranks of
@@ -109,7 +111,8 @@ class _LevelCounts:
         if np.abs(shape).max() < 1e-12:
             shape = gap if np.abs(gap).max() > 0 else np.full(len(gap), 1e-6)
         noise = np.sqrt(np.trace(covariance) / len(gap))
-        top = (np.sqrt(np.mean(gap**2)) + 5 * noise) / np.sqrt(np.mean(shape**2))
+        reach = max(5.0, -2.3 * float(ndtri(risk)))  # in standard errors: beyond every upper end
+        top = (np.sqrt(np.mean(gap**2)) + reach * noise) / np.sqrt(np.mean(shape**2))
         truth, drawn = [], []
         for multiple in np.linspace(0, max(top, 1.5), STEPS):
             edges = np.clip(self.nodes + multiple * shape, 0.0, 1.0)
@@ -119,7 +122,8 @@ class _LevelCounts:
             true_error = float(self.error(np.cumsum(chance)[None, :-1])[0])
             truth.append(true_error if true_error > 1e-12 else 0.0)
             drawn.append(self.error(np.cumsum(counts, axis=1)[:, :-1] / rows))
-        path = InvertedPath.of(np.array(truth), np.array(drawn), risk)
+        steepest = 0.5 / np.sqrt(rows)  # the largest standard error of a share: norms of means change by no more
+        path = InvertedPath.of(np.array(truth), np.array(drawn), risk, steepness=steepest)
         observed = float(self.error(self.running[None])[0])
         return path.lower_end(observed), path.upper_end(max(observed, path.typical))
 

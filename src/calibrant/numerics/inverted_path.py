@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.numerics.arrays import Floats
+
+#: Draws that must lie beyond a quantile for them to tell where it is.
+BEYOND = 5
 
 #: Share of alpha that the quantiles use; the rest is reserved for the true shape not being that of the path.
 ALPHA_SHARE = 0.7
@@ -37,9 +41,19 @@ class InvertedPath:
     typical: float
 
     @classmethod
-    def of(cls, truth: Floats, drawn: Floats, risk: float) -> InvertedPath:
-        """From the statistics drawn under each hypothesis (a row each), which need not be in order."""
-        low, high, middle = np.quantile(drawn, [risk, 1 - risk, 0.5], axis=1)
+    def of(cls, truth: Floats, drawn: Floats, risk: float, *, steepness: float | None = None) -> InvertedPath:
+        """From the statistics drawn under each hypothesis (a row each), which need not be in order.
+
+        The draws do not tell a quantile that fewer than `BEYOND` of them exceed. If the statistic is a function of
+        standard normal variables that changes by at most `steepness` times their distance, its quantile at Φ(z + x) is
+        at most `steepness` x above that at Φ(z) (the Gaussian isoperimetric inequality: Borell 1975, Sudakov and
+        Tsirelson 1974), and so from the last quantile the draws tell the others are bounded.
+        """
+        told = risk if steepness is None else max(risk, BEYOND / drawn.shape[1])
+        low, high, middle = np.quantile(drawn, [told, 1 - told, 0.5], axis=1)
+        if steepness is not None and told > risk:
+            farther = steepness * float(ndtri(told) - ndtri(risk))
+            low, high = low - farther, high + farther
         order = np.argsort(truth, kind="stable")
         return cls(
             np.asarray(truth, dtype=np.float64)[order],
