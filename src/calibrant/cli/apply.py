@@ -21,7 +21,7 @@ from calibrant.cli.arrow_files import (
     in_background,
     opened_arrow,
 )
-from calibrant.cli.formats import UsageError, _from_standard_input
+from calibrant.cli.formats import UsageError, copy_of_standard_input
 from calibrant.cli.new_columns import Inputs, NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, opened_text, suffix_of
 from calibrant.cli.typed_text import csv_table, json_table
@@ -99,7 +99,7 @@ def _one_file(path: str) -> Iterator[str]:
     """The path of one file; standard input is copied first."""
     if path == "-":
         with tempfile.TemporaryDirectory() as folder:
-            yield _from_standard_input(Path(folder))
+            yield copy_of_standard_input(Path(folder))
         return
     if not Path(path).is_file():
         message = (

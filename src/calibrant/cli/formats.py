@@ -29,10 +29,11 @@ class UsageError(Exception):
 def named(paths: Sequence[str]) -> Iterator[list[str]]:
     """The paths, with a copy of standard input in place of ``-``."""
     with tempfile.TemporaryDirectory() as folder:
-        yield [_from_standard_input(Path(folder)) if path == "-" else path for path in paths]
+        yield [copy_of_standard_input(Path(folder)) if path == "-" else path for path in paths]
 
 
-def _from_standard_input(folder: Path) -> str:
+def copy_of_standard_input(folder: Path) -> str:
+    """The path of a file in `folder` with what standard input holds, unpacked; its ending says the format."""
     content = sys.stdin.buffer.read()
     packing = next((name for start, name in _COMPRESSED.items() if content.startswith(start)), None)
     if packing is not None:

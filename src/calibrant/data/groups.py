@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def group_names(
     known, inverse = _distinct(labels[~missing])
     index = np.full(len(labels), len(known), dtype=np.intp)
     index[~missing] = inverse
-    return [*known, _missing_name(known)], index
+    return [*known, missing_name(known)], index
 
 
 def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:
@@ -73,7 +73,7 @@ def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArra
     if not missing.any():
         return np.array(present)[index]
     each = np.empty(len(present) + 1, dtype=object)
-    each[:] = [*present, MissingGroup(_missing_name(present))]
+    each[:] = [*present, MissingGroup(missing_name(present))]
     return each[index]
 
 
@@ -138,8 +138,12 @@ def _sortable(values: list[Any]) -> bool:
     return kinds in ({str}, {bool}, {float}, {bytes}, {int, float})
 
 
-def _missing_name(known: list[Any]) -> str:
-    """A name for the rows without a group that no group has."""
+def missing_name(known: Collection[Any]) -> str:
+    """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name.
+
+    >>> missing_name(["a", "(missing)"])
+    '((missing))'
+    """
     name = MISSING
     while name in known:
         name = f"({name})"

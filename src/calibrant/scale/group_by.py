@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.groups import MISSING
+from calibrant.data.groups import missing_name
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import SUMS
@@ -273,14 +273,6 @@ def with_missing_named(tables: Tables) -> Tables:
         tuple(name if value is None else value for value, name in zip(group, names, strict=True)): table
         for group, table in tables.items()
     }
-
-
-def missing_name(names: Collection[Any]) -> str:
-    """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name."""
-    name = MISSING
-    while name in names:
-        name = f"({name})"
-    return name
 
 
 def _is_missing(value: Any) -> bool:
