@@ -77,6 +77,27 @@ def test_the_other_tasks_name_their_own_reasons():
 
 
 @pytest.mark.parametrize("engine", ["pandas", "polars lazy", "parquet"])
+def test_spreads_and_errors_whose_powers_are_no_numbers_are_invalid_as_in_memory(engine, tmp_path):
+    columns = {"y": [1.0, 1.0, 1.0, 2e72, 2e72, 1e200], "m": [0.0, 0.0, 0.0, 0.0, 1.9e72, -1e200]}
+    frame = pl.DataFrame(columns | {"s": [1.0, 1e-73, 1e73, 1.0, 1.0, 1.0]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    source = {"pandas": frame.to_pandas(), "polars lazy": frame.lazy(), "parquet": tmp_path / "log.parquet"}[engine]
+    task = GaussianColumns("m", "s")
+    table = bin_table(source, y_true="y", task=task, max_invalid=1)
+    assert table.invalid == {"std outside [1e-72, 1e72]": 2, "y_true - mean beyond 1e72": 2}
+    with pytest.raises(
+        cal.InvalidPredictions, match=r"std 's' outside \[1e-72, 1e72\]: 2, y_true - mean beyond 1e72: 2"
+    ):
+        bin_table(source, y_true="y", task=task)
+    kept = frame[[0, 4]]
+    assert table.n == cal.BinTable.of(cal.Gaussian(kept["y"], kept["m"], kept["s"]), cal.table.LogGrid()).n
+    for row in (1, 2, 3, 5):
+        y, m, s = frame.row(row)
+        with pytest.raises(cal.InvalidPredictions):
+            cal.BinTable.of(cal.Gaussian([y], [m], [s]), cal.table.LogGrid())
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "parquet"])
 @pytest.mark.parametrize(
     ("unit", "size"), [(1e-200, "small"), (1e-152, "small"), (1e152, "large"), (1e154, "large"), (1e200, "large")]
 )

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import narwhals.stable.v2 as nw
 
 from calibrant.data import validation
+from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.predictions import SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions
@@ -150,6 +151,8 @@ class TopLabelColumns:
 class GaussianColumns:
     """`y_true` is a number; the columns `mean` and `std` give its predicted normal distribution.
 
+    Spreads outside [1e-72, 1e72] and errors beyond 1e72 are invalid: tables hold their fourth powers.
+
     Examples
     --------
     >>> import pandas as pd
@@ -174,8 +177,13 @@ class GaussianColumns:
             for (role, name), values in zip(roles.items(), (y, mean, std), strict=True)
             for check in (*present(columns, name, role), Check(role, "not finite", finite(values), name))
         )
-        checks = (*checks, Check("std", "not positive", std > 0, self.std))
         error = y - mean
+        checks = (
+            *checks,
+            Check("std", "not positive", std > 0, self.std, implied=True),
+            Check("std", "outside [1e-72, 1e72]", (std >= SMALLEST_SPREAD) & (std <= LARGEST_SPREAD), self.std),
+            Check("y_true - mean", "beyond 1e72", (error >= -LARGEST_SPREAD) & (error <= LARGEST_SPREAD)),
+        )
         return RowExpressions(columns, std, error * error, checks, predicted=std * std, zero_or_one=False)
 
 
