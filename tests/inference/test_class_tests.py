@@ -73,3 +73,12 @@ def test_bad_input_is_refused():
         cal.by_class(data.top_label())
     with pytest.raises(ValueError, match="draws"):
         cal.by_class(data, draws=0)
+
+
+def test_control_characters_in_labels_are_written_out():
+    rng = np.random.default_rng(0)
+    labels = np.array(["\x1b[31mred", "b", "c"])
+    data = cal.Multiclass(labels[rng.integers(0, 3, 60)], rng.dirichlet([1, 1, 1], 60), classes=labels)
+    found = cal.inference.by_class(data, draws=19)
+    assert "\x1b" not in repr(found) + found._repr_html_()
+    assert "\\x1b[31mred" in repr(found)

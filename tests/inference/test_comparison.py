@@ -106,3 +106,10 @@ def test_positive_unlabeled_models_are_compared_on_the_same_rows():
     other = cal.PositiveUnlabeled(positive, unlabeled, prior=0.4)
     with pytest.raises(cal.InvalidPredictions, match="same rows"):
         cal.compare(cal.ece, good, other)
+
+
+def test_control_characters_in_names_of_models_are_written_out():
+    a, b = models(60)
+    (found,) = cal.compare_many(cal.brier, {"\x1b[31mred": a, "plain": b})
+    assert "\x1b" not in repr(found)
+    assert "\\x1b[31mred" in repr(found)

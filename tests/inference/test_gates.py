@@ -126,3 +126,8 @@ def test_groups_share_the_risk_of_a_false_alarm():
     for level in (float("nan"), 0.0, 5.0):
         with pytest.raises(cal.InvalidPredictions, match="level must lie"):
             headline_errors(parts, level=level)
+
+
+def test_control_characters_in_names_of_groups_are_written_out():
+    (sentence,) = Gate(0.0).failures({"\x1b[2Jgroup": estimate()})
+    assert sentence.startswith("\\x1b[2Jgroup: ")

@@ -60,3 +60,14 @@ def test_everything_goes_into_json():
     rows = json.loads(json.dumps(made.to_dict()))["groups"]
     assert [row["group"] for row in rows] == [1, "1", ["DK", "2024-01-01"]]
     assert rows[0]["gap"] == 0.3 - 0.2
+
+
+def test_control_characters_of_names_are_written_out():
+    evil = "\x1b]0;title\x07\u202ered\nnext"
+    rng = np.random.default_rng(0)
+    p, by = rng.random(60), np.repeat([evil, "plain"], 30)
+    found = cal.by_group(cal.brier, rng.random(60) < p**3, p, by={"\x1b[2Jcolumn": by, "other": by})
+    for text in (repr(found), str(found), found._repr_html_(), repr(found.rows[0]), found.worst.method):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "\\x1b[2Jcolumn = \\x1b]0;title\\x07\\u202ered\\nnext" in str(found)
+    assert found.rows[0].group == evil  # the value itself is kept

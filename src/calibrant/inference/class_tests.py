@@ -15,6 +15,7 @@ from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, rank_
 from calibrant.inference.vector_looks import Gaps, Layout, class_squares, gaps_of_labels
 from calibrant.inference.vector_test import independent_rows
 from calibrant.numerics.arrays import Floats
+from calibrant.results.printable import printable
 
 #: Classes that are printed.
 _PRINTED = 20
@@ -57,7 +58,7 @@ class ClassRow:
     def cells(self) -> tuple[str, ...]:
         """The row in words."""
         numbers = (f"{self.n:_}", f"{self.predicted:.4g}", f"{self.observed:.4g}")
-        return (str(self.label), *numbers, self.direction, f"{self.p_value:.3g}", f"{self.adjusted:.3g}")
+        return (printable(self.label), *numbers, self.direction, f"{self.p_value:.3g}", f"{self.adjusted:.3g}")
 
 
 @dataclass(frozen=True)

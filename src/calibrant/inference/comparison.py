@@ -24,6 +24,7 @@ from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.inference.spread_inversion import SPREAD_ERRORS
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.printable import printable
 from calibrant.results.target import Target, name_of
 
 Estimator = Callable[[Any], float]
@@ -69,7 +70,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         return (
-            f"<{self.estimator}: {self.a} - {self.b} = {self.difference:.4g} {self.interval} "
+            f"<{self.estimator}: {printable(self.a)} - {printable(self.b)} = {self.difference:.4g} {self.interval} "
             f"at {self.interval.level:.0%}, p = {self.adjusted:.4g}>"
         )
 

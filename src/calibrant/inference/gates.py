@@ -17,6 +17,7 @@ from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import interval_error
 from calibrant.inference.intervals import interval
 from calibrant.results.estimate import Estimate, Significance
+from calibrant.results.printable import printable
 from calibrant.table.binning import PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread, task_of
@@ -67,7 +68,7 @@ class Gate:
 
     def failures(self, results: Mapping[Any, Estimate | Significance]) -> list[str]:
         """One sentence per result that fails, under its name; none if all pass."""
-        return [sentence for name, found in results.items() if (sentence := self._failure(str(name), found))]
+        return [sentence for name, found in results.items() if (sentence := self._failure(printable(name), found))]
 
     def _failure(self, name: str, found: Estimate | Significance) -> str | None:
         if isinstance(found, Significance):

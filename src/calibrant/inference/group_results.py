@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, Literal
 
 from calibrant.results.estimate import Estimate, Significance
+from calibrant.results.printable import printable
 
 #: Groups shown when the result is printed.
 _SHOWN = 20
@@ -73,9 +74,9 @@ class GroupResult:
         return None if self.predicted is None or self.observed is None else self.predicted - self.observed
 
     def label(self, columns: Sequence[str] = ()) -> str:
-        """The name of the group, with its column where there are several."""
+        """The name of the group, with its column where there are several; control characters are written out."""
         own = ", ".join(map(str, self.group)) if isinstance(self.group, tuple) else str(self.group)
-        return f"{self.column} = {own}" if len(columns) > 1 else own
+        return printable(f"{self.column} = {own}" if len(columns) > 1 else own)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON or as the row of a frame."""
