@@ -156,6 +156,14 @@ def test_the_test_command_rejects_and_says_so(folder, invoke):
     assert "calibration is rejected" in invoke("test", "scores.parquet", folder=folder)[1]
 
 
+def test_forecasts_are_reported_by_several_groupings(folder, invoke):
+    options = ("--truth", "y", "--mean", "mean", "--std", "std", "--by", "country", "--by", "p > 0.5")
+    code, out, err = invoke("report", "scores.parquet", *options, folder=folder)
+    assert code == 0, err
+    for name in ("country = at", "country = de", "p > 0.5 = true", "p > 0.5 = false"):
+        assert name in out
+
+
 def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
     options = ("--mean", "mean", "--std", "std")
     fitted = invoke("recalibrate", folder / "scores.parquet", *options, "-o", "map.json", folder=tmp_path)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.probabilities import group_tables
 from tests.reporting.samples import CALIBRATED, GROUPS, OVER, P
 
 rng = np.random.default_rng(1)
@@ -63,13 +62,6 @@ def test_several_classes_are_reported_by_their_top_label():
     assert found.task == "Confidence of the predicted class, 4 classes"
     assert "Classwise ECE (L1)" in {m.estimate.name for m in found.measures}
     assert found.verdict.startswith("Over-confident")
-
-
-def test_a_report_shows_the_largest_groups_and_a_gate_sees_all():
-    p = np.linspace(0, 1, 140)
-    data, by = cal.Binary(p > 0.5, p), np.arange(140) % 70
-    assert len(group_tables(data, by)) == 50
-    assert len(group_tables(data, by, most=None)) == 70
 
 
 SMALL = rng.random(60)

@@ -20,6 +20,24 @@ def test_regression_says_by_which_factor_errors_exceed_the_spread():
     assert len(found.groups) == 2
 
 
+def test_several_groupings_are_reported_each():
+    parity, half = np.arange(1500) % 2, np.repeat(["a", "b"], 750)
+    found = cal.report(SPREAD, by={"parity": parity, "half": half})
+    assert {group.name for group in found.groups} == {"parity = 0", "parity = 1", "half = a", "half = b"}
+    first = next(group for group in found.groups if group.name == "half = a")
+    assert first.n == 750
+    assert float(first.estimate) == pytest.approx(float(cal.ence(SPREAD.take(half == "a"))))
+    tables = {k: cal.BinTable.of(SPREAD.take(parity == k), cal.table.LogGrid()) for k in (0, 1)}
+    found = cal.report(cal.BinTable.of(SPREAD, cal.table.LogGrid()), by=tables)
+    assert {(group.name, group.n) for group in found.groups} == {("0", 750), ("1", 750)}
+
+
+def test_groups_of_other_forecasts_are_refused():
+    data = cal.Quantiles(SPREAD.y_true, [0.1, 0.5, 0.9], np.outer(SIGMA, [-1.28, 0, 1.28]))
+    with pytest.raises(cal.InvalidPredictions, match=r"needs means with standard deviations .* got Quantiles"):
+        cal.report(data, by=np.arange(1500) % 2)
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -15,7 +15,7 @@ from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.gates import Gate, headline_error, headline_errors
-from calibrant.reporting.probabilities import group_tables
+from calibrant.reporting.groups import group_tables
 from calibrant.results.estimate import Estimate
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled

@@ -11,7 +11,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.gates import End, Gate, headline_error, headline_errors
-from calibrant.reporting.probabilities import group_tables
+from calibrant.reporting.groups import group_tables
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 

@@ -66,9 +66,6 @@ def report(
     if isinstance(task, Spread) or isinstance(given, Forecast):
         from calibrant.reporting.regression import forecast_report
 
-        if isinstance(by, Mapping):
-            message = "A report on forecasts takes one grouping: give by= the group of each row."
-            raise TypeError(message)
         return forecast_report(given, by=groups, title=named, seed=seed)
     from calibrant.reporting.probabilities import probability_report
 

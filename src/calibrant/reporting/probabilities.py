@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.estimators.binned import ece
 from calibrant.estimators.cumulative import ks_error
@@ -20,6 +19,7 @@ from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.smooth import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.reporting.findings import direction, of_probabilities
+from calibrant.reporting.groups import ALL_ROWS, group_tables
 from calibrant.reporting.model import Group, Measure, Repair, Report
 from calibrant.reporting.part import Part
 from calibrant.reporting.repairs import repairs
@@ -29,12 +29,8 @@ from calibrant.results.estimate import Estimate
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
 
-#: Groups beyond these, the largest first, are left out.
-MOST_GROUPS = 50
 #: Simulated samples for the bias at this size, and the largest size they are drawn at.
 REPEATS, LARGEST = 100, 20_000
-#: What the figures call all rows.
-ALL_ROWS = "all rows"
 
 
 def probability_report(
@@ -161,30 +157,3 @@ def _charts(
             f"after {best.name}": {ALL_ROWS: probability_view(after, {"Averaged error": best.error})},
         },
     }
-
-
-def group_tables(
-    data: Any, by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None, *, most: int | None = MOST_GROUPS
-) -> dict[str, Any]:
-    """The rows, or the table, of each group; the largest come first and at most `most` of each grouping."""
-    if by is None:
-        return {}
-    if isinstance(by, Mapping):
-        tables = {name: table for name, table in by.items() if isinstance(table, BinTable)}
-        parts: dict[str, Any] = dict(zip(group_texts(tables, taken=ALL_ROWS), tables.values(), strict=True))
-        groupings = {
-            name: group_tables(data, some, most=most) for name, some in by.items() if not isinstance(some, BinTable)
-        }
-        rows = {f"{name} = {group}": part for name, some in groupings.items() for group, part in some.items()}
-        return dict(sorted(parts.items(), key=lambda pair: -_size(pair[1]))[:most]) | rows
-    if isinstance(data, BinTable):
-        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
-        raise ValueError(message)
-    names, index = data.row_groups(by)
-    chosen = np.argsort(-np.bincount(index), kind="stable")[:most]
-    texts = group_texts(names, taken=ALL_ROWS)
-    return {texts[k]: data.take(index == k) for k in chosen}
-
-
-def _size(part: Binary | BinTable) -> int:
-    return part.n if isinstance(part, BinTable) else len(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.forecasts import Forecast, Gaussian
-from calibrant.data.groups import group_texts
+from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.dispersion import mean_squared_z, std_dispersion
 from calibrant.estimators.regression_coverage import coverage, interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_curves import (
@@ -24,6 +24,7 @@ from calibrant.estimators.regression_scores import crps, nll, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, ence, uce
 from calibrant.inference.regression_tests import MeanSquaredZ
 from calibrant.numerics.folds import fold_of_rows
+from calibrant.reporting.groups import group_tables, number_of_rows
 from calibrant.reporting.model import Finding, Group, Measure, Repair, Report
 from calibrant.reporting.text import number, p_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance
@@ -43,7 +44,13 @@ _TITLES = {
 }
 
 
-def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: str, seed: int) -> Report:
+def forecast_report(
+    data: Forecast | BinTable,
+    *,
+    by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None,
+    title: str,
+    seed: int,
+) -> Report:
     """Measure spread, intervals and scores, each with the range of a perfect forecaster at this size."""
     cells = _cells(data)
     measures = tuple(_measures(data, cells))
@@ -56,7 +63,7 @@ def forecast_report(data: Forecast | BinTable, *, by: ArrayLike | None, title: s
     return Report(
         title=title,
         task=names.get(kind, "Predicted distributions"),
-        n=data.n if isinstance(data, BinTable) else len(data),
+        n=number_of_rows(data),
         verdict=_verdict(measures, test, tried),
         measures=measures,
         tests=(test,),
@@ -158,19 +165,15 @@ def _repairs(data: Forecast | BinTable, before: Estimate | None, seed: int) -> t
     return tuple(sorted(found, key=lambda repair: repair.loss))
 
 
-def _groups(data: Forecast | BinTable, by: ArrayLike | None) -> tuple[Group, ...]:
-    if by is None:
-        return ()
-    if not isinstance(data, Gaussian):
+def _groups(data: Forecast | BinTable, by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None) -> tuple[Group, ...]:
+    if by is not None and not isinstance(data, Gaussian | BinTable):
         message = f"by= needs means with standard deviations (Gaussian), got {type(data).__name__}."
-        raise ValueError(message)
-    names, index = data.row_groups(by)
+        raise InvalidPredictions(message)
     found = []
-    for k, name in enumerate(group_texts(names)):
-        some = data.take(index == k)
+    for name, some in group_tables(data, by).items():
         part = tuple(_measures(some, _cells(some)))
         headline = next(m.estimate for m in part if m.headline)
-        found.append(Group(name, len(some), headline, _test(some, part).p_value))
+        found.append(Group(name, number_of_rows(some), headline, _test(some, part).p_value))
     return tuple(sorted(found, key=lambda group: -group.estimate))
 
 
