@@ -1,6 +1,7 @@
 """Boosted trees as maps: the recipe, hard inputs, and the files they leave."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -186,3 +187,39 @@ def test_missing_library_names_the_remedy(scaling, monkeypatch):
 def test_bad_numbers_are_refused(option, value):
     with pytest.raises(ValueError, match=f"{option} must be at least"):
         CatBoost(**{option: value}).fit([0.2, 0.7], [0, 1])
+
+
+#: Saves a map over and over until its standard input ends; says so after the first time.
+WRITER = """
+import sys, threading
+from calibrant.recalibrate import load
+fitted, path, ended = load(sys.argv[1]), sys.argv[2], threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+count = 0
+while not ended.is_set() or count < 5:
+    fitted.save(path)
+    count += 1
+    print("saved", flush=True) if count == 1 else None
+print(count)
+"""
+
+
+def test_two_writers_of_one_file_leave_one_of_their_maps_whole_at_every_moment(tmp_path):
+    fitted = [small(LightGBM).fit(*binary(seed=seed)) for seed in (0, 1)]
+    q, path = np.linspace(0.01, 0.99, 20), tmp_path / "map.json"
+    expected = [one.predict_proba(q) for one in fitted]
+    assert not np.allclose(*expected)
+    for k, one in enumerate(fitted):
+        one.save(tmp_path / f"{k}.json")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    commands = [[sys.executable, "-c", WRITER, str(tmp_path / f"{k}.json"), str(path)] for k in (0, 1)]
+    writers = [subprocess.Popen(command, **pipes) for command in commands]
+    try:
+        assert [writer.stdout.readline() for writer in writers] == ["saved\n"] * 2
+        read = [load(path).predict_proba(q) for _ in range(40)]
+    finally:
+        counts = [int(writer.communicate(timeout=60)[0]) for writer in writers]
+    assert min(counts) >= 5
+    seen = [[bool(np.allclose(found, one)) for one in expected] for found in read]
+    assert all(map(any, seen))
+    assert [path.name for path in tmp_path.iterdir() if path.name not in ("0.json", "1.json")] == ["map.json"]
