@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference import IsotonicBand
+from calibrant.inference import Inversion, IsotonicBand, MultiScale, PitInversion
 from tests.fuzz import odd_inputs as odd
 
 RNG = np.random.default_rng(0)
@@ -22,6 +22,8 @@ W = RNG.random(N) + 0.5
 CLASSES = RNG.dirichlet([1, 1, 1], N)
 CODES = RNG.integers(0, 3, N)
 VALUE, MEAN, STD = RNG.normal(size=N), RNG.normal(size=N), RNG.random(N) + 0.5
+UNIFORM = cal.simulate.World(cal.simulate.UniformScores())
+NORMAL = cal.Gaussian(VALUE, MEAN, STD)
 QUANTILES = np.sort(RNG.normal(size=(N, 3)), axis=1)
 BY = RNG.integers(0, 2, N)
 PLATT, TEMPERATURE = cal.recalibrate.Platt().fit(P, Y), cal.recalibrate.Temperature().fit(CLASSES, CODES)
@@ -282,6 +284,30 @@ OPTIONS = {
         (20, np.int64(20)),
         (0, 2.5, "20", None, True),
     ),
+    **{
+        f"{name} seed": Option(call, "seed", (3, np.int64(3)), (-1, 2.5, float("nan"), "3", None, True, len, [3]))
+        for name, call in {
+            "calibration_error": lambda v: cal.calibration_error(Y, P, repeats=1, seed=v),
+            "Bootstrap": lambda v: cal.interval(cal.brier, Y, P, method=cal.Bootstrap(20, seed=v)).interval.high,
+            "Inversion": lambda v: cal.interval(cal.ece, Y, P, method=Inversion(19, seed=v)).interval.high,
+            "PitInversion": lambda v: (
+                cal.interval(cal.interval_error, NORMAL, method=PitInversion(19, seed=v)).interval.high
+            ),
+            "MultiScale": lambda v: cal.calibration_test(Y, P, method=MultiScale(19, seed=v)).p_value,
+            "by_group": lambda v: (
+                cal.by_group(
+                    cal.brier, Y, P, by=BY, method=cal.Bootstrap(20, seed=v), test=MultiScale(19)
+                ).worst.p_value
+            ),
+            "by_class": lambda v: cal.by_class(cal.Multiclass(CODES, CLASSES), draws=19, seed=v).rows[0].adjusted,
+            "reliability_curve": lambda v: cal.reliability_curve(Y, P, draws=20, seed=v).consistency_low,
+            "report": lambda v: cal.report(NORMAL, seed=v).headline,
+            "bias": lambda v: cal.simulate.bias(cal.ece, UNIFORM, 50, repeats=3, seed=v).mean,
+            "power": lambda v: cal.simulate.power(cal.ece, UNIFORM, 50, repeats=3, seed=v).type_two,
+            "Auto": lambda v: cal.recalibrate.Auto(seed=v).fit(P, Y).predict_proba(P),
+            "Partition": lambda v: cal.recalibrate.Partition(seed=v).fit(P, Y).predict_proba(P),
+        }.items()
+    },
     "prior": Option(
         lambda v: cal.ece(cal.PositiveUnlabeled(P, P, prior=v)),
         "prior",

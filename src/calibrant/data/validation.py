@@ -200,6 +200,16 @@ def whole(name: str, value: int, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def seed(value: int) -> int:
+    """The seed of the random numbers: a whole number that is not negative.
+
+    >>> seed(1.5)
+    Traceback (most recent call last):
+    ValueError: seed must be a whole number of at least 0, got 1.5.
+    """
+    return whole("seed", value, minimum=0)
+
+
 def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, rule: str, *, remedy: str = "") -> None:
     """Raise unless every row is `ok`; the message counts the others and shows the first."""
     if ok.all():

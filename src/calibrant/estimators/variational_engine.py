@@ -58,6 +58,7 @@ class Settings:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         for name, minimum in (("folds", 2), ("repeats", 1)):
             validation.whole(name, getattr(self, name), minimum=minimum)
         if self.top_label not in (False, "reduced", "full"):

@@ -56,6 +56,7 @@ class Bootstrap:
     kind: Kind = "basic"
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
         if self.kind not in get_args(Kind):
             message = (

@@ -150,7 +150,7 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     >>> found.rows[0].label, found.rows[0].direction, found.rows[0].adjusted
     (0, 'too high', 0.001)
     """
-    draws = validation.whole("draws", draws)
+    draws, seed = validation.whole("draws", draws), validation.seed(seed)
     probability, labels = independent_rows(data, needed_by="by_class")
     layout = Layout.of(probability)
     gaps = gaps_of_labels(layout, labels, 2 * draws, np.random.default_rng(seed), only="class")["class"]

@@ -95,6 +95,7 @@ class KolmogorovSmirnov:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:
@@ -124,6 +125,7 @@ class KernelTest:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:

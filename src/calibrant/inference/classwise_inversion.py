@@ -89,6 +89,7 @@ class ClasswiseInversion:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Multiclass, *, norm: float = 1, level: float = 0.95) -> Interval:

@@ -96,6 +96,7 @@ class Inversion:
     side: Side = "two-sided"
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
         if self.side not in ("two-sided", "lower", "upper"):
             message = f"side must be 'two-sided', 'lower' or 'upper', got {self.side!r}."

@@ -58,6 +58,7 @@ class LearnedTest:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
         validation.whole("parts", self.parts, minimum=2)
 

@@ -60,6 +60,7 @@ class MultiScale:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
 
     def test(self, data: Predictions | BinTable) -> Significance:

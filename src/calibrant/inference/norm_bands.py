@@ -76,6 +76,7 @@ class NormBand:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws)
 
     def interval(self, estimate: Estimate, data: Predictions | BinTable, *, level: float = 0.95) -> Interval:

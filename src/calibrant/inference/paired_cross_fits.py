@@ -53,6 +53,7 @@ class PairedCrossFits:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("folds", self.folds, minimum=2)
 
     def difference(self, a: Multiclass, b: Multiclass, *, norm: Norm, level: float) -> Difference:

@@ -59,6 +59,7 @@ class PairedFits:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
     def difference(self, a: Predictions, b: Predictions, target: Target, *, level: float) -> Difference:

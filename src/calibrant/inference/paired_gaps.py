@@ -66,6 +66,7 @@ class PairedGaps:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
     def difference(self, a: Binary, b: Binary, *, norm: float, level: float, squared: bool = False) -> Difference:

@@ -55,6 +55,7 @@ class PitInversion:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:

@@ -135,6 +135,7 @@ def reliability_curve(
     """
     level = validation.fraction("level", level)
     validation.whole("draws", draws, minimum=2)
+    validation.seed(seed)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     wanted = _kind(task, bins)
     if wanted == "binned" and kind == "isotonic":

@@ -66,6 +66,7 @@ class SequentialBound:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("parts", self.parts, minimum=2)
 
     def interval(self, data: Multiclass, *, norm: Norm = 1, level: float = 0.95) -> Interval:

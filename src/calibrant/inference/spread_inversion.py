@@ -73,6 +73,7 @@ class SpreadInversion:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
     def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:

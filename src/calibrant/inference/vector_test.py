@@ -78,6 +78,7 @@ class VectorTest:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         if self.draws is not None:
             validation.whole("draws", self.draws)
 

@@ -107,6 +107,7 @@ class _Simulated:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
 
 

@@ -72,6 +72,7 @@ class PUInversion:
     prior_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
         if not 0 <= self.prior_error < 1:
             message = f"prior_error must be a standard error in [0, 1), got {self.prior_error!r}."

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calibrant.data import validation
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_of_rows
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
@@ -72,6 +73,7 @@ class Boosted(Recalibrator):
     threads: int = 1
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        validation.seed(self.seed)
         for name, value, minimum in (("folds", self.folds, 2), ("trees", self.trees, 1)):
             if value is not None and value < minimum:
                 message = f"{name} must be at least {minimum}, got {value!r}."

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from calibrant.data import validation
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
@@ -69,7 +70,7 @@ class Partition(Recalibrator):
         points, place = np.unique(points, axis=0, return_inverse=True)
         counts = np.stack([np.bincount(place.reshape(-1), column) for column in counts.T], axis=1)
         wanted = self.clusters or (15 if points.shape[1] == 2 else 30)
-        means = KMeans(min(wanted, len(points)), n_init="auto", random_state=self.seed)
+        means = KMeans(min(wanted, len(points)), n_init="auto", random_state=validation.seed(self.seed))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters are fine
             means.fit(points, sample_weight=counts.sum(axis=1))

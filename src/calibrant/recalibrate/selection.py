@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.data import validation
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.recalibrate.base import Identity, Recalibrator
@@ -91,13 +92,15 @@ class Auto(Recalibrator):
             )
             raise ValueError(message)
         self._set_one_event(cells.total)
-        counts = fold_counts(np.stack([zeros, ones]), [1] * self.folds, seed=self.seed)
+        counts = fold_counts(np.stack([zeros, ones]), [1] * self.folds, seed=validation.seed(self.seed))
         fold, outcome, cell = np.nonzero(counts)
         self._select(cells.scores.take(cell), outcome, counts[fold, outcome, cell], fold)
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        self._select(scores, codes, weight, fold_of_rows(len(scores), [1] * self.folds, seed=self.seed))
+        self._select(
+            scores, codes, weight, fold_of_rows(len(scores), [1] * self.folds, seed=validation.seed(self.seed))
+        )
 
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.reporting.model import Report
@@ -47,6 +48,7 @@ def report(
     >>> found.verdict
     'Over-confident by ...'
     """
+    validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
     named = "Calibration report" if title is None else title
     tables = isinstance(by, Mapping) and (not by or any(isinstance(part, BinTable) for part in by.values()))

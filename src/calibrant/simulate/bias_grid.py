@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
+from calibrant.data import validation
 from calibrant.results.target import Estimator, name_of, norm_of
 from calibrant.simulate.estimation_bias import AnyWorld, Bias, estimates
 from calibrant.simulate.parallel import run_all
@@ -135,6 +136,7 @@ def bias_table(
       ECE                    +12.61    +8.30
       sweep                   +7.04    +4.70
     """
+    validation.seed(seed)
     known = list(worlds.values() if isinstance(worlds, Mapping) else worlds)
     if len({world.name for world in known}) < len(known):
         message = f"Worlds of a table need different names, got {[world.name for world in known]}."

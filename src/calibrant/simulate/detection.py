@@ -104,7 +104,7 @@ def power(
     >>> result.type_two < 0.2
     True
     """
-    alpha = validation.fraction("alpha", alpha)
+    alpha, seed = validation.fraction("alpha", alpha), validation.seed(seed)
     null, name = world.calibrated(), name_of(estimator)
 
     def simulated(source: World, offset: int) -> Any:

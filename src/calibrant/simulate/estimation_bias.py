@@ -156,6 +156,7 @@ def estimates(
     """
     validation.whole("n", n)
     validation.whole("repeats", repeats)
+    validation.seed(seed)
     parts = [_estimates_of(estimators, chunk) for chunk in _samples(world, n, repeats, seed)]
     return {name: np.concatenate([part[name] for part in parts]) for name in estimators}
 

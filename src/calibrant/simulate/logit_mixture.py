@@ -143,6 +143,7 @@ def fit_logit_mixture(
     >>> len(fitted.positive.means), len(fitted.negative.means), round(fitted.true_error(), 2)
     (1, 1, 0.08)
     """
+    validation.seed(seed)
     if isinstance(data, Binary):
         p = data.y_prob.astype(np.float64)
         validation.require("y_prob", p, (p > 0) & (p < 1), "must lie inside (0, 1) to have a logit")
