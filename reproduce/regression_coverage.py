@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.inference import LogScale, MeanSquaredZ, PairedGaps, PitInversion, SpreadInversion
+from calibrant.inference import LogScale, MeanSquaredZ, PairedFits, PitInversion, SpreadInversion
 from calibrant.numerics.arrays import Floats
 from calibrant.results import Target
 from reproduce.resumable import Row, coverage, markdown, measured
@@ -112,7 +112,7 @@ def compare_cell(models: str, noise: str, n: int, samples: int) -> Row:
             cal.Gaussian(y, np.zeros(n), part * np.exp(0.16) / factor)
             for part, factor in zip(parts, factors, strict=True)
         )
-        alarms.append(PairedGaps(199, k).difference(a, b, TARGETS["ence"], level=0.95).p_value <= 0.05)
+        alarms.append(PairedFits(199, k).difference(a, b, TARGETS["ence"], level=0.95).p_value <= 0.05)
     return {"called_different": round(float(np.mean(alarms)), 4)}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 import calibrant as cal
-from calibrant.inference import PairedGaps
+from calibrant.inference import PairedFits
 from calibrant.numerics.arrays import Floats
 from calibrant.pu import DebiasedDelta, PUInversion
 from calibrant.results import Target
@@ -101,7 +101,7 @@ def compare_cell(models: str, n_positive: int, n_unlabeled: int, samples: int) -
             return np.asarray((expit(x[:, None] + nodes) @ (weights / weights.sum())) ** power)
 
         a, b = (cal.PositiveUnlabeled(predicted(positive[j]), predicted(unlabeled[j]), prior=0.5) for j in (0, 1))
-        alarms.append(PairedGaps(199, k).difference(a, b, Target("true error", 1), level=0.95).p_value <= 0.05)
+        alarms.append(PairedFits(199, k).difference(a, b, Target("true error", 1), level=0.95).p_value <= 0.05)
     return {"called_different": round(float(np.mean(alarms)), 4)}
 
 

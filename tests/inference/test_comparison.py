@@ -83,7 +83,7 @@ def test_spreads_are_compared_by_their_true_errors():
     right, narrow, wide = (cal.Gaussian(y, zero, std * factor) for factor in (1.0, 0.7, 1.05))
     for estimator in (cal.ence, cal.sweep_ence, cal.debiased_ence, cal.uce):
         found = cal.compare(estimator, narrow, right)
-        assert "PairedGaps" in found.interval.method
+        assert "PairedFits" in found.interval.method
         assert found.p_value < 0.001
         assert found.interval.low > 0
     assert cal.compare(cal.ence, narrow, narrow).p_value == 1
@@ -99,7 +99,7 @@ def test_positive_unlabeled_models_are_compared_on_the_same_rows():
     positive, unlabeled = rng.beta(2, 1, 1000), rng.random(10_000)
     good, bad = (cal.PositiveUnlabeled(positive**k, unlabeled**k, prior=0.5) for k in (1.0, 1.5))
     found = cal.compare(cal.sweep_ece, bad, good)
-    assert "PairedGaps" in found.interval.method
+    assert "PairedFits" in found.interval.method
     assert found.p_value < 0.001
     assert 0.1 in found.interval  # E|u - u^1.5|
     assert cal.compare(cal.ece, good, good).p_value == 1

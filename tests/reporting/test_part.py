@@ -38,17 +38,22 @@ def calls(monkeypatch):
     return counted
 
 
+#: The world behind the biases is fitted to some of the rows, and its fit tested: one table and one test more.
+FIT = 1
+
+
 def test_a_report_builds_one_table_and_one_of_each_result(calls):
     cal.report(OVER)
-    assert calls["tables of rows"] == 1
-    assert calls["intervals"] == calls["tests"] == calls["sets of cross-fitted maps"] == 1
+    assert calls["tables of rows"] == calls["tests"] == 1 + FIT
+    assert calls["intervals"] == calls["sets of cross-fitted maps"] == 1
     assert calls["recalibrations"] <= 6 * 5  # six maps, five folds
 
 
 def test_each_group_has_one_table_one_interval_and_one_test(calls):
     cal.report(OVER, by=GROUPS)
     parts = 1 + len(set(GROUPS))
-    assert calls["tables of rows"] == calls["intervals"] == calls["tests"] == parts
+    assert calls["tables of rows"] == calls["tests"] == parts + FIT
+    assert calls["intervals"] == parts
     assert calls["sets of cross-fitted maps"] == 1
 
 
@@ -64,8 +69,9 @@ def test_several_classes_add_only_the_tables_of_the_classes(calls):
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(3), 1000)
     cal.report(cal.Multiclass((rng.random(1000)[:, None] > probs.cumsum(axis=1)).sum(axis=1), probs))
-    assert calls["tables of rows"] == 1 + 3
-    assert calls["intervals"] == calls["tests"] == calls["sets of cross-fitted maps"] == 1
+    assert calls["tables of rows"] == 1 + 3 + FIT
+    assert calls["tests"] == 1 + FIT
+    assert calls["intervals"] == calls["sets of cross-fitted maps"] == 1
 
 
 def test_positive_unlabeled_rows_are_sorted_into_one_table(calls):

@@ -80,6 +80,7 @@ def test_targets_survive_pickles_copies_intervals_and_json():
         assert same.target == found.target == found.interval.target
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["target"] == plain["interval"]["target"] == {"quantity": "true error", "norm": "inf"}
+    assert plain["interval"]["high"] is None  # a lower bound
     assert "true error (Linf)" in found._repr_html_()
 
 
@@ -128,7 +129,7 @@ def test_an_estimator_that_already_has_data_is_none_of_many_samples():
 
 def test_options_for_many_samples_have_the_defaults_of_the_estimator():
     both = {name: (value, batched(value)) for name, value in public_estimators().items() if batched(value) is not None}
-    assert set(both) == {"ece", "mce", "debiased_ece", "sweep_ece", "kde_ece"}
+    assert set(both) == {"averaged_error", "ece", "mce", "debiased_ece", "sweep_ece", "kde_ece"}
     for one, many in both.values():
         first, second = (
             {

@@ -113,5 +113,5 @@ def test_a_dask_cluster_gives_the_tables_of_memory(dask_frame):
 def test_dask_runs_the_second_pass_and_counts_invalid_rows(dask_frame):
     exact = bin_table(dask_frame, y_true="y", y_prob="p", exact=True)
     assert cal.ece(exact) == pytest.approx(float(cal.ece(LOG.y, LOG.p)), abs=1e-12)
-    with pytest.raises(cal.InvalidPredictions, match="y_true not 0 or 1: "):
+    with pytest.raises(cal.InvalidPredictions, match="y_true 'day' not 0 or 1: "):
         bin_table(dask_frame, y_true="day", y_prob="p")

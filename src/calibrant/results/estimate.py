@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -60,8 +61,9 @@ class Interval:
         return f"[{self.low:.4g}, {self.high:.4g}]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return {**asdict(self), "target": None if self.target is None else self.target.to_dict()}
+        """Plain types only, ready for JSON; an end that is not limited is None."""
+        ends = {name: end if math.isfinite(end) else None for name, end in (("low", self.low), ("high", self.high))}
+        return {**asdict(self), **ends, "target": None if self.target is None else self.target.to_dict()}
 
 
 @dataclass(frozen=True)
