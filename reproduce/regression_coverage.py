@@ -6,7 +6,6 @@ already is not measured again. Worlds marked "unseen" were not used to choose an
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -18,7 +17,7 @@ import calibrant as cal
 from calibrant.inference import LogScale, MeanSquaredZ, PairedFits, PitInversion, SpreadInversion
 from calibrant.numerics.arrays import Floats
 from calibrant.results import Target
-from reproduce.resumable import Row, coverage, markdown, measured
+from reproduce.resumable import Row, asked_samples, coverage, markdown, measured
 
 RESULTS = Path(__file__).with_name("results")
 SIZES = (100, 1000, 10_000)
@@ -160,9 +159,7 @@ def write_page() -> None:
 
 def main() -> None:
     """Measure what is missing and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=100, help="per cell; 0 only writes the page")
-    samples = parser.parse_args().samples
+    samples = asked_samples(__doc__)
     for part, wanted in tasks(samples).items() if samples else ():
         rows(part, wanted)
     write_page()

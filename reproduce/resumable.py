@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,6 +33,13 @@ def measured(
             writer.writerow(row)
         found.append(row)
     return found
+
+
+def asked_samples(description: str | None) -> int:
+    """The number of samples per cell that the command line asks for."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--samples", type=int, default=100, help="per cell; 0 only writes the page")
+    return int(parser.parse_args().samples)
 
 
 def coverage(truth: float, intervals: list[Any]) -> Row:

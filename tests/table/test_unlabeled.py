@@ -186,3 +186,11 @@ def test_a_table_without_squares_says_so():
     table = cal.ece(drawn(np.random.default_rng(0), 50, 500, LESS), bins=cal.EqualWidth(5)).bins
     with pytest.raises(ValueError, match="without squares"):
         cal.calibration_test(table)
+
+
+def test_joined_bins_have_the_gaps_of_the_larger_bins():
+    data = drawn(np.random.default_rng(0), 50, 500, LESS)
+    fine, coarse = (Gaps.of(cal.BinTable.of(data, cal.EqualWidth(size))) for size in (4, 2))
+    joined = fine.joined(np.array([0, 0, 1, 1]), 2)
+    np.testing.assert_allclose(joined.gap, coarse.gap)
+    np.testing.assert_allclose(joined.covariance(), coarse.covariance())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from calibrant.cli.formats import UsageError
@@ -63,7 +63,7 @@ class Columns:
     @property
     def levels(self) -> list[tuple[float, str]]:
         """The predicted quantiles: level and column, in order."""
-        return sorted(_level(item) for item in self.quantiles)
+        return levels_and_columns(self.quantiles)
 
     def guessed(self, header: Collection[str], notes: list[str]) -> Columns:
         """The same with the columns that no option names, by their names; every guess is noted."""
@@ -137,6 +137,11 @@ def crossed(by: str, header: Collection[str]) -> tuple[str, ...]:
         message = f"--by {by!r} has an empty name between its commas."
         raise UsageError(message)
     return tuple(dict.fromkeys(names))
+
+
+def levels_and_columns(quantiles: Iterable[str]) -> list[tuple[float, str]]:
+    """The level and the column of each LEVEL=COLUMN, in the order of the levels."""
+    return sorted(map(_level, quantiles))
 
 
 def _level(item: str) -> tuple[float, str]:

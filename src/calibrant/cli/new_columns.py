@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import guessed_column, require_columns
+from calibrant.cli.columns import guessed_column, levels_and_columns, require_columns
 from calibrant.cli.formats import UsageError
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
@@ -97,7 +97,7 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> 
     """A map of means and standard deviations, or of quantiles; what it gives is tried on one row."""
     name = type(fitted).__name__
     if inputs.quantiles:
-        pairs = sorted(_level(item) for item in inputs.quantiles)
+        pairs = levels_and_columns(inputs.quantiles)
         levels, names = [level for level, _ in pairs], tuple(column for _, column in pairs)
 
         def forecast(values: Floats) -> Forecast:
@@ -129,15 +129,6 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> 
     if isinstance(fixed, Quantiles) and not inputs.quantiles:
         return NewColumns(names, tuple(f"q{level:g}{suffix}" for level in fixed.levels), compute)
     return NewColumns(names, tuple(f"{column}{suffix}" for column in names), compute)
-
-
-def _level(item: str) -> tuple[float, str]:
-    level, _, name = item.partition("=")
-    try:
-        return float(level), name
-    except ValueError:
-        message = f"--quantiles takes LEVEL=COLUMN, e.g. 0.05=q05, got {item!r}."
-        raise UsageError(message) from None
 
 
 def _require_once(names: Sequence[str], header: Sequence[str]) -> None:

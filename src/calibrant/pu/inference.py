@@ -7,7 +7,7 @@ default interval, for the true error, is in `calibrant.pu.inversion`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,19 +280,7 @@ def _interval(low: float, high: float, level: float, method: DebiasedDelta | Bas
 def _joined(gaps: Gaps) -> Gaps:
     """Bins without predicted mass merged into the preceding bin with some (or into the first such bin)."""
     into = np.maximum(np.cumsum(gaps.predicted > 0) - 1, 0)
-    size = int(into.max()) + 1
-
-    def sums(values: Floats) -> Floats:
-        return np.bincount(into, values, size).astype(np.float64, copy=False)
-
-    return replace(
-        gaps,
-        positive=sums(gaps.positive),
-        share=sums(gaps.share),
-        predicted=sums(gaps.predicted),
-        predicted_squares=sums(gaps.predicted_squares),
-        product=sums(gaps.product),
-    )
+    return gaps.joined(into, int(into.max()) + 1)
 
 
 def _resampled_gaps(gaps: Gaps, draws: int, rng: np.random.Generator) -> Floats:

@@ -62,17 +62,8 @@ class PooledScores:
         pool_of_filled = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(position))))
         pool = pool_of_filled[np.maximum(np.cumsum(some) - 1, 0)]  # positives between two pools belong to the lower
         size = len(starts)
-
-        def sums(values: Floats) -> Floats:
-            return np.bincount(pool, values, size).astype(np.float64)
-
         pooled = replace(
-            whole,
-            positive=sums(whole.positive),
-            share=sums(whole.share),
-            predicted=sums(whole.predicted),
-            predicted_squares=sums(whole.predicted_squares),
-            product=sums(whole.product),
+            whole.joined(pool, size),
             n_positive=whole.n_positive / design_effect,
             n_unlabeled=whole.n_unlabeled / design_effect,
         )

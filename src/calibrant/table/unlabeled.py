@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.weights import Mass
@@ -175,6 +176,12 @@ class Gaps:
             frequency=1 / scale if task.nested else None,
             known_frequency=task.label_frequency is not None,
         )
+
+    def joined(self, into: NDArray[np.intp], size: int) -> Gaps:
+        """The gaps of `size` larger bins; `into` is the number of the one that each bin becomes a part of."""
+        names = ("positive", "share", "predicted", "predicted_squares", "product")
+        sums = {name: np.bincount(into, getattr(self, name), size).astype(np.float64) for name in names}
+        return replace(self, **sums)  # type: ignore[arg-type]  # arrays, all of them
 
     @property
     def gap(self) -> Floats:
