@@ -168,11 +168,11 @@ class Estimate(float):
 
     @property
     def note(self) -> str:
-        """Why the estimate lies outside its interval; empty where it does not."""
+        """Why the estimate lies outside its interval; empty where it does not, or the interval has no target."""
         interval = self.interval
-        if interval is None or self.value in interval or self.value != self.value:
+        if interval is None or interval.target is None or self.value in interval or self.value != self.value:
             return ""
-        target = "the expected estimate" if interval.target is None else f"the {interval.target}"
+        target = f"the {interval.target}"
         if self.value < 0 <= interval.low:
             return f"the estimate is below zero by chance; the interval is for {target}, which is never negative"
         where = "above" if self.value > interval.high else "below"
