@@ -283,12 +283,16 @@ def _fine(trend: Floats, basis: Floats) -> Family:
 
 
 def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Floats:
+    """Nyström basis with equally spaced knots (the points themselves, where they are fewer)."""
+    return kernel_basis_at(x, np.linspace(x[0], x[-1], knots) if knots < len(x) else x, kernel, length)
+
+
+def kernel_basis_at(x: Floats, knots: Floats, kernel: _Kernel, length: float) -> Floats:
     """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it."""
     from scipy.linalg import solve_triangular
 
-    at = np.linspace(x[0], x[-1], knots) if knots < len(x) else x
-    root = np.linalg.cholesky(kernel(at[:, None] - at, length) + 1e-8 * np.eye(len(at)))
-    basis: Floats = solve_triangular(root, kernel(at[:, None] - x, length), lower=True).T
+    root = np.linalg.cholesky(kernel(knots[:, None] - knots, length) + 1e-8 * np.eye(len(knots)))
+    basis: Floats = solve_triangular(root, kernel(knots[:, None] - x, length), lower=True).T
     return basis
 
 

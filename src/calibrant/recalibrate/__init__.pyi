@@ -1,6 +1,7 @@
 from .base import BinaryRecalibrator as BinaryRecalibrator
 from .base import Identity as Identity
 from .base import Recalibrator as Recalibrator
+from .bayesian_average import BayesianAverage as BayesianAverage
 from .bayesian_binning import BayesianBinning as BayesianBinning
 from .boosted_trees import CatBoost as CatBoost
 from .boosted_trees import LightGBM as LightGBM

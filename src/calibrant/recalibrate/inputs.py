@@ -215,3 +215,16 @@ class BinomialCells:
     def rate(self) -> float:
         """Share of positives."""
         return float(self.positive.sum()) / self.total
+
+
+def pooled_log_odds(x: Floats, weight: Floats, positive: Floats, *, groups: int) -> tuple[Floats, Floats, Floats]:
+    """Rising log odds in at most `groups` groups of equal weight, at their mean; distinct values where there are few."""
+    order = np.argsort(x, kind="stable")
+    x, weight, positive = x[order], weight[order], positive[order]
+    new = np.concatenate([[True], np.diff(x) > 0])
+    if new.sum() > groups:
+        group = np.floor((np.cumsum(weight) - weight / 2) / weight.sum() * groups)
+        new = np.concatenate([[True], np.diff(group) > 0])
+    starts = np.flatnonzero(new)
+    total = np.add.reduceat(weight, starts)
+    return np.add.reduceat(weight * x, starts) / total, total, np.add.reduceat(positive, starts)

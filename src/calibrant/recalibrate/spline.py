@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import Fit, logistic_fit
+from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
@@ -68,7 +69,7 @@ class Spline(LogisticMap):
     knots: int = 12
 
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
-        x, weight, positive = _pooled(x, weight, positive)
+        x, weight, positive = pooled_log_odds(x, weight, positive, groups=_GROUPS)
         self.knots_ = _knots(x, weight, self.knots)
         directions = _directions(self.knots_)
         design = self._features(x) @ directions
@@ -190,16 +191,3 @@ def _knots(x: Floats, weight: Floats, number: int) -> Floats:
         if place - kept[-1] > 1e-3 * span:
             kept.append(place)
     return np.array(kept)
-
-
-def _pooled(x: Floats, weight: Floats, positive: Floats) -> tuple[Floats, Floats, Floats]:
-    """Rising log odds in groups of equal weight, at their mean; distinct values where there are few."""
-    order = np.argsort(x, kind="stable")
-    x, weight, positive = x[order], weight[order], positive[order]
-    new = np.concatenate([[True], np.diff(x) > 0])
-    if new.sum() > _GROUPS:
-        group = np.floor((np.cumsum(weight) - weight / 2) / weight.sum() * _GROUPS)
-        new = np.concatenate([[True], np.diff(group) > 0])
-    starts = np.flatnonzero(new)
-    total = np.add.reduceat(weight, starts)
-    return np.add.reduceat(weight * x, starts) / total, total, np.add.reduceat(positive, starts)
