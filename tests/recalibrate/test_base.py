@@ -32,6 +32,7 @@ ONE_EVENT = [
     rc.ScalingBinning(),
     rc.NadarayaWatson(),
     rc.Smoothed(),
+    rc.BayesianAverage(),
     rc.Partition(clusters=4),
     rc.OneVsRest(rc.Beta()),
     rc.Auto(folds=3),

@@ -6,7 +6,7 @@ from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
 import calibrant as cal
 from calibrant.data.validation import InvalidPredictions
-from calibrant.recalibrate.inputs import LARGEST_LOGIT, BinomialCells, Scores
+from calibrant.recalibrate.inputs import LARGEST_LOGIT, BinomialCells, Scores, pooled_log_odds
 
 P = np.array([0.1, 0.5, 0.93])
 WIDE = np.array([[0.2, 0.5, 0.3], [0.7, 0.1, 0.2]])
@@ -111,3 +111,18 @@ def test_cells_of_rows_distinct_scores_and_a_table_hold_the_same_sums():
 def test_empty_cells_of_a_table_are_left_out():
     table = cal.BinTable.of(cal.Binary([0, 1], [0.1, 0.9]), cal.EqualWidth(10))
     assert len(BinomialCells.of_table(table)) == 2
+
+
+def test_pooled_log_odds_never_split_equal_values():
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(size=300), 2)
+    y = (rng.random(300) < 0.4).astype(float)
+    values, place = np.unique(x, return_inverse=True)
+    cells = (values, np.bincount(place).astype(float), np.bincount(place, y))
+    for groups in (20, 1000):
+        pooled = pooled_log_odds(x, np.ones(300), y, groups=groups)
+        for one, other in zip(pooled, pooled_log_odds(*cells, groups=groups), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        assert len(pooled[0]) <= groups
+        assert pooled[1].sum() == 300
+        assert pooled[2].sum() == y.sum()

@@ -1,14 +1,14 @@
-"""Auto chooses by a proper loss, says why, and leaves well alone."""
+"""Auto averages, chooses or stacks by a proper loss, says why, and leaves well alone."""
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.base import clone
 
 from calibrant import recalibrate as rc
 from calibrant.numerics.folds import fold_of_rows
-from calibrant.recalibrate.selection import default_candidates, row_losses, stacking_weights
+from calibrant.recalibrate import selection
+from calibrant.recalibrate.cross_validation import row_losses
 
 
 def world(n=3000, seed=0, curve=lambda p: p**2):
@@ -38,7 +38,7 @@ def test_the_losses_in_the_table_are_cross_validated_by_hand():
 
 def test_the_best_candidate_is_fitted_to_all_rows():
     p, y = world()
-    auto = rc.Auto([rc.Platt(), rc.Histogram()]).fit(p, y)
+    auto = rc.Auto([rc.Platt(), rc.Histogram()], combine="choose").fit(p, y)
     best = {"Platt()": rc.Platt(), "Histogram()": rc.Histogram()}[auto.results_[0]["name"]]
     np.testing.assert_array_equal(auto.predict_proba(p), best.fit(p, y).predict_proba(p))
     assert auto.results_[0]["weight"] == 1
@@ -58,29 +58,13 @@ def test_calibrated_predictions_are_left_alone(combine):
 
 def test_without_caution_the_least_loss_wins_however_narrowly():
     changed = [
-        rc.Auto(cautious=False).fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(3)
+        rc.Auto(combine="choose", cautious=caution).fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_
+        for caution in (False, True)
+        for seed in range(3)
     ]
-    cautious = [rc.Auto().fit(*world(200, seed, curve=lambda p: 0.1 + 0.8 * p)).changed_ for seed in range(3)]
+    changed, cautious = changed[:3], changed[3:]
     assert sum(changed) >= sum(cautious)
     assert any(changed)
-
-
-def test_stacking_weights_are_the_best_point_of_the_simplex():
-    rng = np.random.default_rng(0)
-    p, y = world(600)
-    maps = [p, np.clip(p**2 + rng.normal(size=600) * 0.05, 0.01, 0.99), np.full(600, y.mean())]
-    columns = [np.stack([1 - q, q], axis=1) for q in maps]
-    for loss in ("log_loss", "brier"):
-        weights = stacking_weights(columns, y, np.ones(600), loss)
-        assert weights.sum() == pytest.approx(1)
-        assert (weights >= 0).all()
-
-        def mean_loss(z, loss=loss):
-            a = np.exp(z - z.max())
-            return row_losses(np.einsum("m,mik->ik", a / a.sum(), np.stack(columns)), y, loss).mean()
-
-        peer = minimize(mean_loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12}).fun
-        assert row_losses(np.einsum("m,mik->ik", weights, np.stack(columns)), y, loss).mean() <= peer + 1e-8
 
 
 def test_a_stack_beats_its_members_when_each_knows_a_part():
@@ -102,16 +86,113 @@ def test_the_brier_score_can_choose_too():
     assert identity["loss"] == pytest.approx(((p - y) ** 2).mean())
 
 
+def several(n=800, k=3, seed=0, power=0.5):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.5] * k, n)
+    true = p**power / (p**power).sum(axis=1, keepdims=True)
+    return p, (rng.random(n)[:, None] > np.cumsum(true, axis=1)).sum(axis=1)
+
+
 def test_several_classes_have_candidates_of_their_own():
-    assert {type(each).__name__ for each in default_candidates(2)} >= {"Beta", "Quadratic", "Spline"}
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([0.5] * 3, 800)
-    sharp = p**0.5 / (p**0.5).sum(axis=1, keepdims=True)
-    y = np.array([rng.choice(3, p=row) for row in sharp])
+    p, y = several()
     auto = rc.Auto().fit(p, y)
+    names = {row["name"].split("(")[0] for row in auto.results_}
+    assert names == {"Identity", "Temperature", "StructuredVectorScaling", "StructuredMatrixScaling", "OneVsRest"}
+    assert auto.left_out_ == []
     assert auto.changed_
     q = auto.predict_proba(p)
-    assert row_losses(q, y, "log_loss").mean() < row_losses(p, y, "log_loss").mean()
+    assert row_losses(q, y, "log_loss").mean() < row_losses(p, y, "log_loss").mean() - 0.1
+    assert auto.expected_gain() > 0.1
+
+
+def test_work_beyond_the_limit_holds_out_one_fold_and_says_what_is_left_out(monkeypatch):
+    p, y = several(400)
+    monkeypatch.setattr(selection, "_WORK", 399 * 9)
+    auto = rc.Auto().fit(p, y)
+    reason = "one map for each of 3 classes takes too long with 400 rows"
+    names = ["OneVsRest(binary=BayesianAverage())", "OneVsRest(binary=Isotonic())"]
+    assert auto.left_out_ == [{"name": name, "reason": reason} for name in names]
+    assert {row["name"].split("(")[0] for row in auto.results_} >= {"StructuredMatrixScaling"}
+    first = fold_of_rows(400, [1] * 5, seed=0) == 0
+    identity = next(row for row in auto.results_ if row["name"] == "Identity()")
+    assert identity["loss"] == pytest.approx(row_losses(p[first], y[first], "log_loss").mean())
+
+
+def test_chunks_of_rows_are_mixed_as_all_at_once(monkeypatch):
+    p, y = several(200)
+    auto = rc.Auto([rc.Temperature(laplace=1.0)]).fit(p, y)
+    whole = auto.predict_proba(p)
+    monkeypatch.setattr(selection, "_CHUNK", 50)
+    np.testing.assert_array_equal(auto.predict_proba(p), whole)
+
+
+def test_one_event_is_averaged_by_marginal_likelihood():
+    p, y = world(300)
+    auto = rc.Auto().fit(p, y)
+    np.testing.assert_allclose(auto.predict_proba(p), rc.BayesianAverage().fit(p, y).predict_proba(p), atol=1e-12)
+    assert {row["name"]: row["weight"] for row in auto.results_} == {"Identity()": 0.0, "BayesianAverage()": 1.0}
+
+
+def test_given_candidates_count_by_prior_and_cross_validated_likelihood():
+    p, y = world(60, curve=lambda p: p**1.3)
+    auto = rc.Auto([rc.Platt(), rc.Histogram(bins=2)]).fit(p, y)
+    rows = {row["name"].split("(")[0]: row for row in auto.results_}
+    weight = {name: {"Identity": 0.3}.get(name, 0.35) * np.exp(-60 * row["loss"]) for name, row in rows.items()}
+    for name, row in rows.items():
+        assert row["weight"] == pytest.approx(weight[name] / sum(weight.values()), rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("candidates", [None, "steps"])
+def test_an_average_never_makes_certain(classes, candidates):
+    """Rows whose first class never occurs, and that temperature or steps separate."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(classes), 20)
+    y = p[:, 1:].argmax(axis=1) + 1
+    steps = None if candidates is None else [rc.OneVsRest(rc.Histogram(bins=2, allow_certainty=True)), rc.Temperature()]
+    new = np.concatenate([p, rng.dirichlet(np.full(classes, 0.2), 200)])
+    q = rc.Auto(steps).fit(p, y, classes=np.arange(classes)).predict_proba(new)
+    floor = 0.5 / 21
+    assert (q >= np.minimum(new, floor) - 1e-12).all()
+    assert (q <= np.maximum(new, 1 - floor) + 1e-12).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_two_rows_change_little(classes):
+    p = np.full((2, classes), 0.5 / (classes - 1))
+    p[:, 0] = 0.5
+    q = rc.Auto().fit(p, [1, 1], classes=np.arange(classes)).predict_proba(p)
+    assert np.abs(q - p).max() < 0.25
+
+
+def test_the_expected_gain_is_that_of_new_rows():
+    def curve(p):
+        return p**2
+
+    p, y = world(1000, curve=curve)
+    auto = rc.Auto().fit(p, y)
+    new = np.linspace(0.0005, 0.9995, 1000)
+    q = auto.predict_proba(new)[:, 1]
+
+    def loss(q):
+        return -(curve(new) * np.log(q) + (1 - curve(new)) * np.log1p(-q)).mean()
+
+    gain = auto.expected_gain()
+    assert loss(new) - loss(q) in gain.interval
+    assert gain.interval.low > 0
+    assert gain.n == 1000
+    narrow = auto.expected_gain(level=0.5).interval
+    assert gain.interval.low < narrow.low < gain < narrow.high < gain.interval.high
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        auto.expected_gain(level=95)
+
+
+@pytest.mark.parametrize("combine", ["average", "choose", "stack"])
+def test_no_gain_is_promised_where_nothing_was_observed(combine):
+    """Rare events, none of which occurred: lower probabilities look better on these rows, by any number of them."""
+    p = np.random.default_rng(0).uniform(0.005, 0.02, 60)
+    auto = rc.Auto(combine=combine, cautious=False).fit(p, np.zeros(60), classes=[0, 1])
+    assert auto.expected_gain().interval.low < 0
 
 
 @pytest.mark.parametrize(
@@ -134,10 +215,3 @@ def test_on_real_predictions_auto_is_never_clearly_worse_than_nothing(shared_dat
     plain = rc.Identity().fit(p[fit], y[fit]).predict_proba(p[test])
     worse = row_losses(q, y[test], "log_loss") - row_losses(plain, y[test], "log_loss")
     assert worse.mean() <= worse.std() / np.sqrt(len(test))
-
-
-def test_the_default_candidates_leave_out_matrices_of_many_classes():
-    names = {classes: [type(m).__name__ for m in default_candidates(classes)] for classes in (2, 30, 31)}
-    assert names[2] == ["Temperature", "Platt", "Beta", "Quadratic", "Spline"]
-    assert names[30] == ["Temperature", "StructuredVectorScaling", "StructuredMatrixScaling", "OneVsRest", "OneVsRest"]
-    assert names[31] == ["Temperature", "StructuredVectorScaling", "OneVsRest", "OneVsRest"]

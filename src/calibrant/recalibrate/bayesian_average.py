@@ -19,17 +19,23 @@ _GROUPS, _LARGEST = 200, 27.6
 
 #: Prior standard deviations of level and slope, in units of the spread of the log odds, and their prior weights. Those
 #: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1.
-_SCALES, _SCALE_WEIGHTS = (0.3, 1.0, 4.0, 16.0), (0.47, 0.45, 0.07, 0.01)
+_SCALES, _SCALE_WEIGHTS = (0.3, 1.0, 4.0, 16.0), (0.49, 0.47, 0.035, 0.005)
 
 #: Prior weights of no correction, an affine one, one with a bend, and wavy ones. The latter need this many rows and
-#: distinct scores; their length scales and prior standard deviations.
-_IDENTITY, _AFFINE, _BENT, _WAVY = 0.3, 0.4, 0.2, 0.15
+#: distinct scores; their length scales and prior standard deviations. With 0.3 for none, 50 calibrated rows were made
+#: worse by .005 in log loss on average; 0.58 halves that, and costs .001 where there is something to correct.
+_IDENTITY, _AFFINE, _BENT, _WAVY = 0.58, 0.22, 0.11, 0.09
 _WAVY_ROWS, _WAVY_SCORES = 50, 8
 _LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
 
 #: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n: saturated scores
-#: of confident models are mostly rounding, but the calibrated ones among them must not pay for it.
-_CUT = 0.3
+#: of confident models are mostly rounding, but calibrated ones and rare events must not pay for it. One error among
+#: them is evidence enough.
+_CUT = 0.1
+
+#: What a correction counts that turns the order of the scores round: models that are wrong in this way are rare, small
+#: samples that look so are not.
+_REVERSED = 0.1
 
 #: The smallest spread of log odds that corrections are measured in, and the least weight of a member that is used.
 _SMALLEST_SPREAD, _MIN_WEIGHT = 0.05, 1e-4
@@ -45,6 +51,7 @@ class _Family:
     name: str
     offset: Floats
     basis: Floats
+    spread: float
     scales: tuple[float, ...]
     precision: Floats
     weight: Floats
@@ -54,6 +61,12 @@ class _Family:
         if self.basis.shape[1] == 0:
             return unfitted(self.offset, positive, negative)
         return logistic_fits(self.basis, self.offset, positive, negative, self.precision)
+
+    def slope(self, coefficients: Floats) -> Floats:
+        """Slope of the corrected log odds in the predicted ones, of each member at the centre."""
+        if self.basis.shape[1] == 0:
+            return np.ones(len(coefficients))
+        return np.asarray(1 + coefficients[:, 1] / self.spread)
 
 
 class BayesianAverage(BinaryRecalibrator):
@@ -95,8 +108,9 @@ class BayesianAverage(BinaryRecalibrator):
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
-    >>> BayesianAverage().fit(p, rng.random(5000) < p**2).predict_proba([0.5])[0, 1].round(2)
-    np.float64(0.25)
+    >>> fitted = BayesianAverage().fit(p, rng.random(5000) < p**2)
+    >>> bool(abs(fitted.predict_proba([0.5])[0, 1] - 0.25) < 0.02)
+    True
 
     Twenty rows without an event say little about a score of 0.3:
 
@@ -118,7 +132,8 @@ class BayesianAverage(BinaryRecalibrator):
             found = family.fit(positive[None], (weight - positive)[None])
             self.coefficients_.append(found.coefficients[0])
             self.members_ += [f"{family.name}, prior sd {scale:g}" if scale else family.name for scale in family.scales]
-            scores.append(np.log(family.weight) + found.evidence[0])
+            turned = np.where(family.slope(found.coefficients[0]) < 0, np.log(_REVERSED), 0.0)
+            scores.append(np.log(family.weight) + found.evidence[0] + turned)
         score = np.concatenate(scores)
         share = np.exp(score - score.max())
         self.member_weight_ = share / share.sum()
@@ -174,9 +189,9 @@ class BayesianAverage(BinaryRecalibrator):
         straight = np.stack([np.ones_like(u), u], axis=1)
         bent = np.column_stack([straight, np.sqrt(1 + u * u) - 1])
         sds, weights = np.array(_SCALES)[:, None], np.array(_SCALE_WEIGHTS)
-        yield _Family("identity", x, np.empty((len(x), 0)), (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
-        yield _Family("affine", x, straight, _SCALES, np.ones(2) / sds**2, _AFFINE * weights)
-        yield _Family("bent", x, bent, _SCALES, np.array([1.0, 1.0, 4.0]) / sds**2, _BENT * weights)
+        yield _Family("identity", x, np.empty((len(x), 0)), spread, (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
+        yield _Family("affine", x, straight, spread, _SCALES, np.ones(2) / sds**2, _AFFINE * weights)
+        yield _Family("bent", x, bent, spread, _SCALES, np.array([1.0, 1.0, 4.0]) / sds**2, _BENT * weights)
         if not self.wavy_:
             return
         rank = np.interp(inside, fitted, self.ranks_)
@@ -187,4 +202,4 @@ class BayesianAverage(BinaryRecalibrator):
             waves = kernel_basis_at(place, np.linspace(0, 1, max(6, round(3 / length))), matern, length)
             precision = np.hstack([trend, np.ones(waves.shape[1]) / np.array(_WAVE_SCALES)[:, None] ** 2])
             basis = np.hstack([bent, waves])
-            yield _Family(f"waves of length {length:g}", x, basis, _WAVE_SCALES, precision, share)
+            yield _Family(f"waves of length {length:g}", x, basis, spread, _WAVE_SCALES, precision, share)

@@ -218,13 +218,23 @@ class BinomialCells:
 
 
 def pooled_log_odds(x: Floats, weight: Floats, positive: Floats, *, groups: int) -> tuple[Floats, Floats, Floats]:
-    """Rising log odds in at most `groups` groups of equal weight, at their mean; distinct values where there are few."""
+    """Rising log odds in at most `groups` groups of equal weight, at their mean; distinct values if they are few.
+
+    Equal values never split, so that rows and a table of them give the same groups.
+    """
     order = np.argsort(x, kind="stable")
-    x, weight, positive = x[order], weight[order], positive[order]
-    new = np.concatenate([[True], np.diff(x) > 0])
-    if new.sum() > groups:
+    x, weight, positive = _summed(x[order], weight[order], positive[order], np.diff(x[order]) > 0)
+    if len(x) > groups:
         group = np.floor((np.cumsum(weight) - weight / 2) / weight.sum() * groups)
-        new = np.concatenate([[True], np.diff(group) > 0])
-    starts = np.flatnonzero(new)
+        x, weight, positive = _summed(x, weight, positive, np.diff(group) > 0)
+    return x, weight, positive
+
+
+def _summed(x: Floats, weight: Floats, positive: Floats, new: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Mean of x and sums of the others over runs; `new` says where the next run begins."""
+    starts = np.flatnonzero(np.concatenate([[True], new]))
+    if len(starts) == len(x):
+        return x, weight, positive
     total = np.add.reduceat(weight, starts)
-    return np.add.reduceat(weight * x, starts) / total, total, np.add.reduceat(positive, starts)
+    mean = np.clip(np.add.reduceat(weight * x, starts) / total, x[starts], np.maximum.reduceat(x, starts))
+    return mean, total, np.add.reduceat(positive, starts)

@@ -1,4 +1,4 @@
-"""The map with the lowest cross-validated loss, or a convex mixture of several."""
+"""The default recalibration: an average of several maps that few rows cannot mislead far; or a choice, or a stack."""
 
 from __future__ import annotations
 
@@ -8,46 +8,74 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.recalibrate.base import Identity, Recalibrator
+from calibrant.recalibrate.bayesian_average import BayesianAverage
+from calibrant.recalibrate.cross_validation import HeldOut, Loss, gain_and_error, mean_and_error, row_losses
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, StructuredVectorScaling
+from calibrant.recalibrate.mixture_weights import (
+    kept_from_certainty,
+    posterior_weights,
+    prior_weights,
+    stacking_weights,
+)
 from calibrant.recalibrate.spline import Spline
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
-Loss = Literal["log_loss", "brier"]
+Combine = Literal["average", "choose", "stack"]
 
-#: Structured matrix scaling has K^2 parameters; beyond this many classes its cross-validation costs minutes.
-_MATRIX_CLASSES = 30
+#: Where rows times squared classes are more than this, one fold is held out instead of each in turn, and maps that sort
+#: the rows once per class are left out.
+_WORK = 1e9
+
+#: Probabilities that are mixed at once.
+_CHUNK = 1 << 22
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Auto(Recalibrator):
-    r"""The best of several maps by cross-validated proper loss, or a convex mixture of them.
+    r"""The recalibration to use without further thought: an average of maps that starts from no change.
 
-    Each candidate is fitted on all folds but one and scored on that one. `combine="choose"` takes the candidate with
-    the lowest mean loss; `combine="stack"` the mixture :math:`\sum_m a_m q_m`, a on the simplex, with the lowest
-    loss. What is chosen is then fitted on all rows. Calibration errors are never used for the choice: they do not
-    see the information a map destroys.
+    Each candidate is fitted on all folds but one and scored on that one, and all that are used are then fitted on all
+    rows.
+
+    - `combine="average"`: candidates count by their prior weight (0.3 for the identity, the others share the rest)
+      times their cross-validated likelihood,
+
+      .. math:: q = \sum_m w_m q_m, \qquad w_m \propto \pi_m \exp \sum_i \log q_m^{(-i)}(y_i).
+
+      For one event the default is `BayesianAverage`, which does the same with marginal likelihoods. Few rows leave much
+      weight on the identity, and **n rows never make certain**: no probability falls below
+      :math:`\min(p, \tfrac{1}{2(n+1)})` or rises above :math:`\max(p, 1 - \tfrac{1}{2(n+1)})`, where p was predicted.
+    - `combine="choose"` takes the candidate with the lowest mean loss.
+    - `combine="stack"` takes the mixture, weights on the simplex, with the lowest loss.
+
+    Calibration errors are never used to compare: they do not see the information a map destroys.
 
     Parameters
     ----------
     candidates : sequence of Recalibrator, optional
-        `Identity` is always among them. By default the maps that lead public benchmarks: temperature, Platt, beta,
-        quadratic and spline for one event; temperature, structured vector and matrix scaling, one-vs-rest beta
-        and isotonic for more classes.
+        `Identity` is always among them. By default, for one event, `BayesianAverage` (averaged), or temperature, Platt,
+        beta, quadratic and spline maps (chosen or stacked); for more classes temperature, structured vector and matrix
+        scaling, one-vs-rest isotonic, and one-vs-rest `BayesianAverage` (averaged) or beta (chosen or stacked).
+    combine : {"average", "choose", "stack"}
     loss : {"log_loss", "brier"}
-    combine : {"choose", "stack"}
+        What is compared and reported. Averages always weigh by likelihood.
     cautious : bool
-        Keep the predictions as they are unless the choice beats them by more than one standard error.
+        Keep the predictions as they are unless the choice or stack beats them by more than one standard error. An
+        average has no need of it.
     folds : int
-        Shuffled, not stratified.
+        Shuffled, not stratified. With n rows, K classes and n K² > 1e9 only the first is held out.
     seed : int
         Of the folds.
     input, laplace, clip
@@ -58,10 +86,19 @@ class Auto(Recalibrator):
     results_ : list of dict
         One row per candidate, best first: its `name`, cross-validated `loss` with `loss_se`, its `gain` over the
         identity with the standard error `gain_se` of the paired difference, and its `weight` in the result.
+    left_out_ : list of dict
+        Default candidates that were not tried: `name` and `reason`.
     maps_, weights_ : list of Recalibrator, array
         What is used, and how much of each.
     changed_ : bool
         Whether anything but the identity is used.
+    gain_, gain_se_ : float
+        Cross-validated gain of the result over the identity: see `expected_gain`.
+
+    References
+    ----------
+    Hoeting, Madigan, Raftery, Volinsky (1999), Bayesian Model Averaging. Yao, Vehtari, Simpson, Gelman (2018), Using
+    Stacking to Average Bayesian Predictive Distributions.
 
     Examples
     --------
@@ -71,13 +108,15 @@ class Auto(Recalibrator):
     >>> auto = Auto().fit(p, y)
     >>> auto.results_[0]["gain"] > 5 * auto.results_[0]["gain_se"]
     True
-    >>> auto.predict_proba([0.5])[:, 1].round(2)
-    array([0.23])
+    >>> auto.predict_proba([0.5])[:, 1].round(1)
+    array([0.2])
+    >>> auto.expected_gain().interval.low > 0.05
+    True
     """
 
     candidates: Sequence[Recalibrator] | None = field(default=None, kw_only=False)
     loss: Loss = "log_loss"
-    combine: Literal["choose", "stack"] = "choose"
+    combine: Combine = "average"
     cautious: bool = True
     folds: int = 5
     seed: int = 0
@@ -102,138 +141,141 @@ class Auto(Recalibrator):
             scores, codes, weight, fold_of_rows(len(scores), [1] * self.folds, seed=validation.seed(self.seed))
         )
 
+    def expected_gain(self, *, level: float = 0.95) -> Estimate:
+        r"""How much less loss a new row has after the map than before, by cross-validation of the whole procedure.
+
+        Rows of a fold are predicted by maps, and mixed with weights, that were found without them. The variance of the
+        mean is at least what it would be if the probabilities before or after the map were true, so that outcomes
+        which were not seen count, and is multiplied by :math:`1 + J/(F - 1)`, where J of F folds were held out: the
+        maps of different folds share most of their rows.
+
+        Returns
+        -------
+        Estimate
+            With an interval; negative where the map is expected to hurt.
+
+        References
+        ----------
+        Nadeau, Bengio (2003), Inference for the Generalization Error.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(300)
+        >>> gain = Auto().fit(p, rng.random(300) < p).expected_gain()
+        >>> 0 in gain.interval
+        True
+        """
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            message = f"level must lie between 0 and 1, got {level!r}."
+            raise ValueError(message)
+        method, target = f"{self.folds}-fold cross-validation", Target("mean score")
+        reach = float(ndtri((1 + level) / 2)) * self.gain_se_
+        low, high = self.gain_ - reach, self.gain_ + reach
+        interval = Interval(
+            low, high, level=level, method=method, target=target, assumption="independent rows, new ones like these"
+        )
+        name = f"Gain in {'log loss' if self.loss == 'log_loss' else 'Brier score'}"
+        n = round(self.weight_)
+        return Estimate(self.gain_, name=name, method=method, n=n, target=target, interval=interval)
+
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()
-        templates = self._templates(scores.classes)
-        held_out = [_held_out(template, scores, codes, weight, fold) for template in templates]
-        mass = np.ones(len(scores)) if weight is None else weight
-        losses = np.stack([row_losses(p, codes, self.loss) for p in held_out])
-        means = losses @ mass / mass.sum()
-        if self.combine == "stack":
-            shares = stacking_weights(held_out, codes, mass, self.loss)
-        else:
-            shares = np.eye(len(templates))[int(np.argmin(means))]
-        mixture = row_losses(np.einsum("m,mik->ik", shares, np.stack(held_out)), codes, self.loss)
-        gain, error = _mean_and_error(losses[0] - mixture, mass)
-        if self.cautious and not gain > error:
-            shares = np.eye(len(templates))[0]
+        templates = self._templates(scores)
+        parts = self.folds if len(scores) * scores.classes**2 <= _WORK else 1
+        tried = HeldOut.of(templates, scores, codes, weight, fold, parts=parts)
+        shares = self._shares(tried)
         used = np.flatnonzero(shares)
         self.maps_ = [fitted(templates[m], scores, codes, weight) for m in used]
         self.weights_ = shares[used] / shares[used].sum()
         self.changed_ = bool(shares[0] < 1)
-        self.results_ = _results(templates, losses, shares, mass)
+        self.results_ = _results(templates, tried, shares, self.loss)
+        gain, error = gain_and_error(
+            tried.probabilities[0], self._out_of_fold(tried, shares), tried.codes, tried.mass, self.loss
+        )
+        self.gain_, self.gain_se_ = gain, error * float(np.sqrt(1 + parts / (self.folds - 1)))
+
+    def _shares(self, tried: HeldOut) -> Floats:
+        """Weights of the candidates."""
+        number = len(tried.probabilities)
+        if self.combine == "average":
+            if self.candidates is None and tried.probabilities[0].shape[1] == 2:
+                return np.array([0.0, 1.0])  # the identity is a member of the Bayesian average
+            return posterior_weights(prior_weights(number), -tried.losses("log_loss") @ tried.mass)
+        losses = tried.losses(self.loss)
+        if self.combine == "stack":
+            shares = stacking_weights(tried.probabilities, tried.codes, tried.mass, self.loss)
+        else:
+            shares = np.eye(number)[int(np.argmin(losses @ tried.mass))]
+        mixture = row_losses(tried.mixture(shares), tried.codes, self.loss)
+        gain, error = mean_and_error(losses[0] - mixture, tried.mass)
+        return np.eye(number)[0] if self.cautious and not gain > error else shares
+
+    def _out_of_fold(self, tried: HeldOut, shares: Floats) -> Floats:
+        """What the result would have predicted for the rows held out, mixed with weights found without them."""
+        folds = np.unique(tried.fold)
+        mixed = np.empty_like(tried.probabilities[0])
+        for number in folds:
+            here = tried.fold == number
+            own = self._shares(tried.take(~here)) if len(folds) > 1 else shares
+            held = tried.take(here)
+            mixed[here] = self._bounded(held.mixture(own), held.probabilities[0])
+        return mixed
 
     def _predict(self, scores: Scores) -> Floats:
         mixture = np.zeros((len(scores), scores.classes))
-        for share, inner in zip(self.weights_, self.maps_, strict=True):
-            mixture += share * predicted(inner, scores)
+        step = max(_CHUNK // scores.classes, 1)
+        for start in range(0, len(scores), step):
+            some, here = scores.take(slice(start, start + step)), slice(start, start + step)
+            for share, inner in zip(self.weights_, self.maps_, strict=True):
+                mixture[here] += share * predicted(inner, some)
+            mixture[here] = self._bounded(mixture[here], some.probabilities)
         return mixture
 
-    def _templates(self, classes: int) -> list[Recalibrator]:
-        """The candidates, the identity first."""
-        chosen = default_candidates(classes) if self.candidates is None else list(self.candidates)
-        others = [clone(template) for template in chosen if not isinstance(template, Identity)]
-        return [Identity(), *others]
+    def _bounded(self, q: Floats, p: Floats) -> Floats:
+        """An average never makes certain; a map that was asked for is taken as it is."""
+        return kept_from_certainty(q, p, self.weight_) if self.combine == "average" else q
+
+    def _templates(self, scores: Scores) -> list[Recalibrator]:
+        """The candidates, the identity first; notes the default ones that are left out."""
+        self.left_out_: list[dict[str, str]] = []
+        chosen = default_candidates(scores.classes, self.combine) if self.candidates is None else list(self.candidates)
+        if self.candidates is None and len(scores) * scores.classes**2 > _WORK:
+            slow = [template for template in chosen if isinstance(template, OneVsRest)]
+            chosen = [template for template in chosen if not isinstance(template, OneVsRest)]
+            reason = f"one map for each of {scores.classes:,} classes takes too long with {len(scores):,} rows"
+            self.left_out_ = [{"name": repr(template), "reason": reason} for template in slow]
+        return [Identity(), *(clone(template) for template in chosen if not isinstance(template, Identity))]
 
     def _check(self) -> None:
         if self.loss not in ("log_loss", "brier"):
             message = f"loss must be 'log_loss' or 'brier' (a calibration error cannot choose), got {self.loss!r}."
             raise ValueError(message)
-        if self.combine not in ("choose", "stack"):
-            message = f"combine must be 'choose' or 'stack', got {self.combine!r}."
+        if self.combine not in ("average", "choose", "stack"):
+            message = f"combine must be 'average', 'choose' or 'stack', got {self.combine!r}."
             raise ValueError(message)
         if self.folds < 2:
             message = f"folds must be at least 2, got {self.folds!r}."
             raise ValueError(message)
 
 
-def default_candidates(classes: int) -> list[Recalibrator]:
-    """The maps that `Auto` compares by default."""
+def default_candidates(classes: int, combine: Combine) -> list[Recalibrator]:
+    """The maps that `Auto` tries by default. Those it averages are shrunk or smoothed: few rows flatter others."""
     if classes == 2:
-        return [Temperature(), Platt(), Beta(), Quadratic(), Spline()]
-    maps: list[Recalibrator] = [Temperature(laplace=1.0), StructuredVectorScaling()]
-    if classes <= _MATRIX_CLASSES:
-        maps.append(StructuredMatrixScaling())
-    return [*maps, OneVsRest(Beta()), OneVsRest(Isotonic())]
+        averaged = combine == "average"
+        return [BayesianAverage()] if averaged else [Temperature(), Platt(), Beta(), Quadratic(), Spline()]
+    structured: list[Recalibrator] = [Temperature(laplace=1.0), StructuredVectorScaling(), StructuredMatrixScaling()]
+    return [*structured, OneVsRest(BayesianAverage() if combine == "average" else Beta()), OneVsRest(Isotonic())]
 
 
-def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
-    """Loss of each row: minus the log of the probability of the observed class, or the squared distance to it."""
-    hit = p[np.arange(len(p)), codes]
-    if loss == "brier":
-        squares: Floats = np.einsum("ij,ij->i", p, p) - 2 * hit + 1
-        return squares / 2 if p.shape[1] == 2 else squares
-    return -np.log(np.maximum(hit, np.finfo(np.float64).tiny))
-
-
-def stacking_weights(held_out: Sequence[Floats], codes: Codes, mass: Floats, loss: Loss) -> Floats:
-    """The point of the simplex whose mixture of held-out probabilities has the lowest mean loss (a convex problem)."""
-    from scipy.optimize import minimize
-
-    number, share = len(held_out), mass / mass.sum()
-    if loss == "brier":
-        gaps = np.stack(held_out)
-        gaps[:, np.arange(len(codes)), codes] -= 1
-        gram = np.einsum("aik,bik,i->ab", gaps, gaps, share, optimize=True)
-
-        def objective(a: Floats) -> tuple[float, Floats]:
-            return float(a @ gram @ a), 2 * gram @ a
-    else:
-        hits = np.stack([p[np.arange(len(codes)), codes] for p in held_out])
-
-        def objective(a: Floats) -> tuple[float, Floats]:
-            mixed = np.maximum(a @ hits, np.finfo(np.float64).tiny)
-            return float(-share @ np.log(mixed)), -(hits @ (share / mixed))
-
-    found = minimize(
-        objective,
-        np.full(number, 1 / number),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0)] * number,
-        constraints=[{"type": "eq", "fun": lambda a: a.sum() - 1, "jac": np.ones_like}],
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
-    weights = np.where(found.x > 1e-6, found.x, 0.0)
-    normalised: Floats = weights / weights.sum()
-    return normalised
-
-
-def _held_out(template: Recalibrator, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> Floats:
-    """Probabilities of each row by the map fitted without its fold."""
-    if isinstance(template, Identity):
-        return scores.probabilities
-    p = np.empty((len(scores), scores.classes))
-    for number in np.unique(fold):
-        here = fold == number
-        if here.all():
-            return scores.probabilities  # a single row: there is nothing to learn from
-        rest = np.flatnonzero(~here)
-        inner = fitted(template, scores.take(rest), codes[rest], None if weight is None else weight[rest])
-        p[here] = predicted(inner, scores.take(here))
-    return p
-
-
-def _results(templates: list[Recalibrator], losses: Floats, shares: Floats, mass: Floats) -> list[dict[str, Any]]:
-    rows = []
+def _results(templates: list[Recalibrator], tried: HeldOut, shares: Floats, loss: Loss) -> list[dict[str, Any]]:
+    rows, losses = [], tried.losses(loss)
     for template, own, share in zip(templates, losses, shares, strict=True):
-        loss, loss_se = _mean_and_error(own, mass)
-        gain, gain_se = _mean_and_error(losses[0] - own, mass)
-        rows.append(
-            {
-                "name": repr(template),
-                "loss": loss,
-                "loss_se": loss_se,
-                "gain": gain,
-                "gain_se": gain_se,
-                "weight": float(share),
-            }
-        )
+        mean, mean_se = mean_and_error(own, tried.mass)
+        gain, gain_se = mean_and_error(losses[0] - own, tried.mass)
+        row = {"loss": mean, "loss_se": mean_se, "gain": gain, "gain_se": gain_se, "weight": float(share)}
+        rows.append({"name": repr(template), **row})
     return sorted(rows, key=lambda row: float(row["loss"]))
-
-
-def _mean_and_error(values: Floats, mass: Floats) -> tuple[float, float]:
-    """Mean over rows that count `mass` times each, and its standard error."""
-    total = float(mass.sum())
-    mean = float(values @ mass) / total
-    return mean, float(np.sqrt((values - mean) ** 2 @ mass)) / total

@@ -1,0 +1,127 @@
+"""What several maps predict for rows they were not fitted to, the losses of these predictions, and the gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.recalibrate.base import Identity, Recalibrator
+from calibrant.recalibrate.inputs import Scores
+from calibrant.recalibrate.wrappers import fitted, predicted
+
+Loss = Literal["log_loss", "brier"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows with what each of several maps predicts for them when it was fitted without their fold.
+
+    Attributes
+    ----------
+    probabilities : list of array (n, K)
+        One per map.
+    codes : array (n,)
+        Observed classes.
+    mass : array (n,)
+        How many rows each counts for.
+    fold : array (n,)
+    """
+
+    probabilities: list[Floats]
+    codes: Codes
+    mass: Floats
+    fold: Codes
+
+    @classmethod
+    def of(
+        cls,
+        templates: Sequence[Recalibrator],
+        scores: Scores,
+        codes: Codes,
+        weight: Floats | None,
+        fold: Codes,
+        *,
+        parts: int,
+    ) -> HeldOut:
+        """Fit every map without each of the first `parts` folds in turn, and predict these."""
+        rows = np.flatnonzero(fold < parts)
+        mass = np.ones(len(rows)) if weight is None else weight[rows]
+        found = [_predicted_out_of_fold(template, scores, codes, weight, fold, rows) for template in templates]
+        return cls(found, codes[rows], mass, fold[rows])
+
+    def take(self, rows: Any) -> HeldOut:
+        """Some of the rows."""
+        chosen = [p[rows] for p in self.probabilities]
+        return HeldOut(chosen, self.codes[rows], self.mass[rows], self.fold[rows])
+
+    def losses(self, loss: Loss) -> Floats:
+        """Loss of each map and row, (maps, n)."""
+        return np.stack([row_losses(p, self.codes, loss) for p in self.probabilities])
+
+    def mixture(self, shares: Floats) -> Floats:
+        """Probabilities of the mixture of the maps, (n, K)."""
+        mixed = np.zeros_like(self.probabilities[0])
+        for share, p in zip(shares, self.probabilities, strict=True):
+            if share:
+                mixed += share * p
+        return mixed
+
+
+def _predicted_out_of_fold(
+    template: Recalibrator, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes, rows: Codes
+) -> Floats:
+    if isinstance(template, Identity):
+        return scores.take(rows).probabilities
+    p, held_out = np.empty((len(rows), scores.classes)), fold[rows]
+    for number in np.unique(held_out):
+        rest = np.flatnonzero(fold != number)
+        here = rows[held_out == number]
+        if not len(rest):  # a single row: there is nothing to learn from
+            return scores.take(rows).probabilities
+        inner = fitted(template, scores.take(rest), codes[rest], None if weight is None else weight[rest])
+        p[held_out == number] = predicted(inner, scores.take(here))
+    return p
+
+
+def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
+    """Loss of each row: minus the log of the probability of the observed class, or the squared distance to it."""
+    hit = p[np.arange(len(p)), codes]
+    if loss == "brier":
+        squares: Floats = np.einsum("ij,ij->i", p, p) - 2 * hit + 1
+        return squares / 2 if p.shape[1] == 2 else squares
+    return -np.log(np.maximum(hit, np.finfo(np.float64).tiny))
+
+
+def mean_and_error(values: Floats, mass: Floats) -> tuple[float, float]:
+    """Mean over rows that count `mass` times each, and its standard error."""
+    total = float(mass.sum())
+    mean = float(values @ mass) / total
+    return mean, float(np.sqrt((values - mean) ** 2 @ mass)) / total
+
+
+def gain_and_error(before: Floats, after: Floats, codes: Codes, mass: Floats, loss: Loss) -> tuple[float, float]:
+    """Mean loss of `before` less that of `after`, and a standard error that knows of outcomes not seen.
+
+    Twenty rows without an event have almost the same gain each, but one event among them would have changed it. The
+    variance is therefore at least what it would be if either probabilities were true.
+    """
+    gain, error = mean_and_error(row_losses(before, codes, loss) - row_losses(after, codes, loss), mass)
+    by_outcome = _losses_by_outcome(before, loss) - _losses_by_outcome(after, loss)
+    errors = [error]
+    for p in (before, after):
+        mean = np.einsum("ij,ij->i", p, by_outcome)
+        variance = np.einsum("ij,ij->i", p, (by_outcome - mean[:, None]) ** 2)
+        errors.append(float(np.sqrt(variance @ mass)) / float(mass.sum()))
+    return gain, max(errors)
+
+
+def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
+    """Loss of each row for each class that might be observed, (n, K)."""
+    if loss == "brier":
+        squares = np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1
+        return squares / 2 if p.shape[1] == 2 else squares
+    return -np.log(np.maximum(p, np.finfo(np.float64).tiny))

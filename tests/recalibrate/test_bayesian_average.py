@@ -1,0 +1,138 @@
+"""The Bayesian average starts from the identity and goes only as far as the rows say."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import calibrant as cal
+from calibrant import recalibrate as rc
+from calibrant.recalibrate import bayesian_average
+
+GRID = np.concatenate([[0.0, 1e-9, 1e-4], np.linspace(0.005, 0.995, 199), [1 - 1e-4, 1 - 1e-9, 1.0]])
+
+
+def mapped(p, y, new=GRID, **options):
+    return rc.BayesianAverage().fit(p, y, classes=[0, 1], **options).predict_proba(new)[:, 1]
+
+
+def log_loss(chance, q):
+    return -np.mean(chance * np.log(q) + (1 - chance) * np.log1p(-q))
+
+
+def test_rows_that_say_nothing_leave_the_predictions_as_they_are():
+    """Two rows of weight near 0 are no evidence: the average is that of the priors' modes, the identity."""
+    q = mapped([0.4, 0.6], [0, 1], sample_weight=[1.0, 1.0], effective_n=1e-9)
+    np.testing.assert_allclose(q, GRID, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 20, 200])
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_n_rows_of_one_outcome_do_not_make_certain(n, outcome):
+    rng = np.random.default_rng(n)
+    q = mapped(rng.random(n), np.full(n, outcome))
+    floor = 0.5 / (n + 1)
+    assert (q >= np.minimum(GRID, floor) - 1e-12).all()
+    assert (q <= np.maximum(GRID, 1 - floor) + 1e-12).all()
+    inner = (GRID > 0.3) & (GRID < 0.7)
+    assert ((q < GRID) == (outcome == 0))[inner].all()
+
+
+def test_twenty_rows_without_an_event_do_not_make_certainty_of_absence():
+    q = mapped(0.01 * np.linspace(0.5, 1.5, 20), np.zeros(20), [0.01, 0.3])
+    assert 0.008 < q[0] < 0.0102  # scores beyond 1 / (4n) may be rounding, so it can rise a little
+    assert 0.2 < q[1] <= 0.3
+
+
+def test_separable_rows_sharpen_up_to_the_bound():
+    p = np.concatenate([np.linspace(0.3, 0.45, 50), np.linspace(0.55, 0.7, 50)])
+    q = mapped(p, p > 0.5, [0.35, 0.65])
+    assert 0.5 / 101 <= q[0] < 0.1
+    assert 0.9 < q[1] <= 1 - 0.5 / 101
+
+
+def test_two_rows_that_contradict_the_scores_change_little():
+    assert np.abs(mapped([0.2, 0.8], [1, 0]) - GRID).max() < 0.2
+
+
+def test_reversed_scores_are_turned_round_by_many_rows_but_not_by_few():
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = rng.random(1000) < 1 - p
+    few, many = mapped(p[:8], y[:8], [0.1, 0.9]), mapped(p, y, [0.1, 0.9])
+    assert few[0] < few[1]
+    np.testing.assert_allclose(many, [0.9, 0.1], atol=0.05)
+
+
+def test_saturated_scores_with_one_error_do_not_shift_the_others():
+    """Scores of a confident network: an error at 1 - 1e-9 is no reason to move 0.5."""
+    p = np.concatenate([np.full(15, 1 - 1e-9), [0.9, 0.8, 0.7, 0.6, 0.5]])
+    y = np.concatenate([np.ones(14), [0], [1, 1, 1, 0, 1]])
+    q = mapped(p, y, [0.5, 1 - 1e-9])
+    assert 0.3 < q[0] < 0.7
+    assert 0.8 < q[1] < 0.99
+
+
+def test_calibrated_rows_are_changed_by_less_than_the_fit_of_two_parameters():
+    rng = np.random.default_rng(1)
+    p, new = rng.random((30, 50)), rng.random(4000)
+    harm = {"average": [], "platt": []}
+    for row in p:
+        y = rng.random(50) < row
+        for name, q in (("average", mapped(row, y, new)), ("platt", rc.Platt().fit(row, y).predict_proba(new)[:, 1])):
+            harm[name].append(log_loss(new, np.clip(q, 1e-6, 1 - 1e-6)) - log_loss(new, new))
+    assert np.mean(harm["average"]) < 0.3 * np.mean(harm["platt"])
+    assert np.mean(harm["average"]) < 0.006
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [lambda p: expit(0.5 * logit(p) - 1), lambda p: p + 0.1 * np.sin(4 * np.pi * p), lambda p: np.full_like(p, 0.3)],
+    ids=["affine", "wave", "constant"],
+)
+def test_many_rows_find_the_curve(curve):
+    rng = np.random.default_rng(2)
+    p = 0.02 + 0.96 * rng.random(20_000)
+    q = mapped(p, rng.random(20_000) < curve(p), np.linspace(0.05, 0.95, 91))
+    assert np.abs(q - curve(np.linspace(0.05, 0.95, 91))).mean() < 0.012
+
+
+def test_the_weights_are_posterior_probabilities_of_named_members():
+    rng = np.random.default_rng(3)
+    p, kept = rng.random(300), []
+    for curve in [p] * 8 + [p**2] * 2:
+        fitted = rc.BayesianAverage().fit(p, rng.random(300) < curve)
+        assert len(fitted.members_) == len(fitted.member_weight_)
+        assert fitted.member_weight_.sum() == pytest.approx(1)
+        kept.append(fitted.member_weight_[fitted.members_.index("identity")])
+    assert np.mean(kept[:8]) > 0.6
+    assert max(kept[8:]) < 0.001
+
+
+def test_a_table_gives_the_same_map_as_its_rows_and_the_unit_of_weights_does_not_matter():
+    rng = np.random.default_rng(4)
+    p = np.round(rng.random(400), 2)
+    y, weight = (rng.random(400) < p**2).astype(int), rng.exponential(size=400)
+    table = rc.BayesianAverage().fit(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()))
+    np.testing.assert_allclose(table.predict_proba(GRID)[:, 1], mapped(p, y), atol=1e-9)
+    weighted = mapped(p, y, sample_weight=weight)
+    np.testing.assert_allclose(mapped(p, y, sample_weight=1e6 * weight), weighted, atol=1e-9)
+    np.testing.assert_allclose(mapped(p, y, sample_weight=np.full(400, 0.2)), mapped(p, y), atol=1e-12)
+
+
+def test_chunks_of_rows_are_predicted_as_all_at_once(monkeypatch):
+    rng = np.random.default_rng(5)
+    p = rng.random(500)
+    fitted = rc.BayesianAverage().fit(p, rng.random(500) < p**2)
+    whole = fitted.predict_proba(GRID)
+    monkeypatch.setattr(bayesian_average, "_CHUNK", 7)
+    np.testing.assert_allclose(fitted.predict_proba(GRID), whole, rtol=1e-12)
+
+
+def test_it_comes_back_from_disk(tmp_path):
+    rng = np.random.default_rng(6)
+    p = np.concatenate([rng.random(300), [0.0, 1.0, 1 - 1e-12]])
+    fitted = rc.BayesianAverage().fit(p, rng.random(303) < p**2)
+    fitted.save(tmp_path / "map.json")
+    loaded = rc.load(tmp_path / "map.json")
+    np.testing.assert_array_equal(loaded.predict_proba(GRID), fitted.predict_proba(GRID))
+    assert loaded.members_ == fitted.members_
