@@ -36,6 +36,9 @@ from .estimators.multiclass import classwise as classwise
 from .estimators.proper_scores import brier as brier
 from .estimators.proper_scores import log_loss as log_loss
 from .estimators.ranking import auc as auc
+from .estimators.recalibration_framework import calibration_intercept as calibration_intercept
+from .estimators.recalibration_framework import calibration_slope as calibration_slope
+from .estimators.recalibration_framework import observed_expected as observed_expected
 from .estimators.regression_coverage import coverage as coverage
 from .estimators.regression_coverage import group_coverage as group_coverage
 from .estimators.regression_coverage import interval_error as interval_error

@@ -28,6 +28,9 @@ OF_RATES = [
     "overconfidence",
     "underconfidence",
     "refinement",
+    "observed_expected",
+    "calibration_intercept",
+    "calibration_slope",
 ]
 OF_SPREADS = [
     "ence",

@@ -42,6 +42,14 @@ def test_cox_is_the_maximum_of_the_likelihood():
     found = cal.calibration_test(data, method=cal.inference.Cox())
     assert found.statistic == pytest.approx(2 * (loss([0.0, 1.0]) - theirs.fun), rel=1e-6)
     assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, 2))
+    assert (found.details["intercept"], found.details["slope"]) == pytest.approx(tuple(theirs.x), abs=1e-5)
+
+
+def test_cox_of_separated_outcomes_and_of_certain_scores():
+    found = cal.inference.Cox().test(cal.Binary([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    assert found.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum())
+    assert found.details["slope"] == np.inf
+    assert cal.inference.Cox().test(cal.Binary([0, 1], [0.0, 1.0])).p_value == 1
 
 
 def test_the_kernel_statistic_is_the_biased_kernel_error():

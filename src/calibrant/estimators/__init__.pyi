@@ -19,6 +19,9 @@ from .multiclass import classwise as classwise
 from .proper_scores import brier as brier
 from .proper_scores import log_loss as log_loss
 from .ranking import auc as auc
+from .recalibration_framework import calibration_intercept as calibration_intercept
+from .recalibration_framework import calibration_slope as calibration_slope
+from .recalibration_framework import observed_expected as observed_expected
 from .regression_coverage import coverage as coverage
 from .regression_coverage import group_coverage as group_coverage
 from .regression_coverage import interval_error as interval_error

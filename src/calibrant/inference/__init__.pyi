@@ -30,12 +30,14 @@ from .isotonic_bands import IsotonicBand as IsotonicBand
 from .isotonic_bands import isotonic_band as isotonic_band
 from .largest_gap import LargestGapBound as LargestGapBound
 from .learned_test import LearnedTest as LearnedTest
+from .mid_p import MidP as MidP
 from .multiscale import MultiScale as MultiScale
 from .norm_bands import NormBand as NormBand
 from .paired_cross_fits import PairedCrossFits as PairedCrossFits
 from .paired_fits import PairedFits as PairedFits
 from .paired_gaps import PairedGaps as PairedGaps
 from .pit_inversion import PitInversion as PitInversion
+from .profile_likelihood import ProfileLikelihood as ProfileLikelihood
 from .regression_tests import MeanSquaredZ as MeanSquaredZ
 from .regression_tests import PitUniformity as PitUniformity
 from .regression_tests import SpreadChiSquare as SpreadChiSquare

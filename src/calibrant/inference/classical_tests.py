@@ -8,11 +8,10 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
+from calibrant.estimators.recalibration_framework import joint_fit, recalibration_line
 from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic import affine, logistic_fit
-from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
@@ -145,9 +144,10 @@ class Cox:
 
     .. math:: \operatorname{logit} P(Y = 1) = a + b \operatorname{logit} p
 
-    by the likelihood ratio, with two degrees of freedom; `fit` returns a and b. Scores of exactly 0 and 1 carry no
-    information about a and b and are left out; if one of them is wrong, which is impossible under calibration, the
-    p-value is 0.
+    by the likelihood ratio, with two degrees of freedom. The result has a and b in ``details`` ("intercept", "slope");
+    their intervals are those of `calibrant.calibration_intercept` and `calibrant.calibration_slope`. Scores of exactly
+    0 and 1 carry no information about a and b and are left out; if one of them is wrong, which is impossible under
+    calibration, the p-value is 0.
 
     References
     ----------
@@ -159,8 +159,8 @@ class Cox:
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=5000)
     >>> data = cal.Binary(rng.random(5000) < 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-2 * x)))  # twice too confident
-    >>> intercept, slope = Cox().fit(data)
-    >>> round(slope, 1), Cox().test(data).p_value < 0.001
+    >>> found = Cox().test(data)
+    >>> round(found.details["slope"], 1), found.p_value < 0.001
     (0.5, True)
     """
 
@@ -170,29 +170,21 @@ class Cox:
 
         table = Sample.of(data, needed_by="Cox").table
         p = table.predicted_mean
+        inside = (p > 0) & (p < 1)
         if np.any((p <= 0) & (table.observed > 0)) or np.any((p >= 1) & (table.observed < table.weight)):
             return Significance(np.inf, 0.0, method="Cox slope and intercept", n=table.n)
-        a, b, gain = self._fitted(table)
+        if not inside.any():
+            return Significance(0.0, 1.0, method="Cox slope and intercept", n=table.n)
+        line, _ = recalibration_line(table)
+        a, b = joint_fit(line)
+        gain = max(line.loss(0.0, 1.0) - line.smallest_loss(), 0.0)
         words = f"Cox intercept {a:.3g} and slope {b:.3g}"
-        return Significance(2 * gain, float(chdtrc(2, 2 * gain)), method=words, n=table.n)
+        details = {"intercept": a, "slope": b}
+        return Significance(2 * gain, float(chdtrc(2, 2 * gain)), method=words, n=table.n, details=details)
 
     def fit(self, data: Predictions | BinTable) -> tuple[float, float]:
-        """Intercept and slope."""
-        a, b, _ = self._fitted(Sample.of(data, needed_by="Cox").table)
-        return a, b
-
-    def _fitted(self, table: BinTable) -> tuple[float, float, float]:
-        p = table.predicted_mean
-        inside = (p > 0) & (p < 1)
-        if not inside.any():
-            return 0.0, 1.0, 0.0
-        p, unit = p[inside], table.total / float(table.weight_squares.sum())
-        weight, hits = table.weight[inside] * unit, table.observed[inside] * unit
-        odds = log_odds(p)
-        fit = logistic_fit(affine(odds), weight=weight, positive=hits, start=np.array([0.0, 1.0]), ridge=0.0)
-        intercept, slope = fit.coefficients.tolist()
-        identity = float(weight @ np.logaddexp(0.0, odds) - hits @ odds)
-        return intercept, slope, max(identity - fit.loss, 0.0)
+        """Intercept and slope, as in `calibrant.calibration_slope`."""
+        return joint_fit(recalibration_line(Sample.of(data, needed_by="Cox").table)[0])
 
 
 def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:

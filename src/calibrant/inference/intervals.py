@@ -23,8 +23,10 @@ from calibrant.inference.classwise_inversion import ClasswiseInversion
 from calibrant.inference.inversion import Inversion
 from calibrant.inference.isotonic_bands import IsotonicBand
 from calibrant.inference.largest_gap import LargestGapBound
+from calibrant.inference.mid_p import MidP
 from calibrant.inference.norm_bands import NormBand
 from calibrant.inference.pit_inversion import PitInversion
+from calibrant.inference.profile_likelihood import ProfileLikelihood
 from calibrant.inference.scale_factor import LogScale
 from calibrant.inference.sequential_bound import SequentialBound
 from calibrant.inference.spread_inversion import SPREAD_ERRORS, SpreadInversion
@@ -77,7 +79,8 @@ OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitL
 OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
 OfClasses = SequentialBound | ClasswiseInversion
 OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
-Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses | OfForecasts
+OfValidation = MidP | ProfileLikelihood
+Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses | OfForecasts | OfValidation
 
 #: The methods for what only predicted distributions have, by target.
 FORECAST_METHODS: dict[str, OfForecasts] = {
@@ -85,6 +88,13 @@ FORECAST_METHODS: dict[str, OfForecasts] = {
     "scale factor": LogScale(),
     "coverage error": PitInversion(),
     "coverage": Wilson(),
+}
+
+#: The methods for the numbers of the logistic recalibration framework, by target.
+VALIDATION_METHODS: dict[str, OfValidation] = {
+    "observed to expected ratio": MidP(),
+    "calibration intercept": MidP(),
+    "calibration slope": ProfileLikelihood(),
 }
 
 
@@ -119,7 +129,8 @@ def interval(
         By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
         `ks_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled data; of
         predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
-        `PitInversion` for errors of coverage and `Wilson` for one coverage; and for everything else `Bootstrap`, or
+        `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `observed_expected` and
+        `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; and for everything else `Bootstrap`, or
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
         whole vector (`calibration_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
@@ -154,6 +165,8 @@ def interval(
         return estimate.with_interval(_of_classes(chosen, estimate, task, level))
     if isinstance(chosen, Bootstrap):
         return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
+    if isinstance(chosen, OfValidation):
+        return estimate.with_interval(chosen.interval(task, estimate, level=level))
     if isinstance(chosen, NormBand):
         return estimate.with_interval(chosen.interval(estimate, task, level=level))
     if isinstance(chosen, OfForecasts):
@@ -186,6 +199,8 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
         return _default_of_classes(estimator, wanted, data)
     if wanted.quantity in FORECAST_METHODS:
         return FORECAST_METHODS[wanted.quantity]
+    if wanted.quantity in VALIDATION_METHODS:
+        return VALIDATION_METHODS[wanted.quantity]
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
     if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
         return NormBand()

@@ -40,6 +40,9 @@ Quantity = Literal[
     "mean score",
     "refinement",
     "ranking",
+    "observed to expected ratio",
+    "calibration intercept",
+    "calibration slope",
 ]
 
 

@@ -1,0 +1,107 @@
+"""Do the intervals of the numbers for validations and decisions cover? Measured in worlds of known truth.
+
+``python -m reproduce.decisions_coverage`` writes reproduce/results/decisions_coverage.csv; what the file holds already
+is not measured again. Truths are population values by quadrature. Student's quantile of clusters was
+chosen after the first measurement of clusters of 5, so clusters of 20 are its check; nothing else was chosen here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic_line import LogisticLine
+from calibrant.numerics.special import expit
+from reproduce.resumable import Row, coverage, markdown, measured
+
+RESULTS = Path(__file__).with_name("results")
+SIZES, RATES = (100, 1000), (0.02, 0.3)
+#: The true log odds of the event at predicted log odds z, up to the constant that gives the wanted rate of events.
+CURVES: dict[str, Callable[[Floats], Floats]] = {
+    "calibrated": lambda z: z,
+    "too extreme": lambda z: 0.5 * z,
+    "jump": lambda z: z + np.where(z > z.mean(), 0.8, -0.4),
+    "too low": lambda z: z,
+}
+#: By how much predicted log odds are shifted after the true probabilities were set.
+SHIFTS = {"too low": -0.7}
+#: Rows per cluster (with a common random effect), and whether rows have random weights.
+DESIGNS = {"rows": (1, False), "weighted": (1, True), "clusters of 5": (5, False), "clusters of 20": (20, False)}
+NODES = 100_000
+
+
+@lru_cache
+def population(curve: str, rate: float) -> tuple[Floats, Floats]:
+    """Predicted log odds at equally likely quantiles, and the true probabilities there, which average to `rate`."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    z = 1.2 * ndtri((np.arange(NODES) + 0.5) / NODES)
+    z += brentq(lambda shift: float(expit(z + shift).mean()) - rate, -20, 20)
+    true = CURVES[curve](z)
+    q = expit(true + brentq(lambda shift: float(expit(true + shift).mean()) - rate, -20, 20))
+    return z + SHIFTS.get(curve, 0.0), q
+
+
+def sample(rng: np.random.Generator, n: int, curve: str, rate: float, design: str) -> cal.Binary:
+    """Rows of a world. Clusters share most of their score and of the noise of their outcomes."""
+    from scipy.special import ndtr
+
+    size, weighted = DESIGNS[design]
+    z, q = population(curve, rate)
+    count = n // size
+    if size == 1:
+        at, u = rng.random(n), rng.random(n)
+    else:  # Gaussian copulas, so that each row by itself is one of the population
+        at, u = (
+            ndtr(np.sqrt(0.5) * np.repeat(rng.normal(size=count), size) + np.sqrt(0.5) * rng.normal(size=n))
+            for _ in range(2)
+        )
+    rows = np.minimum((at * NODES).astype(np.intp), NODES - 1)
+    weight = rng.gamma(1.0, size=n) + 0.1 if weighted else None
+    group = np.repeat(np.arange(count), size) if size > 1 else None
+    return cal.Binary(u < q[rows], expit(z[rows]), weight=weight, group=group)
+
+
+def truth(quantity: str, curve: str, rate: float) -> float:
+    """The population value."""
+    z, q = population(curve, rate)
+    if quantity == "observed_expected":
+        return float(q.mean() / expit(z).mean())
+    line = LogisticLine(z, np.ones(NODES), q)
+    return line.intercept(1.0) if quantity == "calibration_intercept" else line.fit()[1]
+
+
+def cell(quantity: str, curve: str, rate: float, n: int, design: str, samples: int) -> Row:
+    """Coverage over the samples of one world."""
+    found = []
+    for k in range(samples):
+        data = sample(np.random.default_rng([20, n, round(1000 * rate), k]), n, curve, rate, design)
+        found.append(cal.interval(getattr(cal, quantity), data).interval)
+    return coverage(truth(quantity, curve, rate), found)
+
+
+def main(samples: int) -> str:
+    """Measure what is missing; the rows as a table."""
+    quantities = ("observed_expected", "calibration_intercept", "calibration_slope")
+    tasks = [
+        (*task, samples)
+        for task in product(quantities, CURVES, RATES, SIZES, DESIGNS)
+        if task[-1] == "rows" or task[-2] == 1000
+    ]
+    keys = ("quantity", "curve", "rate", "n", "design", "samples")
+    rows = measured(RESULTS / "decisions_coverage.csv", tasks, keys, cell)
+    return markdown(rows, (*keys, "truth", "covered", "low_above", "high_below", "width"), "covered")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=400)
+    print(main(parser.parse_args().samples))

@@ -1,0 +1,87 @@
+"""O:E ratio, calibration intercept and slope."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, root_scalar
+
+import calibrant as cal
+
+RNG = np.random.default_rng(1)
+Z = RNG.normal(-0.5, 1.2, 300)
+P = 1 / (1 + np.exp(-Z))
+Y = (RNG.random(300) < 1 / (1 + np.exp(-0.3 - 0.6 * Z))).astype(int)
+W = RNG.gamma(2.0, size=300)
+
+
+def test_the_ratio_is_that_of_weighted_sums():
+    found = cal.observed_expected(cal.Binary(Y, P, weight=W))
+    assert found == pytest.approx((W @ Y) / (W @ P))
+    assert found.details["observed"] == pytest.approx(300 * (W @ Y) / W.sum())
+    assert str(found.target) == "observed to expected ratio"
+
+
+def test_the_intercept_makes_predictions_right_on_average():
+    found = cal.calibration_intercept(Y, P)
+    theirs = root_scalar(lambda a: np.sum(Y - 1 / (1 + np.exp(-(a + Z)))), bracket=(-5, 5)).root
+    assert found == pytest.approx(theirs)
+    weighted = cal.calibration_intercept(cal.Binary(Y, P, weight=W))
+    assert W @ (1 / (1 + np.exp(-(weighted + Z)))) == pytest.approx(W @ Y)
+
+
+@pytest.mark.parametrize("weight", [None, W])
+def test_slope_and_intercept_maximise_the_likelihood_together(weight):
+    w = np.ones(300) if weight is None else weight
+
+    def loss(ab):
+        eta = ab[0] + ab[1] * Z
+        return np.sum(w * (np.logaddexp(0, eta) - Y * eta))
+
+    theirs = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-11})
+    found = cal.calibration_slope(cal.Binary(Y, P, weight=weight))
+    assert (found.details["intercept"], float(found)) == pytest.approx(tuple(theirs.x), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["observed_expected", "calibration_intercept", "calibration_slope"])
+def test_rows_and_their_table_give_the_same(name):
+    function, data = getattr(cal, name), cal.Binary(Y, P, weight=W)
+    assert function(cal.BinTable.of(data, cal.table.Distinct())) == pytest.approx(float(function(data)), rel=1e-9)
+    assert function(cal.BinTable.of(data, cal.table.HybridGrid())) == pytest.approx(float(function(data)), rel=1e-3)
+
+
+def test_one_outcome_only():
+    assert cal.observed_expected(np.zeros(5), P[:5]) == 0
+    assert cal.calibration_intercept(np.zeros(5), P[:5]) == -np.inf
+    assert cal.calibration_intercept(np.ones(5), P[:5]) == np.inf
+    none, every = cal.calibration_slope(np.zeros(5), P[:5]), cal.calibration_slope(np.ones(5), P[:5])
+    assert np.isnan(none)
+    assert "no events" in none.method
+    assert np.isnan(every)
+    assert "no non-events" in every.method
+
+
+def test_constant_scores_and_separation():
+    flat = cal.calibration_slope([0, 1, 1], [0.3, 0.3, 0.3])
+    assert np.isnan(flat)
+    assert "all scores the same" in flat.method
+    assert cal.calibration_intercept([0, 1, 1], [0.3, 0.3, 0.3]) == pytest.approx(np.log(2) - np.log(3 / 7))
+    assert cal.calibration_slope([0, 0, 1], [0.1, 0.2, 0.2]) == np.inf
+    assert cal.calibration_slope([1, 1, 0], [0.1, 0.2, 0.4]) == -np.inf
+
+
+def test_scores_of_0_and_1_are_left_out_of_fits_and_counted():
+    y, p = np.append(Y, [0, 1, 1]), np.append(P, [0.0, 1.0, 0.0])
+    for name in ("calibration_intercept", "calibration_slope"):
+        found = getattr(cal, name)(y, p)
+        assert found == pytest.approx(float(getattr(cal, name)(Y, P)))
+        assert found.details["left_out"] == 3
+        assert "3 rows predicted 0 or 1 left out" in found.method
+    with pytest.raises(cal.InvalidPredictions, match="all 2 rows are exactly 0 or 1"):
+        cal.calibration_slope([0, 1], [0.0, 1.0])
+    with pytest.raises(cal.InvalidPredictions, match="no events are expected"):
+        cal.observed_expected([0, 1], [0.0, 0.0])
+
+
+def test_positive_unlabeled_data_are_refused():
+    data = cal.PositiveUnlabeled([0.4, 0.8], [0.1, 0.4, 0.4, 0.8], prior=0.5)
+    with pytest.raises(cal.InvalidPredictions, match="outcome of every row"):
+        cal.calibration_slope(data)
