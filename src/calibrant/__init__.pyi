@@ -24,6 +24,7 @@ from .data.validation import InvalidPredictions as InvalidPredictions
 from .estimators.averaged import averaged_error as averaged_error
 from .estimators.binned import ece as ece
 from .estimators.binned import mce as mce
+from .estimators.calibration_index import ici as ici
 from .estimators.cumulative import ks_error as ks_error
 from .estimators.debiased import debiased_ece as debiased_ece
 from .estimators.decomposition import decompose as decompose

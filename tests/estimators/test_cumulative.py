@@ -54,3 +54,23 @@ def test_the_top_label_is_the_first_of_equal_maxima_and_keeps_weight_and_group()
     np.testing.assert_array_equal(top.y_true, [0, 0])
     np.testing.assert_array_equal(top.weight, [1, 2])
     np.testing.assert_array_equal(top.group, ["x", "y"])
+
+
+def test_the_kuiper_error_is_the_largest_sum_over_a_range_of_scores():
+    rng = np.random.default_rng(7)
+    p = np.round(rng.random(60), 2)
+    y = rng.random(60) < 0.5
+    scores = np.unique(p)
+    sums = [abs((p - y)[(p >= low) & (p <= high)].sum()) / 60 for low in scores for high in scores if low <= high]
+    found = cal.estimators.kuiper_error(y, p)
+    assert found == pytest.approx(max(sums))
+    assert cal.ks_error(y, p) <= found <= 2 * cal.ks_error(y, p)
+
+
+def test_the_interval_of_the_kuiper_error_covers():
+    rng = np.random.default_rng(8)
+    p = rng.random(1000)
+    calibrated = cal.interval(cal.estimators.kuiper_error, rng.random(1000) < p, p).interval
+    assert calibrated.low == 0
+    bent = cal.interval(cal.estimators.kuiper_error, rng.random(1000) < p**2, p).interval
+    assert 0 < bent.low < 1 / 6 < bent.high < 0.25

@@ -31,6 +31,8 @@ OF_RATES = [
     "observed_expected",
     "calibration_intercept",
     "calibration_slope",
+    "ici",
+    "kuiper_error",
 ]
 OF_SPREADS = [
     "ence",

@@ -101,7 +101,7 @@ def test_edge_cases_have_finite_limits():
 
 def test_bad_use_is_refused():
     data = BENT.sample(50)
-    with pytest.raises(TypeError, match="ks_error, smooth_ece and kernel_error"):
+    with pytest.raises(TypeError, match="ks_error, kuiper_error, smooth_ece and kernel_error"):
         cal.interval(cal.brier, data, method=NormBand())
     with pytest.raises(ValueError, match="draws"):
         NormBand(0)

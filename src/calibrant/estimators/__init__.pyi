@@ -2,7 +2,9 @@ from .averaged import averaged_error as averaged_error
 from .binned import ece as ece
 from .binned import label_binned_ece as label_binned_ece
 from .binned import mce as mce
+from .calibration_index import ici as ici
 from .cumulative import ks_error as ks_error
+from .cumulative import kuiper_error as kuiper_error
 from .debiased import debiased_ece as debiased_ece
 from .decomposition import Decomposition as Decomposition
 from .decomposition import decompose as decompose

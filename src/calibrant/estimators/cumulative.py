@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.estimators.norms import result
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
+from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data, fine
 
 
@@ -31,5 +33,34 @@ def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     <KS error 0.125, n=4, exact>
     """
     cells = fine(data, y_prob, needed_by="ks_error")
-    running = np.cumsum(cells.predicted - cells.observed * cells.observed_scale)
-    return result(np.abs(running).max() / cells.total, "KS error", "exact", cells)
+    return result(np.abs(_running(cells)).max(), "KS error", "exact", cells)
+
+
+@estimates("cumulative range")
+def kuiper_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+    r"""Kuiper calibration error: the largest gap between prediction and outcome summed over any range of scores.
+
+    .. math:: \max_{s} C(s) - \min_{s} C(s), \qquad C(s) = \frac1W \sum_{i : p_i \le s} w_i (p_i - y_i),
+              \quad C(-\infty) = 0
+
+    The range of the running sums whose largest size is `ks_error`, which it is between once and twice; like it, it
+    needs no bins, and errors of opposite sign within the range cancel. Both are also known as empirical cumulative
+    calibration errors: ECCE-R (this one) and ECCE-MAD (`ks_error`).
+
+    References
+    ----------
+    Arrieta-Ibarra, Gujral, Tannen, Tygert, Xu (2022), Metrics of Calibration for Probabilistic Predictions.
+
+    Examples
+    --------
+    >>> kuiper_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])  # up by 1/8, then down to zero
+    <Kuiper error 0.125, n=4, exact>
+    """
+    cells = fine(data, y_prob, needed_by="kuiper_error")
+    running = _running(cells)
+    return result(max(running.max(), 0.0) - min(running.min(), 0.0), "Kuiper error", "exact", cells)
+
+
+def _running(cells: BinTable) -> Floats:
+    """Sums of prediction minus outcome up to each score, as a share of the total weight."""
+    return np.cumsum(cells.predicted - cells.observed * cells.observed_scale) / cells.total

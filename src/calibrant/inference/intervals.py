@@ -90,6 +90,9 @@ FORECAST_METHODS: dict[str, OfForecasts] = {
     "coverage": Wilson(),
 }
 
+#: The targets that `NormBand` is for.
+NORMS_OF_GAP = ("cumulative error", "cumulative range", "smooth error", "kernel error")
+
 #: The methods for the numbers of the logistic recalibration framework, by target.
 VALIDATION_METHODS: dict[str, OfValidation] = {
     "observed to expected ratio": MidP(),
@@ -127,8 +130,8 @@ def interval(
     level : float in (0, 1)
     method : optional
         By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
-        `ks_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled data; of
-        predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
+        `ks_error`, `kuiper_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled
+        data; of predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
         `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `observed_expected` and
         `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; and for everything else `Bootstrap`, or
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
@@ -228,7 +231,7 @@ def is_true_error(target: Target | None) -> bool:
 
 def is_norm_of_gap(target: Target | None) -> bool:
     """Whether the target is a norm of the gap as a signed measure on the scores."""
-    return target is not None and target.quantity in ("cumulative error", "smooth error", "kernel error")
+    return target is not None and target.quantity in NORMS_OF_GAP
 
 
 def bootstrap_target(target: Target | None) -> Target | None:

@@ -46,10 +46,11 @@ class NormBand:
     The upper end uses the quantile of probability `level`, the lower end that of (1 + level) / 2, so that a calibrated
     model's interval excludes zero no more often than half of 1 - level.
 
-    It is for `ks_error` (T is the largest running sum), `kernel_error` (the norm of the kernel's space, at the
-    bandwidth of the estimate; the interval is of its square) and `smooth_ece` (the integral of the smoothed residuals).
-    With smooth_ece's own width, the value θ at which T_θ(μ) = θ, all widths are looked at together: θ is at least
-    min(x, T_x(μ)) for every x, and at most the x at which T_x(μ) is no more than x.
+    It is for `ks_error` (T is the largest running sum), `kuiper_error` (the range of the running sums), `kernel_error`
+    (the norm of the kernel's space, at the bandwidth of the estimate; the interval is of its square) and `smooth_ece`
+    (the integral of the smoothed residuals). With smooth_ece's own width, the value θ at which T_θ(μ) = θ, all widths
+    are looked at together: θ is at least min(x, T_x(μ)) for every x, and at most the x at which T_x(μ) is no more than
+    x.
 
     Parameters
     ----------
@@ -84,12 +85,13 @@ class NormBand:
         level = validation.fraction("level", level)
         limits: dict[str, Callable[[Estimate, Predictions | BinTable, float], tuple[float, float]]] = {
             "cumulative error": self._cumulative,
+            "cumulative range": self._cumulative_range,
             "kernel error": self._kernel,
             "smooth error": self._smooth,
         }
         quantity = None if estimate.target is None else estimate.target.quantity
         if quantity not in limits:
-            message = f"NormBand is for ks_error, smooth_ece and kernel_error, not for {estimate.name}."
+            message = f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}."
             raise TypeError(message)
         low, high = limits[quantity](estimate, data, level)
         words = "independent rows (or clusters); any gap"
@@ -103,6 +105,11 @@ class NormBand:
     def _cumulative(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         noise = self._noise(data, CELLS)
         sizes = noise.sizes(lambda drawn: np.abs(np.cumsum(drawn, axis=1)).max(axis=1))
+        return _around(float(estimate), sizes, level, noise.largest)
+
+    def _cumulative_range(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        noise = self._noise(data, CELLS)
+        sizes = noise.sizes(lambda drawn: np.ptp(np.cumsum(np.pad(drawn, ((0, 0), (1, 0))), axis=1), axis=1))
         return _around(float(estimate), sizes, level, noise.largest)
 
     def _kernel(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:

@@ -32,6 +32,7 @@ Quantity = Literal[
     "smooth error",
     "kernel error",
     "cumulative error",
+    "cumulative range",
     "classwise mean",
     "coverage error",
     "group coverage error",
