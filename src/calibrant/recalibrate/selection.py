@@ -34,9 +34,11 @@ from calibrant.table.bintable import BinTable
 
 Combine = Literal["average", "choose", "stack"]
 
-#: Where rows times squared classes are more than this, one fold is held out instead of each in turn, and maps that sort
-#: the rows once per class are left out.
+#: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
 _WORK = 1e9
+
+#: Beyond this many classes one map per class costs more than all other candidates, and is left out by default.
+_ONE_VS_REST_CLASSES = 30
 
 #: Probabilities that are mixed at once.
 _CHUNK = 1 << 22
@@ -243,10 +245,12 @@ class Auto(Recalibrator):
         """The candidates, the identity first; notes the default ones that are left out."""
         self.left_out_: list[dict[str, str]] = []
         chosen = default_candidates(scores.classes, self.combine) if self.candidates is None else list(self.candidates)
-        if self.candidates is None and len(scores) * scores.classes**2 > _WORK:
+        if self.candidates is None and scores.classes > _ONE_VS_REST_CLASSES:
             slow = [template for template in chosen if isinstance(template, OneVsRest)]
             chosen = [template for template in chosen if not isinstance(template, OneVsRest)]
-            reason = f"one map for each of {scores.classes:,} classes takes too long with {len(scores):,} rows"
+            reason = (
+                f"one map per class is tried for at most {_ONE_VS_REST_CLASSES} classes, here are {scores.classes:,}"
+            )
             self.left_out_ = [{"name": repr(template), "reason": reason} for template in slow]
         return [Identity(), *(clone(template) for template in chosen if not isinstance(template, Identity))]
 
