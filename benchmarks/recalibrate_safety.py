@@ -189,7 +189,7 @@ def main() -> None:
     if options.no_write:
         print("\n".join(lines))
     else:
-        command = f"python -m benchmarks.recalibrate_safety --samples {options.samples}"
+        command = f"python -m benchmarks.recalibrate_safety --samples {options.samples} --seed {options.seed}"
         write_results("recalibrate_safety", "Harm and regret of maps fitted to few rows", command, lines)
 
 
