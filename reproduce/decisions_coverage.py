@@ -34,6 +34,13 @@ CURVES: dict[str, Callable[[Floats], Floats]] = {
 SHIFTS = {"too low": -0.7}
 #: Rows per cluster (with a common random effect), and whether rows have random weights.
 DESIGNS = {"rows": (1, False), "weighted": (1, True), "clusters of 5": (5, False), "clusters of 20": (20, False)}
+#: Net benefits, by the threshold as a multiple of the rate of events.
+NET_BENEFITS = {
+    "net_benefit at 0.5": 0.5,
+    "net_benefit at 2": 2.0,
+    "net_benefit at 0.5, standardized": 0.5,
+    "net_benefit at 2, standardized": 2.0,
+}
 NODES = 100_000
 
 
@@ -70,11 +77,35 @@ def sample(rng: np.random.Generator, n: int, curve: str, rate: float, design: st
     return cal.Binary(u < q[rows], expit(z[rows]), weight=weight, group=group)
 
 
+def threshold(quantity: str, rate: float) -> float:
+    """Where the net benefit of this name is taken."""
+    return NET_BENEFITS[quantity] * rate
+
+
+def measured_interval(quantity: str, data: cal.Binary, rate: float) -> cal.Interval:
+    """The default interval."""
+    if quantity not in NET_BENEFITS:
+        found = cal.interval(getattr(cal, quantity), data).interval
+        if found is None:
+            raise RuntimeError(quantity)
+        return found
+    standardized = "standardized" in quantity
+    if standardized and not data.y_true.any():  # refused: nothing is claimed
+        return cal.Interval(-np.inf, np.inf, level=0.95, method="none")
+    curve = cal.net_benefit(data, thresholds=[threshold(quantity, rate)], standardized=standardized)
+    return cal.Interval(float(curve.low[0]), float(curve.high[0]), level=curve.level, method="MOVER")
+
+
 def truth(quantity: str, curve: str, rate: float) -> float:
     """The population value."""
     z, q = population(curve, rate)
     if quantity == "observed_expected":
         return float(q.mean() / expit(z).mean())
+    if quantity in NET_BENEFITS:
+        at, standardized = threshold(quantity, rate), "standardized" in quantity
+        treated = expit(z) >= at
+        worth = float(np.mean(treated * (q - at / (1 - at) * (1 - q))))
+        return worth / rate if standardized else worth
     line = LogisticLine(z, np.ones(NODES), q)
     return line.intercept(1.0) if quantity == "calibration_intercept" else line.fit()[1]
 
@@ -84,17 +115,17 @@ def cell(quantity: str, curve: str, rate: float, n: int, design: str, samples: i
     found = []
     for k in range(samples):
         data = sample(np.random.default_rng([20, n, round(1000 * rate), k]), n, curve, rate, design)
-        found.append(cal.interval(getattr(cal, quantity), data).interval)
+        found.append(measured_interval(quantity, data, rate))
     return coverage(truth(quantity, curve, rate), found)
 
 
 def main(samples: int) -> str:
     """Measure what is missing; the rows as a table."""
-    quantities = ("observed_expected", "calibration_intercept", "calibration_slope")
+    quantities = ("observed_expected", "calibration_intercept", "calibration_slope", *NET_BENEFITS)
     tasks = [
         (*task, samples)
         for task in product(quantities, CURVES, RATES, SIZES, DESIGNS)
-        if task[-1] == "rows" or task[-2] == 1000
+        if task[-1] == "rows" or (task[-2] == 1000 and task[0] not in NET_BENEFITS)
     ]
     keys = ("quantity", "curve", "rate", "n", "design", "samples")
     rows = measured(RESULTS / "decisions_coverage.csv", tasks, keys, cell)

@@ -69,6 +69,7 @@ from .inference.calibration_tests import calibration_test as calibration_test
 from .inference.class_tests import by_class as by_class
 from .inference.comparison import compare as compare
 from .inference.comparison import compare_many as compare_many
+from .inference.decision_curves import net_benefit as net_benefit
 from .inference.groups import by_group as by_group
 from .inference.intervals import interval as interval
 from .inference.reliability import reliability_curve as reliability_curve

@@ -1,0 +1,36 @@
+"""Figures of decisions (needs matplotlib): they draw a `DecisionCurve` and compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.inference.decision_curves import DecisionCurve
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes
+
+
+def decision_diagram(curve: DecisionCurve, *, ax: Any = None, **style: Any) -> Any:
+    """Draw a decision curve with its pointwise band, beside treating everyone and treating no one.
+
+    `style` goes to the line of the model (`Axes.plot`). The figure's data are the curve's own columns.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> curve = cal.net_benefit([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> ax = decision_diagram(curve, ax=Figure().subplots())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['model', '95% interval', 'treat all', 'treat none']
+    """
+    ax = axes(ax)
+    ax.plot(curve.threshold, curve.value, **{"color": BLUE, "label": "model", **style})
+    band = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": f"{curve.level:.0%} interval"}
+    ax.fill_between(curve.threshold, curve.low, curve.high, **band)
+    ax.plot(curve.threshold, curve.treat_all, color=ORANGE, linestyle="--", label="treat all")
+    ax.axhline(0.0, color=GREY, linestyle=":", label="treat none")
+    best = 1.0 if curve.standardized else curve.prevalence
+    top = max(best, float(curve.value.max()), 0.01)
+    ax.set(xlabel="threshold", ylabel="standardized net benefit" if curve.standardized else "net benefit")
+    ax.set_ylim(-0.2 * top, 1.1 * top)
+    ax.legend()
+    return ax
