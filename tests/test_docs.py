@@ -32,6 +32,7 @@ GIVEN = {
     "recalibrate.md": ROWS
     + "p_validation, y_validation, p_test = p[:200], y[:200], p[200:]\n"
     + "from sklearn.ensemble import GradientBoostingClassifier\n"
+    + "import pyarrow\n"
     + "from sklearn.model_selection import cross_validate\n"
     + "X = p[:150, None]\ny = y[:150]\n",
     "recalibrate-multiclass.md": ROWS + "p_validation, y_validation, p_test = P[:200], y[:200], P[200:]\n",

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
-from calibrant.cli.apply import apply_to_file
+from calibrant.cli.apply import apply_to_file, sql_of
 from calibrant.cli.formats import UsageError
 from calibrant.cli.new_columns import Inputs
 from tests.cli.odd_tables import MAP, odd_table, read, written
@@ -104,3 +104,26 @@ def test_standard_input_is_read(tmp_path, monkeypatch):
     notes = apply_to_file(MAP, "-", tmp_path / "fixed.csv", Inputs(), suffix="_new")
     assert notes == ["Taking column 'p' as --prob."]
     assert (tmp_path / "fixed.csv").read_text().startswith("y,p,p_new\n1,0.5,")
+
+
+def test_the_map_is_printed_as_sql_that_gives_the_same_column(tmp_path):
+    import duckdb
+
+    path = written(pa.table({"p": np.linspace(0, 1, 101)}), tmp_path / "scores.parquet")
+    (text,) = sql_of(MAP, Inputs(("p",)), "duckdb")
+    found = duckdb.sql(f"SELECT {text} FROM '{path}'").fetchnumpy()
+    np.testing.assert_allclose(*found.values(), MAP.predict_proba(read(path)["p"].to_numpy())[:, 1], atol=1e-12)
+    three = cal.recalibrate.Temperature().fit(np.eye(3), ["a", "b", "c"])
+    assert sql_of(three, Inputs(("c", "a", "b")), "spark") == three.to_sql(["a", "b", "c"], dialect="spark")
+
+
+def test_what_cannot_be_printed_as_sql_is_a_wrong_option():
+    std = cal.recalibrate.StdScaling().fit(cal.Gaussian([0.0, 1.0], [0.1, 0.5], [1.0, 1.0]))
+    for made, columns, dialect, message in (
+        (MAP, (), "duckdb", "--sql --prob p"),
+        (MAP, ("p",), "oracle", "dialect must be one of"),
+        (MAP, ("p", "q"), "duckdb", "fitted to 1 columns"),
+        (std, ("p",), "duckdb", "only maps of probabilities"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            sql_of(made, Inputs(columns), dialect)

@@ -177,6 +177,15 @@ def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
     np.testing.assert_allclose(fixed["std_recalibrated"], factor * FRAME["std"])
 
 
+def test_a_map_is_printed_as_sql(tmp_path, invoke):
+    made = cal.recalibrate.Platt().fit(FRAME["p"], FRAME["p"] > 0.5)
+    made.save(tmp_path / "map.json")
+    options = ("--sql", "--prob", "p", "--dialect", "sqlite")
+    assert invoke("apply", "map.json", *options, folder=tmp_path)[:2] == (0, made.to_sql("p", dialect="sqlite") + "\n")
+    code, _, err = invoke("apply", "map.json", folder=tmp_path)
+    assert (code, "Name the file of predictions" in err) == (2, True)
+
+
 def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, invoke):
     names = np.where(FRAME["p"] > 0.5, "\x1b[31mred\x1b[0m", "plain")
     FRAME.assign(**{"\x1b[2Jname": names}).to_parquet(tmp_path / "evil.parquet")

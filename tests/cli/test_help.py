@@ -30,7 +30,7 @@ OPTIONS = {
     f"--json {READING}",
     "recalibrate": "--truth --prob --mean --std --quantiles --positive --weight --where --method --output --force "
     f"{READING}",
-    "apply": "--prob --mean --std --quantiles --output --suffix --force",
+    "apply": "--prob --mean --std --quantiles --output --suffix --force --sql --dialect",
     "simulate": f"--scores --truth --prob --positive --where --seed --json {READING}",
     "compare": f"--truth --prob --positive --where --json {READING}",
     "serve": f"--truth --prob --positive --by --weight --where --port --seed {READING}",

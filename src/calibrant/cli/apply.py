@@ -26,6 +26,7 @@ from calibrant.cli.new_columns import Inputs, NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, opened_text, suffix_of
 from calibrant.cli.typed_text import csv_table, json_table
 from calibrant.data.validation import InvalidPredictions
+from calibrant.recalibrate.sql import SqlMap
 
 _CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
 
@@ -52,6 +53,23 @@ def apply_to_file(fitted: Any, path: str, output: Path, inputs: Inputs, *, suffi
         else:
             _through_arrow(fitted, source, place, wanted, inputs, suffix, notes)
     return notes
+
+
+def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
+    """The map as SQL on the columns of `inputs`: the probability of the event, or one expression per class."""
+    if not isinstance(fitted, SqlMap):
+        message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
+        raise UsageError(message)
+    if not inputs.prob:
+        message = "Name the column of probabilities: --sql --prob p. Several are those of the classes."
+        raise UsageError(message)
+    new = NewColumns.of(fitted, inputs, inputs.prob, suffix="_recalibrated", notes=[])
+    try:
+        if len(new.inputs) == 1:
+            return [fitted.to_sql(new.inputs[0], dialect=dialect)]
+        return list(fitted.to_sql(list(new.inputs), dialect=dialect))
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _through_arrow(

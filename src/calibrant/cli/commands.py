@@ -247,21 +247,30 @@ def recalibrate(
 @app.command(name="apply")
 def apply_map(
     map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
-    file: File, prob: Prob = None, mean: Mean = None, std: Std = None, quantiles: Quantile = None,
+    file: Annotated[str | None, typer.Argument(help=f"{_KINDS} file; - for standard input.")] = None,
+    prob: Prob = None, mean: Mean = None, std: Std = None, quantiles: Quantile = None,
     output: Annotated[Path, typer.Option("-o", "--output", help=".parquet, .arrow, .csv or .jsonl")] = Path(
         "fixed.parquet"
     ),
     suffix: Annotated[str, typer.Option("--suffix", help="What the names of new columns end in.")] = "_recalibrated",
     force: Force = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the map as SQL on the columns --prob instead.")] = False,
+    dialect: Annotated[str, typer.Option("--dialect", help="duckdb, sqlite, spark, postgres or ansi.")] = "duckdb",
 ) -> None:  # fmt: skip
     """Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in `_recalibrated`."""
     import calibrant as cal
-    from calibrant.cli.apply import apply_to_file
+    from calibrant.cli.apply import apply_to_file, sql_of
     from calibrant.cli.new_columns import Inputs
 
+    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()))
+    if sql:
+        print("\n".join(sql_of(cal.recalibrate.load(map_file), inputs, dialect)))
+        return
+    if file is None:
+        message = "Name the file of predictions: calibrant apply map.json scores.parquet."
+        raise UsageError(message)
     _writable(output, force=force)
     recalibrator = cal.recalibrate.load(map_file)
-    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()))
     with _busy("Recalibrating"):
         notes = apply_to_file(recalibrator, file, output, inputs, suffix=suffix)
     _say(*notes)

@@ -18,6 +18,8 @@ from calibrant.numerics.special import expit
 from calibrant.numerics.weights import importance_weights, weighted_rows
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql import not_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +113,9 @@ class PURecalibrator(Recalibrator):
         p = self._map(scores)
         return np.stack([1 - p, p], axis=1)
 
+    def _sql(self, scores: SqlScores) -> list[str]:
+        return scores.dialect.two_classes(self._map_sql(scores))
+
     @abstractmethod
     def _fit_sides(self, sides: Sides) -> None:
         """Set the fitted attributes."""
@@ -118,6 +123,10 @@ class PURecalibrator(Recalibrator):
     @abstractmethod
     def _map(self, scores: Scores) -> Floats:
         """Recalibrated probability of being positive."""
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        """The same as an expression."""
+        raise not_sql(self)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -147,9 +156,16 @@ class _PULogistic(PURecalibrator):
     def _map(self, scores: Scores) -> Floats:
         return expit(self._features(scores.log_odds) @ self.coefficients_)
 
+    def _map_sql(self, scores: SqlScores) -> str:
+        return scores.dialect.expit(self._log_odds_sql(scores))
+
     @abstractmethod
     def _features(self, x: Floats) -> Floats:
         """The columns of the design, from log odds."""
+
+    @abstractmethod
+    def _log_odds_sql(self, scores: SqlScores) -> str:
+        """The recalibrated log odds as an expression."""
 
     @abstractmethod
     def _identity(self) -> Floats:
@@ -191,6 +207,9 @@ class PUPlatt(_PULogistic):
     def _features(self, x: Floats) -> Floats:
         return affine(x)
 
+    def _log_odds_sql(self, scores: SqlScores) -> str:
+        return scores.dialect.polynomial(scores.log_odds, self.coefficients_)
+
     def _identity(self) -> Floats:
         return np.array([0.0, 1.0])
 
@@ -208,6 +227,9 @@ class PUTemperature(_PULogistic):
 
     def _features(self, x: Floats) -> Floats:
         return x[:, None]
+
+    def _log_odds_sql(self, scores: SqlScores) -> str:
+        return scores.dialect.polynomial(scores.log_odds, [0.0, *self.coefficients_])
 
     def _identity(self) -> Floats:
         return np.ones(1)
@@ -228,6 +250,9 @@ class PUBeta(_PULogistic):
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)
+
+    def _log_odds_sql(self, scores: SqlScores) -> str:
+        return scores.dialect.beta_log_odds(scores.log_odds, *self.coefficients_.tolist())
 
     def _identity(self) -> Floats:
         return np.array([1.0, 1.0, 0.0])

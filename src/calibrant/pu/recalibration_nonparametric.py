@@ -15,6 +15,7 @@ from calibrant.numerics.special import expit, log_odds
 from calibrant.pu.recalibration import PURecalibrator, Sides
 from calibrant.recalibrate.histogram import bin_of, edges_of
 from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.table.binning import Cut, EqualMass
 
 
@@ -56,6 +57,9 @@ class PUIsotonic(PURecalibrator):
     def _map(self, scores: Scores) -> Floats:
         return np.interp(scores.probability, self.knots_, self.values_)
 
+    def _map_sql(self, scores: SqlScores) -> str:
+        return scores.interpolated(self.knots_, self.values_)
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PUHistogram(PURecalibrator):
@@ -89,6 +93,10 @@ class PUHistogram(PURecalibrator):
     def _map(self, scores: Scores) -> Floats:
         values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
         return values
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        values = [scores.dialect.number(value) for value in self.values_]
+        return scores.steps("probability", self.edges_[1:-1], values)
 
 
 def prior_shift(

@@ -1,7 +1,8 @@
 """What all recalibration maps share: validation, the classes, the Laplace mixture, and tables.
 
 A map of K classes writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a map of one event
-writes `_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well.
+writes `_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well. `_sql` and `_map_sql` are to
+`to_sql` what `_predict` and `_map` are to `predict_proba`; a map without them cannot be written as SQL.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.weights import importance_weights, weighted_rows
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
+from calibrant.recalibrate.sql import SqlMap, not_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.table.bintable import BinTable
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Recalibrator(Stored, SqlMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the maps from predicted to recalibrated probabilities: a scikit-learn classifier of scores.
 
     Parameters
@@ -199,10 +202,8 @@ class Recalibrator(Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _mixed(self, p: Floats) -> Floats:
         """The Laplace mixture of predicted probabilities."""
-        if not self.laplace:
-            return p
-        share = min(self.laplace / (self.weight_ + 1), 1.0)
-        return (1 - share) * p + share / p.shape[1]
+        share = self._uniform_share()
+        return (1 - share) * p + share / p.shape[1] if share else p
 
     def _validate_scores(self, values: ArrayLike, *, fitted: bool = False) -> Scores:
         """The scores, checked; with `fitted`, also against those of the fit."""
@@ -252,6 +253,9 @@ class BinaryRecalibrator(Recalibrator):
         p = self._map(scores)
         return np.stack([1 - p, p], axis=1)
 
+    def _sql(self, scores: SqlScores) -> list[str]:
+        return scores.dialect.two_classes(self._map_sql(scores))
+
     @abstractmethod
     def _fit_cells(self, cells: BinomialCells) -> None:
         """Set the fitted attributes."""
@@ -259,6 +263,10 @@ class BinaryRecalibrator(Recalibrator):
     @abstractmethod
     def _map(self, scores: Scores) -> Floats:
         """Recalibrated probability of the second class."""
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        """The same as an expression."""
+        raise not_sql(self)
 
 
 class Identity(Recalibrator):
@@ -277,6 +285,9 @@ class Identity(Recalibrator):
         """Nothing is learnt."""
 
     def _predict(self, scores: Scores) -> Floats:
+        return scores.probabilities
+
+    def _sql(self, scores: SqlScores) -> list[str]:
         return scores.probabilities
 
 

@@ -11,6 +11,7 @@ from calibrant.numerics.equal_mass import RunningWeight
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.histogram import bin_of
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -97,3 +98,7 @@ class BayesianBinning(BinaryRecalibrator):
     def _map(self, scores: Scores) -> Floats:
         values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
         return values
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        values = [scores.dialect.number(value) for value in self.values_]
+        return scores.steps("probability", self.edges_[1:-1], values)

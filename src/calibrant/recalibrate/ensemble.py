@@ -8,6 +8,8 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Temperature
+from calibrant.recalibrate.sql import predicted_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 _STEPS, _HALVINGS = 100, 30
@@ -54,6 +56,11 @@ class EnsembleTemperature(Recalibrator):
         tempered, given, uniform = self._parts(scores)
         first, second, third = self.weights_
         return first * tempered + second * given + third * uniform
+
+    def _sql(self, scores: SqlScores) -> list[str]:
+        uniform = scores.dialect.number(1 / scores.classes)
+        pairs = zip(predicted_sql(self.temperature_, scores), scores.probabilities, strict=True)
+        return [scores.dialect.mixture(self.weights_, [tempered, given, uniform]) for tempered, given in pairs]
 
     def _parts(self, scores: Scores) -> tuple[Floats, Floats, Floats]:
         given = scores.probabilities

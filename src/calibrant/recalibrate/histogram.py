@@ -14,6 +14,7 @@ from calibrant.numerics.equal_mass import RunningWeight
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Platt
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.table.binning import Cut, EqualMass, as_binning
 
 
@@ -67,6 +68,10 @@ class Histogram(BinaryRecalibrator):
         values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
         return values
 
+    def _map_sql(self, scores: SqlScores) -> str:
+        values = [scores.dialect.number(value) for value in self.values_]
+        return scores.steps("probability", self.edges_[1:-1], values)
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ScalingBinning(BinaryRecalibrator):
@@ -115,8 +120,19 @@ class ScalingBinning(BinaryRecalibrator):
         self.values_ = np.where(weight > 0, total / np.where(weight > 0, weight, 1), middle)
 
     def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(self.scaling_._map(scores), self.edges_)]
+        values: Floats = self.values_[bin_of(self.scaling_._map(_as_fitted(scores)), self.edges_)]
         return values
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        values = [scores.dialect.number(value) for value in self.values_]
+        seen = SqlScores((scores.probability,), logits=False, dialect=scores.dialect)
+        scaled = SqlScores((self.scaling_._map_sql(seen),), logits=False, dialect=scores.dialect, exact=False)
+        return scaled.steps("probability", self.edges_[1:-1], values)
+
+
+def _as_fitted(scores: Scores) -> Scores:
+    """Scores as the cells have them: log odds from logits differ by a bit, which at an edge is a bin."""
+    return Scores(scores.probability, logits=False)
 
 
 def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells) -> Any:

@@ -14,6 +14,7 @@ from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,6 +87,9 @@ class Isotonic(BinaryRecalibrator):
 
     def _map(self, scores: Scores) -> Floats:
         return np.interp(scores.probability, self.knots_, self.values_)
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        return scores.interpolated(self.knots_, self.values_)
 
 
 class CentredIsotonic(Isotonic):

@@ -12,6 +12,8 @@ from calibrant.data import validation
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
+from calibrant.recalibrate.sql import not_sql
+from calibrant.recalibrate.sql_scores import SqlScores, last_at_most
 from calibrant.table.bintable import BinTable
 
 
@@ -83,6 +85,15 @@ class Partition(Recalibrator):
     def _predict(self, scores: Scores) -> Floats:
         values: Floats = self.values_[self._cluster(scores.probabilities)]
         return values
+
+    def _sql(self, scores: SqlScores) -> list[str]:
+        if scores.classes > 2:
+            raise not_sql(self)
+        numbers = np.arange(len(self.centres_) - 1)
+        edges = last_at_most(lambda p: self._cluster(np.stack([1 - p, p], axis=1)), numbers, 0.0, 1.0)
+        return [
+            scores.steps("probability", edges, [scores.dialect.number(one) for one in row]) for row in self.values_.T
+        ]
 
     def _cluster(self, points: Floats) -> Codes:
         """Number of the nearest centre."""

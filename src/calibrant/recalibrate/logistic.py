@@ -13,6 +13,7 @@ from calibrant.numerics.special import expit, softmax
 from calibrant.numerics.temperature import inverse_temperature, inverse_temperature_of_cells
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.table.bintable import BinTable
 
 
@@ -39,6 +40,15 @@ class LogisticMap(BinaryRecalibrator):
     def _predict(self, scores: Scores) -> Floats:
         return two_columns(self._recalibrated(np.clip(scores.log_odds, *self.limits_)))
 
+    def _map_sql(self, scores: SqlScores) -> str:
+        return self._sql(scores)[1]
+
+    def _sql(self, scores: SqlScores) -> list[str]:
+        x = scores.log_odds_within(*self.limits_)
+        ends = np.clip(np.linspace(-1, 1, 101) * scores.largest_log_odds, *self.limits_)
+        largest = float(np.abs(self._recalibrated(ends)).max())
+        return two_columns_sql(scores, self._recalibrated_sql(scores, x), largest=largest)
+
     @abstractmethod
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
         """Set the coefficients."""
@@ -50,6 +60,10 @@ class LogisticMap(BinaryRecalibrator):
     @abstractmethod
     def _features(self, x: Floats) -> Floats:
         """The features of log odds, of shape (n, number of coefficients)."""
+
+    @abstractmethod
+    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
+        """Recalibrated log odds, from the expression `x` of the clipped log odds of these scores."""
 
 
 def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
@@ -74,6 +88,12 @@ def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
 def two_columns(log_odds: Floats) -> Floats:
     """Probabilities of both classes, each accurate however close to 0."""
     return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+
+
+def two_columns_sql(scores: SqlScores, log_odds: str, *, largest: float) -> list[str]:
+    """The same as expressions, of log odds whose size is at most about `largest`."""
+    expit = scores.dialect.expit
+    return [expit(f"(-{log_odds})", largest=largest), expit(log_odds, largest=largest)]
 
 
 class Temperature(Recalibrator):
@@ -127,6 +147,13 @@ class Temperature(Recalibrator):
             return two_columns(scores.log_odds / self.temperature_)
         return softmax(scores.log_probabilities / self.temperature_)
 
+    def _sql(self, scores: SqlScores) -> list[str]:
+        divisor = scores.dialect.number(self.temperature_)
+        if scores.classes == 2:
+            largest = scores.largest_log_odds / self.temperature_
+            return two_columns_sql(scores, f"({scores.log_odds} / {divisor})", largest=largest)
+        return scores.dialect.softmax([f"({log} / {divisor})" for log in scores.log_probabilities])
+
 
 class _Polynomial(LogisticMap):
     """Logistic regression on powers of the log odds."""
@@ -140,6 +167,9 @@ class _Polynomial(LogisticMap):
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([x**power for power in self._powers], axis=1)
+
+    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
+        return scores.dialect.polynomial(x, self.coefficients_)  # the powers are 0, 1, ...
 
 
 class Platt(_Polynomial):
@@ -224,3 +254,6 @@ class Beta(LogisticMap):
 
     def _features(self, x: Floats) -> Floats:
         return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)
+
+    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
+        return scores.dialect.beta_log_odds(x, *self.coefficients_.tolist())

@@ -11,7 +11,16 @@ from calibrant.numerics.multinomial_loss import Penalty
 from calibrant.numerics.special import floored_log
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Temperature
-from calibrant.recalibrate.matrix_base import RIDGE, AffineMap, MatrixMap, VectorMap, normalised_logs
+from calibrant.recalibrate.matrix_base import (
+    RIDGE,
+    AffineMap,
+    MatrixMap,
+    VectorMap,
+    normalised_logs,
+    normalised_logs_sql,
+)
+from calibrant.recalibrate.sql import predicted_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 
@@ -31,6 +40,10 @@ class _Structured(AffineMap):
 
     def _inputs(self, scores: Scores) -> Floats:
         return floored_log(predicted(self.temperature_, Scores(normalised_logs(scores), logits=True)))
+
+    def _inputs_sql(self, scores: SqlScores) -> list[str]:
+        first = SqlScores(tuple(normalised_logs_sql(scores)), logits=True, dialect=scores.dialect, exact=False)
+        return [scores.dialect.floored_log(p) for p in predicted_sql(self.temperature_, first)]
 
     def _penalty(self, classes: int) -> Penalty:
         strengths = {

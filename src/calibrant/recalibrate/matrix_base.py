@@ -14,6 +14,7 @@ from calibrant.numerics.special import LOG_FLOOR, log_softmax, softmax
 from calibrant.numerics.truncated_newton import minimise
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 #: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
 #: moves any other by far less than its standard error.
@@ -54,6 +55,9 @@ class AffineMap(Recalibrator):
     def _predict(self, scores: Scores) -> Floats:
         return softmax(self._logits(self._inputs(scores)))
 
+    def _sql(self, scores: SqlScores) -> list[str]:
+        return scores.dialect.softmax(self._logits_sql(scores, self._inputs_sql(scores)))
+
     def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
         """Fit the step before the affine map, if there is one, and apply it."""
         return self._inputs(scores)
@@ -61,6 +65,10 @@ class AffineMap(Recalibrator):
     def _inputs(self, scores: Scores) -> Floats:
         """What the affine map is applied to, (n, K)."""
         return normalised_logs(scores)
+
+    def _inputs_sql(self, scores: SqlScores) -> list[str]:
+        """The same as expressions."""
+        return normalised_logs_sql(scores)
 
     def _penalty(self, classes: int) -> Penalty:
         """Cost of the parameters: free, but for the ridge."""
@@ -73,6 +81,10 @@ class AffineMap(Recalibrator):
     @abstractmethod
     def _logits(self, z: Floats) -> Floats:
         """The affine map."""
+
+    @abstractmethod
+    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+        """The same as expressions."""
 
 
 class VectorMap(AffineMap):
@@ -87,6 +99,10 @@ class VectorMap(AffineMap):
     def _logits(self, z: Floats) -> Floats:
         return z * self.scale_ + self.intercept_
 
+    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+        rows = zip(z, self.scale_, self.intercept_, strict=True)
+        return [scores.dialect.affine([log], [slope], constant) for log, slope, constant in rows]
+
 
 class MatrixMap(AffineMap):
     """A full matrix and an intercept per class."""
@@ -100,6 +116,10 @@ class MatrixMap(AffineMap):
     def _logits(self, z: Floats) -> Floats:
         return z @ self.matrix_.T + self.intercept_
 
+    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+        rows = zip(self.matrix_, self.intercept_, strict=True)
+        return [scores.dialect.affine(z, slopes, constant) for slopes, constant in rows]
+
 
 def normalised_logs(scores: Scores) -> Floats:
     """Log probabilities whose exponentials sum to 1, floored at -87.3, (n, K)."""
@@ -107,3 +127,11 @@ def normalised_logs(scores: Scores) -> Floats:
     if not scores.logits:
         return z
     return np.maximum(log_softmax(z), LOG_FLOOR)
+
+
+def normalised_logs_sql(scores: SqlScores) -> list[str]:
+    """The same as expressions."""
+    logs = scores.log_probabilities
+    if not scores.logits:
+        return logs
+    return [scores.dialect.at_least(log, LOG_FLOOR) for log in scores.dialect.log_softmax(logs)]

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,8 +60,14 @@ class NadarayaWatson(BinaryRecalibrator):
         self.values_ = np.clip(_filled(weight, positive, cells.total), min(bound, 0.5), max(1 - bound, 0.5))
 
     def _map(self, scores: Scores) -> Floats:
-        grid = np.linspace(0, 1, len(self.values_))
-        return np.interp(scores.probability, grid, self.values_)
+        return np.interp(scores.probability, self._grid, self.values_)
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        return scores.interpolated(self._grid, self.values_)
+
+    @property
+    def _grid(self) -> Floats:
+        return np.linspace(0, 1, len(self.values_))
 
 
 def _shared(cell: np.ndarray[tuple[int], np.dtype[np.intp]], part: Floats, column: Floats, size: int) -> Floats:

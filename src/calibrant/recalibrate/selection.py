@@ -27,6 +27,8 @@ from calibrant.recalibrate.mixture_weights import (
     stacking_weights,
 )
 from calibrant.recalibrate.spline import Spline
+from calibrant.recalibrate.sql import predicted_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
@@ -236,6 +238,15 @@ class Auto(Recalibrator):
                 mixture[here] += share * predicted(inner, some)
             mixture[here] = self._bounded(mixture[here], some.probabilities)
         return mixture
+
+    def _sql(self, scores: SqlScores) -> list[str]:
+        if self.combine == "average":
+            message = 'An average of maps cannot be written as SQL; fit Auto(combine="choose"), or use predict_proba.'
+            raise TypeError(message)
+        parts = [predicted_sql(inner, scores) for inner in self.maps_]
+        if len(parts) == 1:
+            return parts[0]
+        return [scores.dialect.mixture(self.weights_, column) for column in zip(*parts, strict=True)]
 
     def _bounded(self, q: Floats, p: Floats) -> Floats:
         """An average never makes certain; a map that was asked for is taken as it is."""

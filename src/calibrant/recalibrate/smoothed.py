@@ -8,10 +8,11 @@ from calibrant.numerics import neighbours
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
 from calibrant.numerics.folds import fold_counts, fold_of_rows
-from calibrant.numerics.smoothers import LogitBins, SmootherAverage
+from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
 from calibrant.numerics.special import log_softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.
 PARTS = 5
@@ -58,6 +59,27 @@ class Smoothed(BinaryRecalibrator):
             np.array([self.steps_weight_]),
         )
         return average.predict(0, scores.log_odds)
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        members = np.flatnonzero(self.member_weight_ >= MIN_WEIGHT)
+        used = self.steps_weight_ >= MIN_WEIGHT
+        share = (1 - self.steps_weight_ * used) / self.member_weight_[members].sum()
+        z = scores.log_odds_within(-self.limit_, self.limit_)
+        pieces = []
+        for index in range(len(self.edges_) + 1):
+            shift, shrink = self.shift_[members, index], self.shrink_[members, index]
+            parts = self._members_sql(scores, z, shift, shrink)
+            steps = [f"{scores.dialect.number(self.steps_weight_ * self.steps_[index])} + "] if used else []
+            pieces.append(f"({''.join(steps)}{scores.dialect.mixture(share * self.member_weight_[members], parts)})")
+        return scores.steps("log_odds", self.edges_, pieces)
+
+    def _members_sql(self, scores: SqlScores, z: str, shift: Floats, shrink: Floats) -> list[str]:
+        """The probabilities of the members within one bin."""
+        number, largest = scores.dialect.number, (self.limit_ + np.abs(shift)) * shrink
+        return [
+            scores.dialect.expit(f"(({z} + {number(move)}) * {number(factor)})", largest=float(size))
+            for move, factor, size in zip(shift, shrink, largest, strict=True)
+        ]
 
 
 class ConditionalLogit(Recalibrator):

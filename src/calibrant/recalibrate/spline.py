@@ -11,6 +11,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import Fit, logistic_fit
 from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
+from calibrant.recalibrate.sql_scores import SqlScores
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
 _GROUPS = 1024
@@ -97,6 +98,15 @@ class Spline(LogisticMap):
     def _features(self, x: Floats) -> Floats:
         return natural_spline_basis(x, self.knots_)
 
+    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
+        shift, powers = scores.dialect.number, cubic_pieces(self.knots_, self.coefficients_)
+        origins = self.knots_[np.maximum(np.arange(len(powers)) - 1, 0)]
+        pieces = [
+            scores.dialect.polynomial(f"({x} - {shift(origin)})", row)
+            for origin, row in zip(origins, powers, strict=True)
+        ]
+        return f"({x} + {scores.steps('log_odds', self.knots_, pieces)})"
+
 
 def natural_spline_basis(x: Floats, knots: Floats) -> Floats:
     """The matrix that takes values at the knots to those of their natural cubic spline at x (linear beyond)."""
@@ -116,6 +126,20 @@ def natural_spline_basis(x: Floats, knots: Floats) -> Floats:
     second = _second_derivatives(knots)
     basis += bend @ second
     return basis + np.outer(x - inside, np.ones(size)) * np.where((x < knots[0])[:, None], *_end_slopes(knots, second))
+
+
+def cubic_pieces(knots: Floats, values: Floats) -> list[list[float]]:
+    """Coefficients, the constant first, of the natural cubic spline with these values at the knots.
+
+    A list before the first knot, one between each two, and one after the last, each around the knot below (the first).
+    """
+    if len(knots) == 1:
+        return [[float(values[0])]] * 2
+    second, width = _second_derivatives(knots) @ values, np.diff(knots)
+    first, last = (float(row @ values) for row in _end_slopes(knots, _second_derivatives(knots)))
+    slope = np.diff(values) / width - width * (2 * second[:-1] + second[1:]) / 6
+    inner = np.stack([values[:-1], slope, second[:-1] / 2, np.diff(second) / width / 6], axis=1)
+    return [[float(values[0]), first], *inner.tolist(), [float(values[-1]), last]]
 
 
 def _second_derivatives(knots: Floats) -> Floats:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 class VennAbers(BinaryRecalibrator):
@@ -64,8 +65,17 @@ class VennAbers(BinaryRecalibrator):
         return np.append(0.0, self.lower_)[below], np.append(self.upper_, 1.0)[above]
 
     def _map(self, scores: Scores) -> Floats:
-        lower, upper = self._bounds(scores)
-        return upper / (1 - lower + upper)
+        return _merged(*self._bounds(scores))
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        lower, upper = np.repeat(np.append(0.0, self.lower_), 2)[1:], np.repeat(np.append(self.upper_, 1.0), 2)[:-1]
+        values = [scores.dialect.number(value) for value in _merged(lower, upper)]
+        return scores.steps_at_knots("probability", self.knots_, values)
+
+
+def _merged(lower: Floats, upper: Floats) -> Floats:
+    """One probability for both."""
+    return upper / (1 - lower + upper)
 
 
 def _with_a_one(weight: Floats, positive: Floats) -> Floats:

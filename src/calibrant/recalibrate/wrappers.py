@@ -11,6 +11,8 @@ from sklearn.base import clone
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Input, Scores
+from calibrant.recalibrate.sql import predicted_sql
+from calibrant.recalibrate.sql_scores import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,6 +57,12 @@ class OneVsRest(Recalibrator):
         p = np.stack(columns, axis=1)
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+    def _sql(self, scores: SqlScores) -> list[str]:
+        if scores.classes == 2:
+            return predicted_sql(self.maps_[0], scores)
+        p = [predicted_sql(inner, scores.one_vs_rest(k))[1] for k, inner in enumerate(self.maps_)]
+        return scores.dialect.normalised(p)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,0 +1,190 @@
+"""Dialects of SQL, and the expressions that maps are made of: texts that bind more closely than any operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import LOG_FLOOR
+
+#: Exponents are kept within this range: PostgreSQL refuses the exponentials of larger ones, and of smaller ones too.
+_EXPONENT = 700.0
+#: Branches of each CASE. More make nested expressions less deep (SQLite's parser takes some dozen levels), but slower.
+_BRANCHES = 4
+#: Characters of the longest expressions that are written.
+LONGEST = 8_000_000
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between dialects of SQL.
+
+    Attributes
+    ----------
+    double : str
+        The type of double precision.
+    quote : str
+        The mark around the name of a column; it is doubled within. (In double quotes, SQLite takes the name of a column
+        that does not exist for a text.)
+    greatest, least : str
+        The functions that return the largest and the smallest of their arguments.
+    digits : int, optional
+        Significant digits of numbers; if None, as many as tell a number from all others, 17 at most. SQLite may miss
+        numbers so written by one bit.
+    """
+
+    double: str
+    quote: str = '"'
+    greatest: str = "GREATEST"
+    least: str = "LEAST"
+    digits: int | None = None
+
+    def column(self, name: str) -> str:
+        """The name of a column, quoted."""
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def number(self, value: float) -> str:
+        """A number of double precision: one without an exponent would be a decimal."""
+        value = float(value)
+        text = repr(value) if self.digits is None else f"{value:.{self.digits - 1}e}"
+        text = text if "e" in text else f"{text}e0"
+        return f"({text})" if text.startswith("-") else text  # two signs would begin a comment
+
+    def as_double(self, expression: str) -> str:
+        """The expression in double precision."""
+        return f"CAST({expression} AS {self.double})"
+
+    def at_least(self, expression: str, low: float) -> str:
+        """The expression, or `low` where it is less."""
+        return f"{self.greatest}({expression}, {self.number(low)})"
+
+    def within(self, expression: str, low: float, high: float) -> str:
+        """The expression, or the bound that it exceeds; infinite bounds are none."""
+        expression = expression if low == -np.inf else self.at_least(expression, low)
+        return expression if high == np.inf else f"{self.least}({expression}, {self.number(high)})"
+
+    def exp(self, expression: str) -> str:
+        """The exponential of an exponent of any size."""
+        return f"EXP({self.within(expression, -_EXPONENT, _EXPONENT)})"
+
+    def floored_log(self, expression: str) -> str:
+        """The logarithm of a probability, of 0 too."""
+        return f"LN({self.at_least(expression, np.exp(LOG_FLOOR))})"
+
+    def expit(self, log_odds: str, *, largest: float = np.inf) -> str:
+        """The probability at log odds whose size is at most about `largest`."""
+        power = f"EXP(-{log_odds})" if largest < _EXPONENT / 2 else self.exp(f"-{log_odds}")
+        return f"({self.number(1)} / ({self.number(1)} + {power}))"
+
+    def two_classes(self, p: str) -> list[str]:
+        """The probabilities of both classes, from that of the second."""
+        return [f"({self.number(1)} - {p})", p]
+
+    def softmax(self, logits: Sequence[str]) -> list[str]:
+        """The probabilities of logits."""
+        require_short(len(logits) * sum(map(len, logits)))
+        return [f"({self.number(1)} / {self._ratios(logits, k)})" for k in range(len(logits))]
+
+    def normalised(self, p: Sequence[str]) -> list[str]:
+        """Probabilities divided by their sum; the same for all classes where that is 0."""
+        require_short(len(p) * sum(map(len, p)))
+        whole, equal = total(p), self.number(1 / len(p))
+        return [f"CASE WHEN {whole} > {self.number(0)} THEN {part} / {whole} ELSE {equal} END" for part in p]
+
+    def log_softmax(self, logits: Sequence[str]) -> list[str]:
+        """The logarithms of the probabilities of logits, at least -700."""
+        require_short(len(logits) * sum(map(len, logits)))
+        return [f"(-LN({self._ratios(logits, k)}))" for k in range(len(logits))]
+
+    def log_sum_exp(self, logits: Sequence[str]) -> str:
+        """The logarithm of the sum of exponentials of logits of any size."""
+        require_short(len(logits) * sum(map(len, logits)))
+        if len(logits) == 1:
+            return logits[0]
+        top = f"{self.greatest}({', '.join(logits)})"
+        return f"({top} + LN({total(self.exp(f'{logit} - {top}') for logit in logits)}))"
+
+    def _ratios(self, logits: Sequence[str], k: int) -> str:
+        """The sum of the probabilities of all classes over that of class `k`."""
+        return total(self.number(1) if j == k else self.exp(f"{logit} - {logits[k]}") for j, logit in enumerate(logits))
+
+    def polynomial(self, x: str, coefficients: Sequence[float] | Floats) -> str:
+        """The polynomial with these coefficients, the constant first."""
+        *lower, result = (self.number(value) for value in coefficients)
+        for coefficient in reversed(lower):
+            result = f"({coefficient} + {x} * {result})"
+        return result
+
+    def beta_log_odds(self, x: str, a: float, b: float, c: float) -> str:
+        """The log odds a log p - b log(1 - p) + c, at the log odds x of p."""
+        rest = f"LN({self.number(1)} + {self.exp(f'-ABS({x})')})"  # -log p is this, or this and |x|
+        parts = (
+            f"{self.number(b)} * {self.at_least(x, 0)}",
+            f"{self.number(a)} * {self.within(x, -np.inf, 0)}",
+            f"{self.number(b - a)} * {rest}",
+            self.number(c),
+        )
+        return total(parts)
+
+    def case(self, searched: str, cuts: Floats, pieces: Sequence[str]) -> str:
+        """Piece number k of the expressions where what is searched lies in (cuts[k - 1], cuts[k]].
+
+        A cut of minus infinity, or not above the one before, has no piece; neighbours that are the same are one.
+        """
+        require_short(sum(map(len, pieces)) + len(cuts) * (len(searched) + 40))
+        kept: list[tuple[float, str]] = []
+        for cut, piece in zip([*cuts.tolist(), np.inf], pieces, strict=True):
+            if cut == -np.inf or (kept and cut <= kept[-1][0]):
+                continue
+            if kept and kept[-1][1] == piece:
+                kept.pop()
+            kept.append((cut, piece))
+        return self._nested_case(searched, kept)
+
+    def _nested_case(self, searched: str, pieces: Sequence[tuple[float, str]]) -> str:
+        """Expressions with their last numbers, nested so that a row is compared about log n times."""
+        if len(pieces) == 1:
+            return pieces[0][1]
+        size = -(-len(pieces) // _BRANCHES)
+        *groups, last = [pieces[start : start + size] for start in range(0, len(pieces), size)]
+        branches = [
+            f"WHEN {searched} <= {self.number(group[-1][0])} THEN {self._nested_case(searched, group)}"
+            for group in groups
+        ]
+        return f"CASE {' '.join(branches)} ELSE {self._nested_case(searched, last)} END"
+
+    def affine(self, z: Sequence[str], slopes: Sequence[float] | Floats, constant: float) -> str:
+        """The sum of expressions times their slopes, and a constant."""
+        require_short(sum(map(len, z)))
+        return total([self.number(constant), self.mixture(slopes, z)])
+
+    def mixture(self, shares: Sequence[float] | Floats, parts: Sequence[str]) -> str:
+        """The sum of the parts times their shares."""
+        return total(f"{self.number(share)} * {part}" for share, part in zip(shares, parts, strict=True))
+
+
+DIALECTS = {
+    "ansi": Dialect("DOUBLE PRECISION"),
+    "duckdb": Dialect("DOUBLE"),
+    "postgres": Dialect("DOUBLE PRECISION"),
+    "spark": Dialect("DOUBLE", quote="`"),
+    "sqlite": Dialect("REAL", quote="`", greatest="MAX", least="MIN", digits=18),
+}
+
+
+def total(terms: Iterable[str]) -> str:
+    """The sum of expressions."""
+    return f"({' + '.join(terms)})"
+
+
+def require_short(length: int) -> None:
+    """Refuse to write what no engine would read."""
+    if length > LONGEST:
+        message = (
+            f"The map has too many parts for SQL: its expression would be about {length:,} characters long, and "
+            f"at most {LONGEST:,} are written. Use predict_proba."
+        )
+        raise ValueError(message)
