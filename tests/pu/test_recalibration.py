@@ -9,6 +9,7 @@ import calibrant as cal
 from calibrant import pu
 from calibrant import recalibrate as rc
 from tests.pu.worlds import LESS, drawn, everybody
+from tests.recalibrate.sql_maps import ENGINES, frame_of
 
 MAPS = [pu.PUPlatt(), pu.PUTemperature(), pu.PUBeta(), pu.PUIsotonic(), pu.PUHistogram()]
 X = np.linspace(-12, 12, 20_001)
@@ -129,3 +130,14 @@ def test_maps_refuse_what_they_cannot_use():
         pu.PUPlatt().fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5), [0.1])
     with pytest.raises(ValueError, match="ridge must be positive"):
         pu.PUPlatt(ridge=0.0).fit(cal.PositiveUnlabeled([0.5], [0.5], prior=0.5))
+
+
+@pytest.mark.parametrize("name", ["PUPlatt", "PUTemperature", "PUBeta", "PUIsotonic", "PUHistogram"])
+def test_maps_are_the_same_in_sql(name):
+    rng = np.random.default_rng(0)
+    data = cal.PositiveUnlabeled(rng.beta(3, 2, 300), rng.beta(2, 3, 1_000), prior=0.3)
+    made = getattr(cal.pu, name)(laplace=1.0).fit(data)
+    new = np.concatenate([rng.random(5_000), data.positive, data.unlabeled, [0.0, 1.0]])
+    for dialect, engine in ENGINES.items():
+        found = engine([made.to_sql("p", dialect=dialect)], frame_of(new))[:, 0]
+        np.testing.assert_allclose(found, made.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
