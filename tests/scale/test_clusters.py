@@ -4,11 +4,13 @@ import shutil
 
 import dask.dataframe as dd
 import ibis
+import numpy as np
 import pytest
 from distributed import LocalCluster
 
 import calibrant as cal
 from calibrant.scale import GaussianColumns, TopLabelColumns, bin_table, bin_tables
+from tests.recalibrate.sql_maps import ONE_EVENT, fitted, one_event
 from tests.scale.designs import Design
 from tests.scale.logs import assert_same_table, make_log
 
@@ -64,6 +66,20 @@ def test_spark_counts_invalid_rows_by_reason(spark_frame):
     table = bin_table(bad, y_true="y", y_prob="p", max_invalid=0.5)
     assert table.invalid == {"y_prob missing": int((LOG.day == 0).sum())}
     assert table.n == int((LOG.day != 0).sum())
+
+
+@pytest.mark.spark
+def test_spark_sql_applies_maps(spark):
+    x, p, y = one_event(80)
+    chosen = (cal.recalibrate.Beta, cal.recalibrate.Isotonic, cal.recalibrate.Histogram, cal.recalibrate.VennAbers)
+    templates = [one for one in ONE_EVENT if isinstance(one, chosen)]  # Spark takes long to compile long ones
+    for logits, scores in ((False, p), (True, x)):
+        made = [fitted(template, x, p, y, logits=logits) for template in templates]
+        rows = spark.createDataFrame([(float(score),) for score in scores] + [(None,), (float("nan"),)], "p double")
+        found = rows.selectExpr(*(one.to_sql("p", dialect="spark") for one in made)).collect()
+        expected = np.stack([one.predict_proba(scores)[:, 1] for one in made], axis=1)
+        np.testing.assert_allclose(np.array(found[:-2], dtype=float), expected, rtol=0, atol=1e-12)
+        assert {value for row in found[-2:] for value in row} == {None}
 
 
 @pytest.mark.spark
