@@ -30,7 +30,7 @@ ONE_EVENT = [
     maps.Partition(),
     maps.EnsembleTemperature(),
     maps.OneVsRest(maps.Isotonic(laplace=1.0)),
-    maps.Auto(),
+    maps.Auto(combine="choose"),
 ]
 #: Those of several classes.
 SEVERAL_CLASSES = [
