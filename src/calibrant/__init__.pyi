@@ -73,6 +73,7 @@ from .inference.decision_curves import net_benefit as net_benefit
 from .inference.groups import by_group as by_group
 from .inference.intervals import interval as interval
 from .inference.reliability import reliability_curve as reliability_curve
+from .inference.selective_prediction import risk_coverage as risk_coverage
 from .integrations.testing import assert_calibrated as assert_calibrated
 from .reporting.build import report as report
 from .results.estimate import Estimate as Estimate

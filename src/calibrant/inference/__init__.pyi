@@ -49,6 +49,8 @@ from .reliability import class_tables as class_tables
 from .reliability import confidence_gaps as confidence_gaps
 from .reliability import reliability_curve as reliability_curve
 from .scale_factor import LogScale as LogScale
+from .selective_prediction import RiskCoverage as RiskCoverage
+from .selective_prediction import risk_coverage as risk_coverage
 from .sequential_bound import SequentialBound as SequentialBound
 from .spread_inversion import SpreadInversion as SpreadInversion
 from .vector_test import VectorTest as VectorTest
