@@ -105,3 +105,11 @@ def test_the_first_bad_row_is_that_of_the_file_also_under_a_condition(ending, tm
             frame.to_json(path, orient="records", lines=True)
     with pytest.raises(cal.InvalidPredictions, match=rf"1 of 4 rows is invalid .*first: row 3 of '.*b\.{ending}'"):
         bin_table(tmp_path, y_true="y", y_prob="p", where="day = 2")
+
+
+def test_long_queries_print_no_progress_bar():
+    """DuckDB would write one into the output of the program, and into JSON on standard output."""
+    from calibrant.scale.relations import connection
+
+    with connection() as opened:
+        assert opened.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)

@@ -59,6 +59,7 @@ def connection() -> Iterator[Any]:
         message = "Reading files needs DuckDB: pip install 'calibrant[files]'."
         raise ImportError(message) from error
     with duckdb.connect(":memory:") as opened:
+        opened.execute("SET enable_progress_bar = false")  # it would write into the output of programs
         opened.execute("SET preserve_insertion_order = false")
         opened.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
         yield opened
