@@ -61,8 +61,8 @@ def steps(p: np.ndarray) -> np.ndarray:
 #: Rows that a map is scored on at most: more would cost time, and regrets are differences on the same rows.
 TEST_ROWS = 10_000
 
-#: Score distribution and true curve. The scales of `BayesianAverage` were chosen on none of them; the prior weights of
-#: the identity and of reversed corrections on every second set of predictions or world, and all calibrated ones.
+#: Score distribution and true curve. The scales of `BayesianAverage` were chosen on none of them; prior weights of no
+#: correction, of reversed and large ones and of cut log odds on all of them and every second file, with other seeds.
 WORLDS: dict[str, tuple[Draw, Curve]] = {
     "uniform, calibrated": (uniform, lambda p: p),
     "uniform, p^1.5": (uniform, lambda p: p**1.5),
