@@ -190,6 +190,9 @@ def rough() -> list[ScoreWorld]:
         return ScoreWorld(name, score, chance, tuned=True, periods=periods)
 
     return [
+        tuned("scores of 0.1 %, true chance 5 %", _VERY_RARE, lambda p: np.full_like(p, 0.05)),
+        tuned("scores of 0.1 %, true chance 1 %", _VERY_RARE, lambda p: np.full_like(p, 0.01)),
+        tuned("hard scores, 5 % wrong", lambda u: np.where(u < 0.5, 1.0, 0.0), lambda p: 0.05 + 0.9 * p),
         tuned("wave, 6 periods", _uniform, _wave(0.08, 6), 6),
         tuned("wave, 3 periods", _uniform, _wave(0.08, 3), 3),
         tuned("three steps", _uniform, _three_steps),
@@ -291,9 +294,6 @@ def unseen() -> list[ScoreWorld]:
             _either(0.3, _at(1.0), _beta(2.0, 0.2)),
             lambda p: np.where(p == 1, 0.95, _tempered(1.25)(p)),
         ),
-        ScoreWorld("scores of 0.1 %, true chance 5 %", _VERY_RARE, lambda p: np.full_like(p, 0.05)),
-        ScoreWorld("scores of 0.1 %, true chance 1 %", _VERY_RARE, lambda p: np.full_like(p, 0.01)),
-        ScoreWorld("hard scores, 5 % wrong", lambda u: np.where(u < 0.5, 1.0, 0.0), lambda p: 0.05 + 0.9 * p),
         ScoreWorld("atoms among other scores, calibrated", _MIXED, _same),
         ScoreWorld("heavy-tailed log-odds, calibrated", _HEAVY, _same),
         ScoreWorld("beta(0.3, 0.3), calibrated", _beta(0.3, 0.3), _same),

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.inference.classwise_fit import ClasswiseFit
-from calibrant.inference.inversion import ALPHA_SHARE
 from calibrant.inference.vector_test import independent_rows
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.inverted_path import ALPHA_SHARE
 from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target

@@ -21,13 +21,10 @@ from calibrant.inference.misfit_bound import MisfitBound
 from calibrant.inference.resolution import Resolution
 from calibrant.inference.smooth_part import Shape, SmoothPart
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.inverted_path import tail_risk
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
-
-#: Share of alpha that the quantiles use; the rest is reserved for approximating the shape of the true gap by that of
-#: the fitted one. With all of alpha, coverage was as low as 0.88 in some published settings, at a level of 0.95.
-ALPHA_SHARE = 0.7
 
 #: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
 #: test at the usual levels.
@@ -143,7 +140,7 @@ class Limits:
     @classmethod
     def of(cls, sample: FineSample, method: Inversion, *, norms: tuple[float, ...], level: float) -> Limits:
         """For the options of `method`; limits in a norm above 2 are derived from those in norm 2."""
-        risk = ALPHA_SHARE * (1 - level) / (2 if method.side == "two-sided" else 1)
+        risk = tail_risk(level, one_sided=method.side != "two-sided")
         draws = max(method.draws, int(np.ceil(BEYOND / risk)) if risk < BEYOND / 299 else 0)
         simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
         return cls(sample, simulated, risk, draws, method.seed, method.side)

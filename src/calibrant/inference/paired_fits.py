@@ -10,10 +10,10 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.inference.fitted_gap import FittedGap
-from calibrant.inference.inversion import ALPHA_SHARE
 from calibrant.inference.paired_gaps import Difference
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import normal_draws
+from calibrant.numerics.inverted_path import ALPHA_SHARE
 from calibrant.results.target import Target
 
 #: Multiples of each fitted gap that are tried, and how many standard deviations of its noise they reach.

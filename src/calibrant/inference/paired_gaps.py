@@ -9,9 +9,10 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.inference.fine_sample import FineSample
-from calibrant.inference.inversion import ALPHA_SHARE, Inversion, Limits
+from calibrant.inference.inversion import Inversion, Limits
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.inverted_path import ALPHA_SHARE
 
 #: Level at which the limits of each model are simulated; for other levels their distances are scaled by normal
 #: quantiles, so that interval and p-value agree at every level.

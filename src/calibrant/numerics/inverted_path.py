@@ -12,7 +12,8 @@ from calibrant.numerics.arrays import Floats
 #: Draws that must lie beyond a quantile for them to tell where it is.
 BEYOND = 5
 
-#: Share of alpha that the quantiles use; the rest is reserved for the true shape not being that of the path.
+#: Share of alpha that the quantiles use; the rest is reserved for the true shape not being that of the path. With all
+#: of alpha, binary intervals covered as little as 0.88 in some published settings, at a level of 0.95.
 ALPHA_SHARE = 0.7
 
 
