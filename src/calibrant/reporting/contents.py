@@ -1,0 +1,327 @@
+"""What a report contains: plain results that words, tables and figures are made from. Nothing here computes or draws.
+
+Every section is a frozen dataclass of numbers and short texts. A section that cannot be made is left out of the report,
+and `Report.omitted` says why. Probabilities and errors are fractions here; percentage points are a matter of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from calibrant.results.estimate import Significance
+
+Severity = Literal["problem", "caution", "note"]
+State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
+Direction = Literal[
+    "too high", "too low", "too extreme", "too moderate", "over-confident", "under-confident",
+    "too narrow", "too wide", "shifted", "mixed", "not flagged",
+]  # fmt: skip
+Axis = Literal["log odds", "linear"]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with the two ends of its interval; ends that are None are not known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def excludes(self, ideal: float) -> bool:
+        """Whether `ideal` lies outside the interval; false where an end is not known."""
+        return self.low is not None and self.high is not None and not self.low <= ideal <= self.high
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The line of facts below the title; what is None is left out.
+
+    `row` and `event` are what the user calls one row and one event, in the singular.
+    """
+
+    rows: int
+    row: str = "row"
+    event: str = "event"
+    events: float | None = None
+    base_rate: float | None = None
+    mean_prediction: float | None = None
+    effective_rows: float | None = None
+    clusters: int | None = None
+    period: str | None = None
+    model: str | None = None
+    source: str | None = None
+    classes: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer: a state, one sentence, the most important exception, and three short answers.
+
+    `rule` names the row of the truth table that decided ("B8"), so that tests and readers of JSON can tell.
+    """
+
+    rule: str
+    state: State
+    severity: Severity
+    direction: Direction | None
+    sentence: str
+    second: str = ""
+    how_sure: str = ""
+    what_it_means: str = ""
+    what_to_do: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.second}".strip()
+
+
+@dataclass(frozen=True)
+class Number:
+    """One of the three large numbers: value with interval, its ideal, what lies on either side, and one explanation."""
+
+    name: str
+    value: Value
+    ideal: float
+    unit: Literal["points", "ratio", "percent", "none"]
+    below: str
+    above: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows whose score lies in (low, high]: mean prediction, observed frequency and its interval."""
+
+    low: float
+    high: float
+    n: float
+    events: float
+    predicted: float
+    observed: Value
+    share: float | None = None
+    """Share of the sum of absolute gaps that these rows carry, where asked for."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Lower and upper limits at each score."""
+
+    score: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The isotonic (CORP) curve by its blocks, and the band in which the true curve lies."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rate: tuple[float, ...]
+    confidence: Band | None = None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Rows around a decision threshold, and all rows above it."""
+
+    at: float
+    around: Bin | None
+    above: Bin | None
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The reliability diagram, where the error sits, and the decision threshold."""
+
+    curve: Curve
+    consistency: Band | None
+    bins: Mapping[Axis, tuple[Bin, ...]]
+    histogram: Mapping[Axis, tuple[tuple[float, float, float], ...]]
+    """Low, high, rows."""
+    ranges: tuple[Bin, ...]
+    axis: Axis
+    distinct: int | None = None
+    threshold: Threshold | None = None
+
+
+@dataclass(frozen=True)
+class Period:
+    """Observed and expected events in one period; `null` is the range of the ratio for a calibrated model."""
+
+    name: str
+    n: float
+    observed: float
+    expected: float
+    ratio: Value
+    null: tuple[float, float]
+    p_value: float
+    flagged: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """The most likely point of change, tested with adjustment for the search over all points."""
+
+    first: int
+    """Index of the first period after the change."""
+    before: Value
+    after: Value
+    p_value: float
+    significant: bool
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """Observed : expected in order of time."""
+
+    column: str
+    periods: tuple[Period, ...]
+    change: Change | None
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group (or one class, or one slice): totals, error, direction, and the p-value adjusted for all groups.
+
+    A forecast's group has the error-to-spread ratio as `ratio`, and no events.
+    """
+
+    name: str
+    n: float
+    ratio: Value
+    error: Value
+    direction: Direction
+    p_value: float
+    flagged: bool
+    judged: bool = True
+    observed: float | None = None
+    expected: float | None = None
+    slope: Value | None = None
+    flagged_after: bool | None = None
+    """Whether it is still flagged after the best map for all rows."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Every group of one column (or of a cross of columns), from too high to too low."""
+
+    column: str
+    rows: tuple[GroupRow, ...]
+    omitted: str = ""
+    """Which groups could not be tested and why."""
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """One recalibration map, cross-validated: what error remains and by how much the loss falls, as a share of it."""
+
+    name: str
+    parameters: float
+    remaining: Value
+    gain: Value
+    effect: Literal["best", "helps", "may not help", "makes it worse"]
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """Maps compared on rows they were not fitted on, the best first; the curve after the best one; how to apply it."""
+
+    loss: Literal["log loss", "Brier score", "CRPS", "negative log likelihood", "pinball loss"]
+    loss_before: float
+    maps: tuple[MapRow, ...]
+    after: Curve | None = None
+    command: str = ""
+    code: str = ""
+    recent: MapRow | None = None
+    """The best map fitted and judged on rows since the change over time."""
+
+
+@dataclass(frozen=True)
+class BinCounts:
+    """Plain ECE against the number of bins, with the range that a calibrated model of the same size would show."""
+
+    counts: tuple[int, ...]
+    equal_mass: tuple[float, ...]
+    equal_width: tuple[float, ...]
+    null_low: tuple[float, ...]
+    null_high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Several classes: the test of whole vectors, every class against the rest, and sums by class and score range."""
+
+    test: Significance
+    rows: tuple[GroupRow, ...]
+    ranges: tuple[tuple[float, float], ...]
+    cells: tuple[tuple[tuple[float, float, float, float], ...], ...]
+    """Rows, observed, expected and variance of the observed sum, by class (as `rows`) and range."""
+    shown: int
+
+
+@dataclass(frozen=True)
+class SpreadBin:
+    """Forecasts of similar predicted spread: root mean square error with interval, and its range when calibrated."""
+
+    predicted: float
+    n: float
+    error: Value
+    null: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of outcomes inside the central interval of a nominal coverage."""
+
+    nominal: float
+    observed: Value
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Forecasts: predicted spread against errors, coverage of central intervals, and the histogram of F(y)."""
+
+    unit: str
+    bins: tuple[SpreadBin, ...]
+    coverage: tuple[Coverage, ...]
+    pit: tuple[float, ...]
+    """Rows per equal class of F(y)."""
+    pit_null: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Positive-unlabeled: the error for a range of assumed shares of positives, and the shares implied by score."""
+
+    prior: float
+    priors: tuple[float, ...]
+    errors: tuple[Value, ...]
+    largest: float | None
+    implied: tuple[Bin, ...]
+
+
+Section = Reliability | OverTime | Groups | Recalibration | BinCounts | Classes | Spread | Shares
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """A section that could not be made, and why."""
+
+    section: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything a report says and shows, in reading order."""
+
+    kind: Literal["binary", "top label", "classes", "regression", "unlabeled"]
+    facts: Facts
+    verdict: Verdict
+    numbers: tuple[Number, ...]
+    sections: tuple[Section, ...] = ()
+    omitted: tuple[Omitted, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    """Notes on the method, in full sentences."""
