@@ -26,7 +26,7 @@ def _require_bandwidth(bandwidth: float | None) -> None:
 
 @dataclass(frozen=True)
 class LaplaceKernel:
-    """exp(-|p - q| / bandwidth), with the Euclidean distance; None takes the median distance of the predictions.
+    """``exp(-|p - q| / bandwidth)``, with the Euclidean distance; None takes the median distance of the predictions.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class LaplaceKernel:
 
 @dataclass(frozen=True)
 class GaussianKernel:
-    """exp(-|p - q|^2 / (2 bandwidth^2)); None takes the median distance of the predictions.
+    """``exp(-|p - q|^2 / (2 bandwidth^2))``; None takes the median distance of the predictions.
 
     Examples
     --------

@@ -32,6 +32,18 @@ class ChiSquareMixture:
     Parameters
     ----------
     bins : EqualWidth, EqualMass or Edges
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> found = cal.interval(partial(cal.ece, norm=2), data, method=cal.inference.ChiSquareMixture(cal.EqualMass(10)))
+    >>> found.interval.low > 0
+    True
     """
 
     bins: Cut | int = EqualMass(15)

@@ -59,6 +59,16 @@ class HosmerLemeshow:
     References
     ----------
     Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> cal.calibration_test(data, method=cal.inference.HosmerLemeshow()).p_value < 0.05
+    True
     """
 
     bins: Cut | int = EqualMass(10)
@@ -88,6 +98,16 @@ class KolmogorovSmirnov:
     References
     ----------
     Gupta et al. (2021), Calibration of Neural Networks using Splines; Tygert (2023) for the test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> cal.calibration_test(data, method=cal.inference.KolmogorovSmirnov()).p_value < 0.05
+    True
     """
 
     draws: int = 999
@@ -117,6 +137,16 @@ class KernelTest:
     References
     ----------
     Widmann, Lindsten, Zachariah (2019), Calibration tests in multi-class classification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> cal.calibration_test(data, method=cal.inference.KernelTest()).p_value < 0.05
+    True
     """
 
     bandwidth: float | None = None

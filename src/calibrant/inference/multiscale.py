@@ -54,6 +54,16 @@ class MultiScale:
     ----------
     Liu, Xie (2020), Cauchy combination test, for the sum: the smallest p-value alone has less power. Its power and
     that of the classical tests are in docs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> cal.calibration_test(data, method=cal.inference.MultiScale()).p_value < 0.05
+    True
     """
 
     draws: int = 999

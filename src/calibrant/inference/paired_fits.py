@@ -53,6 +53,17 @@ class PairedFits:
     -----
     A bootstrap of a debiased error varies about a value that noise made larger: it calls equal models different in 0.17
     of samples at the 5 % level. Size and coverage of this method are in docs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> mean, std = rng.normal(size=1000), rng.uniform(0.5, 1.5, 1000)
+    >>> y = mean + std * rng.normal(size=1000)
+    >>> narrow, right = cal.Gaussian(y, mean, 0.6 * std), cal.Gaussian(y, mean, std)
+    >>> cal.compare(cal.ence, narrow, right, method=cal.inference.PairedFits()).p_value < 0.05
+    True
     """
 
     draws: int = 999

@@ -86,6 +86,16 @@ class SpreadChiSquare:
 
     The ratio is taken to the power one third, where it is nearly normal (Wilson and Hilferty), and κ is the kurtosis of
     the errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> std = rng.uniform(0.5, 1.5, 1000)
+    >>> data = cal.Gaussian(std * rng.normal(size=1000), np.zeros(1000), 0.8 * std)
+    >>> cal.calibration_test(data, method=cal.inference.SpreadChiSquare()).p_value < 0.05
+    True
     """
 
     bins: Cut | int = EqualMass(10)

@@ -30,7 +30,7 @@ class Spline(LogisticMap):
     f is a natural cubic spline with knots at quantiles of x, so that Platt scaling is what it shrinks to; the
     smoothness :math:`\lambda` maximises the Laplace approximation of the marginal likelihood,
 
-    .. math:: -\ell(\hat f) - \tfrac\lambda2 \int \hat f''^2 + \tfrac r2 \log \lambda - \tfrac12 \log|H + \lambda K|
+    .. math:: -\ell(\hat f) - \tfrac\lambda2 \int (\hat f'')^2 + \tfrac r2 \log \lambda - \tfrac12 \log|H + \lambda K|
 
     with r the rank of the penalty K and H the curvature of the loss. Rows are first pooled into at most 1024 groups
     of neighbouring scores. Scores beyond those fitted count as the last of them.

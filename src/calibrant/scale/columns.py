@@ -194,6 +194,14 @@ class UnlabeledColumns:
     `prior` is the share of positives in the population. With ``scenario="single-sample"`` all rows are one sample, some
     of whose positives were labelled, and `label_frequency`, the share of them that were, may stand in for `prior`. See
     `calibrant.PositiveUnlabeled`.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> import calibrant as cal
+    >>> rows = pandas.DataFrame({"known": [1, 1, 0, 0, 0], "p": [0.9, 0.7, 0.2, 0.6, 0.1]})
+    >>> cal.scale.bin_table(rows, y_true="known", y_prob="p", task=UnlabeledColumns(prior=0.3)).n
+    5
     """
 
     prior: float | None = None
