@@ -19,7 +19,7 @@ SEED ?= 0
 fast test mutants fuzz reproduce: export OMP_NUM_THREADS := 1
 fast test mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test check format durations mutants fuzz bench reproduce docs chromium clean
+.PHONY: help demo setup fast test check format durations mutants fuzz bench reproduce docs release wheel lowest chromium clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -71,12 +71,35 @@ $(VENV)/mutation.stamp: $(VENV)/test.stamp
 	touch $@
 
 docs: $(VENV)/docs.stamp ## the site, in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	$(BIN)/python -m tools.site site
 	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e . --group docs
+	$(BIN)/python -m pip install --quiet -e '.[cli]' --group docs
 	touch $@
+
+# `make release TAG=v0.1.0` checks that everything names this version, and builds what is published.
+TAG ?=
+release: $(VENV)/test.stamp ## the source archive and the wheel of version TAG=v..., checked, in dist/
+	$(BIN)/python -m tools.release '$(TAG)'
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
+wheel: $(VENV)/test.stamp ## build the wheel, install it in an environment of its own, and run the examples of the README there
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m build --no-isolation --wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/pip install --quiet dist/*.whl
+	.venv-wheel/bin/python -m doctest -o NORMALIZE_WHITESPACE -o ELLIPSIS README.md
+	.venv-wheel/bin/python tests/smoke.py
+
+lowest: ## the oldest versions of NumPy, SciPy and scikit-learn that are allowed, in an environment of their own
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet -e . -c packaging/lowest.txt
+	.venv-lowest/bin/python tests/smoke.py
 
 # Other packages live in an environment of their own. Their order matters: the CPU build of torch comes first.
 .venv-peers/bench.stamp:
