@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.groups import MISSING, MissingGroup, group_names, groups
+from calibrant.data.groups import MISSING, MissingGroup, group_names, groups, quantile_groups
 
 NAMED = {
     "text": (["b", None, "a", "b"], ["a", "b", MISSING], [1, 2, 0, 1]),
@@ -83,3 +83,14 @@ def test_every_function_of_groups_takes_them(labels):
     assert len(cal.group_coverage(y, p, p + 1, by=by).details["groups"]) == 2
     clustered = cal.interval(cal.ece, cal.Binary(y, p, group=by)).interval
     assert clustered == cal.interval(cal.ece, cal.Binary(y, p, group=group_names(by)[1])).interval
+
+
+def test_ranges_of_numbers_keep_equal_numbers_together_and_have_names_that_differ():
+    names, index = quantile_groups([0] * 60 + list(range(40)), 4)
+    assert names == ["<= 0", "(0, 14]", "> 14"]
+    assert np.bincount(index).tolist() == [61, 14, 25]
+    close = 1e6 + np.arange(8) / 100
+    names, index = quantile_groups(close, 4)
+    assert len(set(names)) == 4
+    assert np.bincount(index).tolist() == [2, 2, 2, 2]
+    assert quantile_groups(np.array([np.inf, -np.inf, 1.0, 2.0]), 2)[0] == ["<= 1", "> 1"]

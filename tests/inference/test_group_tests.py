@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.group_tests import group_tests, one_by_one
+from calibrant.inference.group_tests import group_tests, one_by_one, slice_tests
 from calibrant.inference.groupings import groupings
 
 
@@ -58,6 +58,29 @@ def test_weighted_rows_are_not_draws_from_their_predictions():
     weighted = cal.Binary(y, p, weight=np.where(y, 1, 2))
     assert group_tests(weighted, columns, draws=199)[0].adjusted.min() > 0.01
     assert group_tests(cal.Binary(y, p), columns, draws=199)[0].adjusted.max() < 1e-6
+
+
+def test_tests_of_sums_agree_with_those_of_rows_and_are_adjusted_over_all_columns():
+    data, (alone,) = some_groups(0, 10, 300, lambda p, group: np.where(group == 3, p**1.5, p))
+    other = groupings(np.arange(len(data)) // 600, length=len(data))[0]
+    first, second = slice_tests(data, [alone, other])
+    assert first.adjusted.argmin() == 3
+    assert first.adjusted[3] == pytest.approx(15 * first.p_value[3])
+    assert first.adjusted[3] < 1e-4 < 0.05 < np.delete(first.adjusted, 3).min()
+    assert len(second.adjusted) == 5
+    flat = some_groups(1, 4, 400, lambda p, group: np.where(group == 2, 0.5 + 0.3 * (p - 0.5), p))
+    assert slice_tests(*flat)[0].adjusted[2] < 1e-3  # no mean gap, but too extreme
+
+
+def test_slices_of_weighted_rows_are_not_draws_from_their_predictions():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < p
+    kept = y | (rng.random(20_000) < 0.5)
+    p, y = p[kept], y[kept]
+    columns = groupings(np.arange(len(p)) % 5, length=len(p))
+    assert slice_tests(cal.Binary(y, p, weight=np.where(y, 1, 2)), columns)[0].adjusted.min() > 0.01
+    assert slice_tests(cal.Binary(y, p), columns)[0].adjusted.max() < 1e-6
 
 
 def test_other_tasks_are_tested_one_by_one():

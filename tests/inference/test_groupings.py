@@ -34,7 +34,7 @@ def test_one_column_is_one_grouping_named_as_it_is():
 
 
 def test_crossed_columns_are_the_combinations_that_occur():
-    (both,) = groupings(BOTH, length=4, cross=True)
+    (both,) = groupings(BOTH, length=4, depth=2)[2:]
     assert both.column == "place x device"
     assert [both.names[k] for k in both.index] == [("DK", "web"), ("SE", "web"), ("(missing)", "app"), ("DK", "app")]
 
@@ -46,3 +46,26 @@ def test_columns_of_the_wrong_length_or_of_equal_names_are_refused():
         groupings(pd.DataFrame([[1, 2]] * 4, columns=["a", "a"]), length=4)
     with pytest.raises(cal.InvalidPredictions, match="no columns"):
         groupings({}, length=4)
+
+
+def test_crosses_of_every_size_up_to_the_depth_and_of_too_many_combinations_for_a_table():
+    rng = np.random.default_rng(0)
+    by = {"a": rng.integers(0, 2, 50), "b": rng.integers(0, 3, 50), "c": rng.integers(0, 2, 50)}
+    found = groupings(by, length=50, depth=3)
+    assert [one.column for one in found] == ["a", "b", "c", "a x b", "a x c", "b x c", "a x b x c"]
+    assert [found[-1].names[k] for k in found[-1].index] == list(zip(*map(np.ndarray.tolist, by.values()), strict=True))
+    many = {"i": np.arange(1500), "j": np.arange(1500) // 2, "k": np.arange(1500) % 7}
+    ij = groupings(many, length=1500, depth=2)[3]
+    assert [ij.names[k] for k in ij.index] == [(k, k // 2) for k in range(1500)]
+
+
+def test_part_of_the_rows_has_only_its_own_groups():
+    part = groupings(BOTH, length=4, depth=2)[2].take(np.array([1, 3]))
+    assert [part.names[k] for k in part.index] == [("SE", "web"), ("DK", "app")]
+    assert len(part.names) == 2
+
+
+def test_numbers_are_divided_at_quantiles_and_texts_are_not():
+    age, place = groupings({"age": [30.0, 41.5, 70.0, np.nan], "place": PLACE}, length=4, quantiles=2)
+    assert [age.names[k] for k in age.index] == ["<= 41.5", "<= 41.5", "> 41.5", "(missing)"]
+    assert place.names == ["DK", "SE", "(missing)"]

@@ -59,10 +59,80 @@ def test_several_columns_and_their_cross():
     each = cal.by_group(cal.ece, data, by=frame, intervals=0)
     names = [*(("place", name) for name in "abc"), ("device", "web"), ("device", "(missing)")]
     assert sorted(each.estimates) == sorted(names)
-    both = cal.by_group(cal.ece, data, by=frame, cross=True, intervals=0)
-    assert len(both) == 6
-    assert both[("b", "(missing)")].n == 100
-    assert "place x device" in both.columns
+    both = cal.by_group(cal.ece, data, by=frame, depth=2)
+    assert len(both) == 3 + 2 + 6 == both.search.groups
+    assert both["place x device", ("b", "(missing)")].n == 100
+    assert both.columns == ("place", "device", "place x device")
+    some = cal.by_group(cal.ece, data, by=frame, depth=2, intervals=4)
+    assert [row.label(some.columns) for row in some.ranked] == [row.label(both.columns) for row in both.ranked[:4]]
+    assert "11 groups of 3 columns and crosses" in str(some)
+    assert "Shown: the 4 groups" in str(some)
+
+
+def interaction(n, rng, columns=2, error=0.15):
+    """A model that is right for every value of each column, but off in every combination of the first two."""
+    by = {f"c{k}": rng.integers(0, 4, n) for k in range(columns)}
+    p = rng.uniform(0.2, 0.8, n)
+    sign = np.where((by["c0"] + by["c1"]) % 2 == 0, 1, -1)
+    return cal.Binary(rng.random(n) < p + error * sign, p), by
+
+
+def test_an_error_that_only_combinations_show_is_found_by_them():
+    data, by = interaction(20_000, np.random.default_rng(0), columns=6)
+    each = cal.by_group(cal.ece, data, by=by, intervals=0)
+    assert each.worst.p_value > 0.05
+    found = cal.by_group(cal.ece, data, by=by, depth=2, intervals=16)
+    assert {row.column for row in found.rows} == {"c0 x c1"}
+    assert all(row.direction == ("too low" if sum(row.group) % 2 == 0 else "too high") for row in found.rows)
+    assert all(row.adjusted < 1e-6 and row.estimate.interval.low > 0.05 for row in found.rows)
+    assert all(0.1 < abs(row.shrunk_gap) < abs(row.gap) for row in found.rows)
+    assert found.search.groups == 6 * 4 + 15 * 16
+    assert found.search.significant >= 16
+
+
+def test_what_is_found_on_one_half_is_confirmed_on_the_other():
+    data, by = interaction(20_000, np.random.default_rng(1), columns=3)
+    found = cal.by_group(cal.ece, data, by=by, depth=2, confirm=True, intervals=20)
+    real = [row for row in found.rows if row.column == "c0 x c1"]
+    assert len(real) == 16
+    assert found.n == 10_000
+    assert all(row.adjusted < 0.01 and row.found < 0.01 for row in real)
+    assert sum(row.n for row in real) == 10_000
+    assert "found on half of the rows" in str(found)
+    calibrated = cal.Binary(np.random.default_rng(2).random(20_000) < data.y_prob, data.y_prob)
+    again = cal.by_group(cal.ece, calibrated, by=by, depth=2, confirm=True, intervals=20)
+    assert again.worst.p_value > 0.05
+    assert again.search.groups == 20
+
+
+def test_half_of_the_rows_is_needed_to_confirm():
+    with pytest.raises(cal.InvalidPredictions, match="one row only"):
+        cal.by_group(cal.ece, [1], [0.5], by=["a"], confirm=True)
+    with pytest.raises(cal.InvalidPredictions, match="rows in both halves"):
+        cal.by_group(cal.brier, [1, 0, 1, 0], [0.5] * 4, by=["a", "b", "c", "d"], confirm=True)
+
+
+def test_numbers_are_divided_at_their_quantiles():
+    rng = np.random.default_rng(0)
+    age, p = rng.uniform(20, 80, 4000), rng.random(4000)
+    data = cal.Binary(rng.random(4000) < np.where(age > 65, p**2, p), p)
+    found = cal.by_group(cal.ece, data, by={"age": age, "sex": rng.integers(0, 2, 4000)}, quantiles=4, depth=2)
+    assert found.search.groups == 4 + 2 + 8
+    first = found.ranked[0]
+    assert (first.column, str(first.group)[:2], first.direction) == ("age", "> ", "too high")
+    with pytest.raises(ValueError, match="quantiles"):
+        cal.by_group(cal.ece, data, by=age, quantiles=1)
+
+
+def test_a_calibrated_model_has_no_slice_that_stands_out():
+    rng, alarms = np.random.default_rng(3), []
+    for _ in range(20):
+        p = rng.beta(0.5, 5, 2000)
+        by = {f"c{k}": rng.integers(0, 3, 2000) for k in range(12)}
+        found = cal.by_group(cal.brier, cal.Binary(rng.random(2000) < p, p), by=by, depth=2, intervals=0)
+        assert found.search.groups == 36 + 66 * 9
+        alarms.append(found.worst.p_value < 0.05)
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 20)
 
 
 def test_the_seed_and_the_number_of_draws_come_from_the_test():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.inference.mixture_likelihood import likelihood_ratio_p
+from calibrant.inference.mixture_likelihood import likelihood_ratio_of_cells, likelihood_ratio_p
 
 
 def grouped(rng, groups, rows, truth=lambda p: p, scores=lambda rng, size: rng.random(size)):
@@ -50,3 +50,21 @@ def test_certain_predictions_and_single_rows_have_values_too():
     p, y = np.array([0.0, 1.0, 0.5]), np.array([1, 0, 1], np.int8)
     found = likelihood_ratio_p(p, y, np.array([0, 1, 2]))
     assert np.all((found > 0) & (found <= 1))
+
+
+def test_cells_of_one_score_give_the_ratio_of_their_rows():
+    rng = np.random.default_rng(3)
+    p = np.repeat((np.arange(64) + 0.5) / 64, 30)
+    y = (rng.random(len(p)) < p**1.3).astype(np.int8)
+    count, mean, events = np.full((1, 64), 30.0), p[::30][None], y.reshape(1, 64, 30).sum(axis=2).astype(float)
+    rows = likelihood_ratio_p(p, y, np.array([0]))
+    assert likelihood_ratio_of_cells(count, mean, events) == pytest.approx(rows)
+
+
+def test_small_values_of_pooled_cells_are_as_rare_as_they_claim():
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.4, 3, (4000, 8, 10))
+    events = (rng.random(p.shape) < p).sum(axis=2).astype(float)
+    found = likelihood_ratio_of_cells(np.full((4000, 8), 10.0), p.mean(axis=2), events)
+    assert np.mean(found <= 0.1) <= 0.1
+    assert np.mean(found <= 0.01) <= 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,51 @@ def group_names(
     index = np.full(len(labels), len(known), dtype=np.intp)
     index[~missing] = inverse
     return [*known, missing_name(known)], index
+
+
+def quantile_groups(
+    values: ArrayLike, quantiles: int, *, name: str = "by", length: int | None = None
+) -> tuple[list[Any], NDArray[np.intp]] | None:
+    """Numbers divided at their quantiles: the ranges as names, in ascending order, and the number of each row's.
+
+    None if the values are no numbers, or have at most as many distinct ones as there would be ranges: then each value
+    is a group. Equal numbers are never divided, so that there may be fewer ranges.
+
+    Examples
+    --------
+    >>> quantile_groups([1.0, 2.0, 3.0, 40.0, 50.0, float("nan")], 2)
+    (['<= 3', '> 3', '(missing)'], array([0, 0, 0, 1, 1, 2]))
+    >>> quantile_groups(["a", "b", "c"], 2) is quantile_groups([1, 0, 1], 2) is None
+    True
+    """
+    numbers, missing = _read(name, values, length)
+    if numbers.dtype.kind not in "iuf":
+        return None
+    known = np.sort(numbers[~missing])
+    if 1 + np.count_nonzero(known[1:] != known[:-1]) <= quantiles:
+        return None
+    edges = np.unique(known[np.ceil(np.arange(1, quantiles) * len(known) / quantiles).astype(np.intp) - 1])
+    edges = edges[edges < known[-1]]
+    index = np.searchsorted(edges, numbers).astype(np.intp)
+    names: list[Any] = _ranges(edges)
+    if missing.any():
+        index[missing] = len(names)
+        names = [*names, missing_name(names)]
+    return names, index
+
+
+def _ranges(edges: NDArray[Any]) -> list[Any]:
+    """Names of the ranges between edges, which are rounded as far as they stay apart."""
+    texts = next(
+        (
+            texts
+            for texts in ([f"{edge:.{digits}g}" for edge in edges.tolist()] for digits in range(4, 18))
+            if len(set(texts)) == len(texts)
+        ),
+        [str(edge) for edge in edges.tolist()],
+    )
+    inner = [f"({low}, {high}]" for low, high in pairwise(texts)]
+    return [f"<= {texts[0]}", *inner, f"> {texts[-1]}"]
 
 
 def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import Any, Literal
@@ -39,6 +39,11 @@ class GroupResult:
     direction : {"too high", "too low", ""}
         Of the mean prediction; empty where its gap is within two standard errors of zero. A group can be significantly
         miscalibrated without a direction.
+    shrunk_gap : float or None
+        Of a search: `gap` drawn towards the mean of the groups of its column or cross, by as much as groups of its size
+        look extreme by chance.
+    found : float or None
+        Of a confirmed group: the adjusted p-value on the half of the rows on which it was found.
 
     Examples
     --------
@@ -57,6 +62,8 @@ class GroupResult:
     predicted: float | None = None
     observed: float | None = None
     direction: Literal["too high", "too low", ""] = ""
+    shrunk_gap: float | None = None
+    found: float | None = None
 
     @property
     def n(self) -> int:
@@ -96,7 +103,42 @@ class GroupResult:
             "p_value": self.p_value,
             "adjusted": self.adjusted,
             **({} if shrunk is None else {"shrunk": shrunk}),
+            **({} if self.shrunk_gap is None else {"shrunk_gap": self.shrunk_gap}),
+            **({} if self.found is None else {"found": self.found}),
         }
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was tested, of which `ByGroup` shows the groups with the most evidence.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns and crosses of columns.
+    groups, significant : int
+        How many groups were tested, and how many of them are significantly miscalibrated at 5%.
+    confirmed : bool
+        Whether groups were found on one half of the rows and tested on the other.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> by = {"place": ["DK", "SE"] * 50, "device": ["web"] * 60 + ["app"] * 40}
+    >>> cal.by_group(cal.ece, [0, 1] * 50, [0.3, 0.6] * 50, by=by, depth=2).search.groups  # 2 + 2 + 4
+    8
+    """
+
+    columns: tuple[str, ...]
+    groups: int
+    significant: int
+    confirmed: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[Any], tested: Sequence[Any], *, confirmed: bool) -> Search:
+        """From groupings and tested groups."""
+        flagged = sum(one.adjusted < _ALPHA for one in tested)
+        return cls(tuple(one.column for one in columns), len(tested), flagged, confirmed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +150,9 @@ class ByGroup:
     rows : tuple of GroupResult
         In the order of the columns and of the names of the groups.
     n : int
-        Number of rows of the data.
+        Number of rows of the data, of the second half where groups were confirmed.
+    search : Search or None
+        How many groups were tested, where `rows` are those with the most evidence.
 
     Examples
     --------
@@ -125,6 +169,7 @@ class ByGroup:
 
     rows: tuple[GroupResult, ...]
     n: int
+    search: Search | None = None
 
     @cached_property
     def ranked(self) -> tuple[GroupResult, ...]:
@@ -133,8 +178,8 @@ class ByGroup:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(dict.fromkeys(row.column for row in self.rows))
+        """The names of the columns, and of their crosses."""
+        return self.search.columns if self.search is not None else tuple(dict.fromkeys(row.column for row in self.rows))
 
     @cached_property
     def estimates(self) -> Mapping[Hashable, Estimate]:
@@ -150,7 +195,8 @@ class ByGroup:
     def worst(self) -> Significance:
         """The smallest adjusted p-value: is any group miscalibrated? Its method names the group."""
         first = self.ranked[0]
-        words = f"worst of {len(self)} groups: {first.label(self.columns)}, {first.test.method}"
+        number = len(self) if self.search is None else self.search.groups
+        words = f"worst of {number} groups: {first.label(self.columns)}, {first.test.method}"
         return replace(first.test, method=words, n=self.n, null="every group calibrated")
 
     def __getitem__(self, group: Hashable) -> Estimate:
@@ -173,6 +219,7 @@ class ByGroup:
         return {
             "estimator": self.rows[0].estimate.name,
             "n": self.n,
+            "search": None if self.search is None else asdict(self.search),
             "groups": [row.to_dict() for row in self.ranked],
             "worst": self.worst.to_dict(),
         }
@@ -212,6 +259,7 @@ def _table(result: ByGroup) -> tuple[list[str], list[list[str]]]:
     first, counted = shown[0].estimate, shown[0].predicted is not None
     level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
     middle = ["events", "predicted", "observed", "direction"] if counted else []
+    middle += ["shrunk gap"] if shown[0].shrunk_gap is not None else []
     header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
     return header, [_cells(row, result.columns, counted=counted) for row in shown]
 
@@ -220,21 +268,28 @@ def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[s
     interval = row.estimate.interval
     between = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
     middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}", row.direction or ""] if counted else []
+    middle += [] if row.shrunk_gap is None else [f"{row.shrunk_gap:+.4f}"]
     return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, f"{row.adjusted:.3g}"]
 
 
 def _summary(result: ByGroup) -> str:
-    flagged = sum(row.adjusted < _ALPHA for row in result.rows)
+    search = result.search
+    flagged = sum(row.adjusted < _ALPHA for row in result.rows) if search is None else search.significant
+    number = len(result) if search is None else search.groups
     some = f"{flagged} of them" if flagged else "none of them"
     of = f" of {len(result.columns)} columns" if len(result.columns) > 1 else ""
+    of = of.replace("columns", "columns and crosses") if search is not None else of
     rule = f"({_ALPHA:.0%}, adjusted for the number of groups)"
-    return f"{len(result):,} groups{of}, {some} significantly miscalibrated {rule}."
+    how = ", found on half of the rows and tested on the others," if search is not None and search.confirmed else ","
+    return f"{number:,} groups{of}{how} {some} significantly miscalibrated {rule}."
 
 
 def _notes(result: ByGroup) -> str:
-    notes = ["Intervals are for each group by itself."]
-    if len(result) > _SHOWN:
-        notes.append(f"Shown: the {_SHOWN} groups with the most evidence.")
+    search = result.search
+    chosen = search is not None and not search.confirmed
+    notes = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
+    if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
+        notes.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
     return " ".join(notes)
 
 

@@ -1,21 +1,33 @@
-"""The columns that rows are grouped by: one or several, each by itself or all of them crossed."""
+"""The columns that rows are grouped by: one or several, each by itself and crossed with others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.groups import group_names
+from calibrant.data.groups import group_names, quantile_groups
 from calibrant.data.validation import InvalidPredictions
+
+#: Up to this many combinations of groups have a place in a table; of more, those that occur are searched for.
+_MOST_COMBINATIONS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """One way to divide the rows: the name of its column ("" if it has none), the groups, and the group of each row.
+
+    Attributes
+    ----------
+    parts : tuple of arrays
+        For each column that is crossed, the number of each row's group in it.
+    combinations : array or None
+        The group of each combination of such numbers, -1 of those that do not occur; None for one column. The groups of
+        rows are looked up there when they are asked for: those of all crosses at once would not fit into memory.
 
     >>> one = groupings({"place": ["b", "a", "b"]}, length=3)[0]
     >>> one.column, one.names, one.index
@@ -24,23 +36,43 @@ class Grouping:
 
     column: str
     names: Sequence[Hashable]
-    index: NDArray[np.intp]
+    parts: tuple[NDArray[np.intp], ...]
+    combinations: NDArray[np.intp] | None = None
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The number of each row's group."""
+        return self.parts[0] if self.combinations is None else self.combinations[self.parts]
 
     def rows(self) -> list[NDArray[np.intp]]:
         """The numbers of the rows of each group."""
-        order = np.argsort(self.index, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(self.index, minlength=len(self.names)))[:-1])
+        index = self.index
+        order = np.argsort(index, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(index, minlength=len(self.names)))[:-1])
+
+    def take(self, rows: NDArray[np.intp]) -> Grouping:
+        """The same for some of the rows; groups without rows are left out."""
+        kept, index = np.unique(self.index[rows], return_inverse=True)
+        return Grouping(self.column, [self.names[k] for k in kept], (index.reshape(-1),))
 
 
-def groupings(by: Any, *, length: int, cross: bool = False, check: Callable[..., None] | None = None) -> list[Grouping]:
-    """The groupings of an array, of a list, mapping or frame of columns; crossed into one where that is wanted.
+def groupings(
+    by: Any,
+    *,
+    length: int,
+    depth: int = 1,
+    quantiles: int | None = None,
+    check: Callable[..., None] | None = None,
+) -> list[Grouping]:
+    """The groupings of an array, of a list, mapping or frame of columns, and of all crosses of up to `depth` of them.
 
-    `check` is called with each column under its name, e.g. to compare its index with that of the predictions.
+    With `quantiles`, columns of numbers with more distinct values are divided at their quantiles. `check` is called
+    with each column under its name, e.g. to compare its index with that of the predictions.
 
     >>> [one.column for one in groupings([["x", "y"], [1, 2]], length=2)]
     ['by[0]', 'by[1]']
-    >>> groupings({"a": ["x", "y"], "b": [1, 2]}, length=2, cross=True)[0].names
-    [('x', 1), ('y', 2)]
+    >>> [(one.column, one.names) for one in groupings({"a": ["x", "y"], "b": [1, 2]}, length=2, depth=2)][2]
+    ('a x b', [('x', 1), ('y', 2)])
     """
     columns = _columns(by, length)
     if check is not None:
@@ -49,11 +81,14 @@ def groupings(by: Any, *, length: int, cross: bool = False, check: Callable[...,
     if not columns:
         message = "by has no columns."
         raise InvalidPredictions(message)
-    found = [
-        Grouping(name, *group_names(values, name="by" if name == "" else f"by[{name!r}]", length=length))
-        for name, values in columns
-    ]
-    return [_crossed(found)] if cross and len(found) > 1 else found
+    found = []
+    for name, values in columns:
+        shown = "by" if name == "" else f"by[{name!r}]"
+        ranges = None if quantiles is None else quantile_groups(values, quantiles, name=shown, length=length)
+        names, index = ranges or group_names(values, name=shown, length=length)
+        found.append(Grouping(name, names, (index,)))
+    crosses = [_crossed(some) for size in range(2, depth + 1) for some in combinations(found, size)]
+    return [*found, *crosses]
 
 
 def _columns(by: Any, length: int) -> list[tuple[str, Any]]:
@@ -83,9 +118,16 @@ def _is_column(part: Any, length: int) -> bool:
     return not isinstance(part, str | bytes) and hasattr(part, "__len__") and np.ndim(part) == 1 and len(part) == length
 
 
-def _crossed(found: list[Grouping]) -> Grouping:
+def _crossed(found: Sequence[Grouping]) -> Grouping:
     """One grouping whose names are tuples: the combinations that occur."""
-    pairs = np.stack([one.index for one in found], axis=1)
-    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
-    names = [tuple(one.names[k] for one, k in zip(found, line, strict=True)) for line in distinct.tolist()]
-    return Grouping(" x ".join(one.column for one in found), names, index.reshape(-1))
+    column = " x ".join(one.column for one in found)
+    parts, shape = tuple(one.index for one in found), tuple(len(one.names) for one in found)
+    if np.prod(shape, dtype=np.float64) <= _MOST_COMBINATIONS:
+        occurs = np.bincount(np.ravel_multi_index(parts, shape), minlength=int(np.prod(shape))) > 0
+        numbers = np.where(occurs, np.cumsum(occurs) - 1, -1).reshape(shape)
+        lines = np.argwhere(occurs.reshape(shape))
+    else:
+        lines, index = np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)
+        parts, numbers = (index.reshape(-1),), None
+    names = [tuple(one.names[k] for one, k in zip(found, line, strict=True)) for line in lines.tolist()]
+    return Grouping(column, names, parts, numbers)

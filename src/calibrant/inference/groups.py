@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod
-from calibrant.inference.group_results import ByGroup, GroupResult
-from calibrant.inference.group_tests import GroupTests, group_tests, one_by_one
+from calibrant.inference.group_balance import balance
+from calibrant.inference.group_results import ByGroup, GroupResult, Search
+from calibrant.inference.group_search import GroupEvidence, confirmed, group_evidence, strongest, words
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
-from calibrant.inference.multiscale import MultiScale
+from calibrant.inference.shrinkage import shrunk
+from calibrant.inference.slice_sums import GroupCells, ScoreCells
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Significance
-
-#: Number of standard errors beyond which a mean gap has a direction.
-_CLEAR = 2.0
 
 
 def by_group(
@@ -32,7 +33,9 @@ def by_group(
     /,
     *,
     by: Any = None,
-    cross: bool = False,
+    depth: int = 1,
+    quantiles: int | None = None,
+    confirm: bool = False,
     level: float = 0.95,
     method: Method | None = None,
     test: TestMethod | None = None,
@@ -55,8 +58,17 @@ def by_group(
     by : array-like, or a mapping, list or frame of several, optional
         The group of each row; by default `data.group` (which then no longer marks clusters). Several columns are a
         grouping each, and p-values allow for all of them. Missing values are a group called "(missing)".
-    cross : bool
-        Group by all combinations of several columns instead.
+    depth : int
+        Also test the crosses of up to so many columns: with 2, every combination of the groups of every two columns. An
+        error that no column shows can be large in each of their combinations. Of all groups, the `intervals` with the
+        most evidence are returned, with `shrunk_gap`; `ByGroup.search` says how many were tested.
+    quantiles : int, optional
+        Divide columns of numbers with more distinct values into so many ranges of about equally many rows. Numbers that
+        are codes should be texts.
+    confirm : bool
+        Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other.
+        Everything returned is of that other half, which had no part in the choice: intervals, and p-values that allow
+        for these groups only, are as good as those of groups named in advance.
     level, method
         As for `interval`.
     test : optional
@@ -73,6 +85,10 @@ def by_group(
     statistics of `MultiScale` for every group, and ranks the smallest combined tail probability among those of the
     draws (Westfall and Young, step-down). Its adjusted p-values are at least 1 / (draws + 1), with 199 to 999 draws.
     The second is Holm's adjustment of reciprocal likelihood ratios, conservative and without such a limit.
+
+    For more than four columns and crosses, and to confirm, the first is Holm's adjustment, over all groups of all
+    columns, of the tail probability of the number of events in each group; errors that cancel in the mean of a group
+    are left to the second. Of thousands of crosses those of few rows are tested too, and can hardly be significant.
 
     Examples
     --------
@@ -98,32 +114,29 @@ def by_group(
     if isinstance(task, PositiveUnlabeled):
         message = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
         raise InvalidPredictions(message)
-    task, columns = _divided(task, by, cross=cross)
-    validation.whole("intervals", intervals, minimum=0)
-    tests = _tests(task, columns, test)
-    words = _words(test, task, sum(len(column.names) for column in columns))
-    chosen = _most_evident(tests, sum(len(found.adjusted) for found in tests) if shrink else intervals)
-    results: list[GroupResult] = []
-    for column, found, with_interval in zip(columns, tests, chosen, strict=True):
-        for k, rows in enumerate(column.rows()):
-            some = task.take(rows)
-            some = some.sorted_once() if isinstance(some, Binary) else some
-            if with_interval[k]:
-                estimate = interval(estimator, some, level=level, method=method)
-            else:
-                estimate = as_estimate(estimator, some)
-            significance = Significance(float(found.statistic[k]), float(found.adjusted[k]), method=words, n=len(rows))
-            results.append(
-                GroupResult(
-                    column=column.column,
-                    group=column.names[k],
-                    estimate=estimate,
-                    test=significance,
-                    p_value=float(found.p_value[k]),
-                    **_balance(some),
-                )
-            )
-    return ByGroup(tuple(_shrunk(results, level) if shrink else results), n=len(task))
+    for name, number, least in (("intervals", intervals, 0), ("depth", depth, 1), ("quantiles", quantiles, 2)):
+        if number is not None:
+            validation.whole(name, number, minimum=least)
+    task, columns = _divided(task, by, depth=depth, quantiles=quantiles)
+    if confirm:
+        task, tested = confirmed(task, columns, test, max(intervals, 1))
+    else:
+        tested = group_evidence(task, columns, test)
+    search = None if depth == 1 and not confirm else Search.of(columns, tested, confirmed=confirm)
+    adjusted_over = f"adjusted over {len(tested)} groups"
+    if search is not None and not confirm:
+        tested = strongest(tested, max(intervals, 1))
+    results = _results(
+        estimator,
+        task,
+        tested,
+        {id(one) for one in strongest(tested, len(tested) if shrink else intervals)},
+        level=level,
+        method=method,
+        words=f"{words(task, columns, test, simulated=not confirm)}, {adjusted_over}",
+        shrink_gaps=search is not None,
+    )
+    return ByGroup(tuple(_shrunk(list(results), level) if shrink else results), n=len(task), search=search)
 
 
 @dataclass(frozen=True)
@@ -169,7 +182,7 @@ def forest_rows(
     return sorted(rows, key=lambda row: -row.value)
 
 
-def _divided(task: Predictions, by: Any, *, cross: bool) -> tuple[Predictions, list[Grouping]]:
+def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
     """The predictions without clusters, and the groupings of their rows."""
     if by is None and task.group is None:
         message = "by_group needs by=... (the group of each row), or predictions with a group."
@@ -184,45 +197,46 @@ def _divided(task: Predictions, by: Any, *, cross: bool) -> tuple[Predictions, l
             "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."
         )
         raise InvalidPredictions(message)
-    return task, groupings(by, length=len(task), cross=cross, check=task.require_same_rows)
+    return task, groupings(by, length=len(task), depth=depth, quantiles=quantiles, check=task.require_same_rows)
 
 
-def _tests(task: Predictions, columns: list[Grouping], test: TestMethod | None) -> list[GroupTests]:
-    if isinstance(task, Binary) and (test is None or isinstance(test, MultiScale)):
-        options = {} if test is None else {"draws": test.draws, "seed": test.seed}
-        return group_tests(task, columns, **options)
-    return one_by_one(task, columns, test)
+def _results(
+    estimator: Callable[[Any], float],
+    data: Predictions,
+    tested: Sequence[GroupEvidence],
+    with_interval: set[int],
+    *,
+    level: float,
+    method: Method | None,
+    words: str,
+    shrink_gaps: bool,
+) -> Iterator[GroupResult]:
+    """What was found in each group; rows of a grouping are looked up once."""
+    scores = ScoreCells.of(data) if shrink_gaps and isinstance(data, Binary) else None
+    for grouping, some in groupby(tested, key=lambda one: one.grouping):
+        rows = grouping.rows()
+        gaps = None if scores is None else _shrunk_gaps(scores.sums(grouping))
+        for one in some:
+            part = data.take(rows[one.number])
+            part = part.sorted_once() if isinstance(part, Binary) else part
+            if id(one) in with_interval:
+                estimate = interval(estimator, part, level=level, method=method)
+            else:
+                estimate = as_estimate(estimator, part)
+            yield GroupResult(
+                column=grouping.column,
+                group=grouping.names[one.number],
+                estimate=estimate,
+                test=Significance(one.statistic, one.adjusted, method=words, n=len(part)),
+                p_value=one.p_value,
+                shrunk_gap=None if gaps is None else float(gaps[one.number]),
+                found=one.found,
+                **balance(part),
+            )
 
 
-def _words(test: TestMethod | None, task: Predictions, size: int) -> str:
-    default = "multi-scale and likelihood ratio tests" if isinstance(task, Binary) else "default test"
-    return f"{default if test is None else repr(test)}, adjusted over {size} groups"
-
-
-def _most_evident(tests: list[GroupTests], number: int) -> list[NDArray[np.bool_]]:
-    """For each column, which groups are among those with the most evidence."""
-    adjusted, alone = (np.concatenate([getattr(one, name) for one in tests]) for name in ("adjusted", "p_value"))
-    chosen = np.zeros(len(alone), dtype=bool)
-    chosen[np.lexsort((alone, adjusted))[:number]] = True
-    return np.split(chosen, np.cumsum([len(one.adjusted) for one in tests])[:-1])
-
-
-def _balance(data: Predictions) -> dict[str, Any]:
-    """Events, mean prediction and mean outcome of a group; of the predicted class, for several classes."""
-    if isinstance(data, Multiclass):
-        data = data.top_label()
-    if not isinstance(data, Binary):
-        return {}
-    share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
-    p = data.y_prob.astype(np.float64)
-    predicted, observed = float(share @ p), float(share @ data.y_true)
-    clear = abs(predicted - observed) > _CLEAR * float(np.sqrt(share**2 @ (p * (1 - p))))
-    return {
-        "events": int(data.y_true.sum()),
-        "predicted": predicted,
-        "observed": observed,
-        "direction": ("too high" if predicted > observed else "too low") if clear else "",
-    }
+def _shrunk_gaps(cells: GroupCells) -> Floats:
+    return shrunk(cells.gap, cells.gap_error)
 
 
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
@@ -231,16 +245,10 @@ def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
     intervals = [result.estimate.interval for result in results]
     values = np.array([result.estimate.value for result in results])
     width = np.array([0.0 if one is None else one.high - one.low for one in intervals])
-    error = width / (2 * float(ndtri((1 + level) / 2)))
-    weight = 1 / np.maximum(error**2, 1e-18)
-    mean = float(weight @ values / weight.sum())
-    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
-    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
-    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
-    shrunk = mean + kept * (values - mean)
+    drawn = shrunk(values, width / (2 * float(ndtri((1 + level) / 2))))
     return [
         replace(result, estimate=_with_detail(result.estimate, "shrunk", float(value)))
-        for result, value in zip(results, shrunk, strict=True)
+        for result, value in zip(results, drawn, strict=True)
     ]
 
 

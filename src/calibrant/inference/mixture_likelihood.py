@@ -17,6 +17,9 @@ _MOST_BINS, _LEAST_ROWS = 64, 6
 #: Rows per block: the table of a block, rows by shifts, stays in the cache.
 _BLOCK = 1 << 15
 
+#: Cells per block, for the same reason.
+_CELLS_AT_ONCE = 1 << 14
+
 
 def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray[np.intp]) -> Floats:
     r"""For each group of independent rows the reciprocal of a likelihood ratio: a p-value at any n, however small.
@@ -64,6 +67,37 @@ def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray
         first = _changes(group, inside)
         sums, group, inside = np.add.reduceat(sums, first, axis=1), group[first], inside[first]
         logs.append(np.bincount(group, _log_means(sums, _PRIOR), len(starts)))
+    log_mean = _log_means(np.array(logs), np.full(len(logs), 1 / len(logs)))
+    return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
+
+
+def likelihood_ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
+    """`likelihood_ratio_p` of groups (lines) whose rows are counted in the same cells of neighbouring scores (columns).
+
+    The number of cells is a power of two. Each cell counts as rows of its mean probability, by which the ratio becomes
+    smaller, if anything: the logarithm of 1 - p + p exp(δ) is concave in p.
+
+    Examples
+    --------
+    >>> p = likelihood_ratio_of_cells(np.array([[300.0, 300.0]]), np.array([[0.2, 0.7]]), np.array([[61.0, 310.0]]))
+    >>> bool(p[0] < 1e-50)
+    True
+    """
+    step = max(1, _CELLS_AT_ONCE // count.shape[1])
+    blocks = [slice(start, start + step) for start in range(0, len(count), step)]
+    return np.concatenate([_ratio_of_cells(count[some], probability[some], events[some]) for some in blocks])
+
+
+def _ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
+    sums = _SHIFTS[:, None, None] * events - count * np.log1p(np.expm1(_SHIFTS)[:, None, None] * probability)
+    logs = []
+    while True:
+        if sums.shape[2] <= _MOST_BINS:
+            flat = _log_means(sums.reshape(len(_SHIFTS), -1), _PRIOR)
+            logs.append(flat.reshape(sums.shape[1:]).sum(axis=1))
+        if sums.shape[2] == 1:
+            break
+        sums = sums[:, :, ::2] + sums[:, :, 1::2]
     log_mean = _log_means(np.array(logs), np.full(len(logs), 1 / len(logs)))
     return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
 
