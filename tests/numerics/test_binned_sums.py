@@ -16,7 +16,7 @@ from calibrant.numerics.binned_sums import (
     sums_by_index,
 )
 from calibrant.numerics.rows import SUMS, Rows
-from calibrant.scale.batch_sums import first_of_cells
+from calibrant.table.batch_sums import first_of_cells
 from calibrant.table.binning import EqualWidth
 
 scores = st.one_of(

@@ -218,3 +218,21 @@ def test_probabilities_are_checked_where_the_edges_leave_out_a_part_of_the_unit_
     p = np.array([0.1, 0.95])
     with pytest.raises(ValueError, match="outside the edges"):
         cut_rows((Rows(p, p, np.array([0, 1], np.int8)),), Edges(edges))
+
+
+@pytest.mark.parametrize("role", ["both", "population", "positives"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("grid", [HybridGrid(64), HybridGrid(2**10, equal_width=15)], ids=repr)
+def test_rows_sorted_along_with_the_edges_make_the_cells_of_the_formula(grid, dtype, role, monkeypatch):
+    rng = np.random.default_rng(4)
+    p = np.concatenate([rng.beta(1.1, 0.1, 5000), rng.random(5000).round(2), [0.0, -0.0, 1.0]]).astype(dtype)
+    y = (rng.random(len(p)) < p).astype(np.int8)
+    parts = (Rows(p, p, y if role == "both" else np.ones_like(y), role=role, counted=False),)
+    monkeypatch.setattr(from_rows, "SORTED_ROWS_PER_CELL", np.inf)
+    expected = cut_rows(parts, grid)
+    monkeypatch.setattr(from_rows, "SORTED_ROWS_PER_CELL", 0)
+    found = cut_rows(parts, grid)
+    for name in ("key", "low", "high"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-12)
+    np.testing.assert_array_equal(found.sums[[0, 4]], expected.sums[[0, 4]])

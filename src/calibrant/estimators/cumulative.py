@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.estimators.norms import result
-from calibrant.numerics.arrays import Floats
+from calibrant.data.predictions import binary
+from calibrant.numerics.running_gaps import running_gap_extremes
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
@@ -32,8 +34,8 @@ def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     >>> ks_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
     <KS error 0.125, n=4, exact>
     """
-    cells = fine(data, y_prob, needed_by="ks_error")
-    return result(np.abs(_running(cells)).max(), "KS error", "exact", cells)
+    found = _running_gaps(data, y_prob, needed_by="ks_error")
+    return Estimate(max(-found.lowest, found.highest), name="KS error", method="exact", n=found.n)
 
 
 @estimates("cumulative range")
@@ -56,11 +58,25 @@ def kuiper_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     >>> kuiper_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])  # up by 1/8, then down to zero
     <Kuiper error 0.125, n=4, exact>
     """
-    cells = fine(data, y_prob, needed_by="kuiper_error")
-    running = _running(cells)
-    return result(max(running.max(), 0.0) - min(running.min(), 0.0), "Kuiper error", "exact", cells)
+    found = _running_gaps(data, y_prob, needed_by="kuiper_error")
+    return Estimate(found.highest - found.lowest, name="Kuiper error", method="exact", n=found.n)
 
 
-def _running(cells: BinTable) -> Floats:
-    """Sums of prediction minus outcome up to each score, as a share of the total weight."""
-    return np.cumsum(cells.predicted - cells.observed * cells.observed_scale) / cells.total
+class _RunningGaps(NamedTuple):
+    """The extremes of C(s), 0 at the outset included, and the number of rows."""
+
+    lowest: float
+    highest: float
+    n: int
+
+
+def _running_gaps(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> _RunningGaps:
+    if not isinstance(data, BinTable):
+        data = binary(data, y_prob)
+        first, *_ = data.parts()
+        if first.plain_binary:
+            lowest, highest = running_gap_extremes(first)
+            return _RunningGaps(lowest / len(first.key), highest / len(first.key), len(first.key))
+    cells = fine(data, None, needed_by=needed_by)
+    running = np.cumsum(cells.predicted - cells.observed * cells.observed_scale) / cells.total
+    return _RunningGaps(min(float(running.min()), 0.0), max(float(running.max()), 0.0), cells.n)

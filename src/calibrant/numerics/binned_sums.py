@@ -11,28 +11,52 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Floats, Singles
 from calibrant.numerics.rows import SUMS, Rows
 
-Scratch = tuple[Singles, Singles, NDArray[np.int32], NDArray[np.intp]]
+Scratch = tuple[Singles, Singles, NDArray[np.int32]]
+
+#: Finds the bin of each key; the result may be overwritten by the next call.
+Indexer = Callable[[NDArray[Any]], NDArray[Any]]
+
+#: Copies of the sums that rows are added to in turn where one bin holds most of them: an addition to a number in memory
+#: waits for the one before it to the same number, which takes several times as long.
+LANES = 8
+
+#: One of so many bins must hold more than a quarter of a sample of rows for lanes to be worth their while.
+SAMPLE = 1 << 10
 
 
-def equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch | None = None) -> NDArray[np.intp]:
+def equal_width_index(key: NDArray[Any], edges: Floats) -> NDArray[np.intp]:
     """`searchsorted(edges[1:-1], key, side="left")` for keys between equally spaced edges, by a multiplication.
 
-    Single precision finds the bin of all keys except the few close to an edge, with half the memory traffic; only those
-    are searched. With `scratch` the result is its last array: allocating memory costs as much as the arithmetic.
+    Single precision finds the bin of all keys except the few close to an inner edge, with half the memory traffic; only
+    those are searched.
     """
+    return _equal_width_index(key, edges, _scratch(len(key))).astype(np.intp)
+
+
+def equal_width_indexer(edges: Floats) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """`equal_width_index` for chunk after chunk: each call overwrites the result of the one before.
+
+    Allocating memory would cost as much as the arithmetic.
+    """
+    scratch = _scratch(CHUNK)
+    return lambda key: _equal_width_index(key, edges, scratch)
+
+
+def _equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch) -> NDArray[Any]:
     n, low, width = len(edges) - 1, edges[0], edges[-1] - edges[0]
     tolerance = np.float32(n * 3e-7)  # more than the four roundings of key, factor, product and sum can add up to
     if tolerance > 0.1 or (low and abs(low) > width):
         return np.searchsorted(edges[1:-1], key, side="left")
-    position, whole, short, index = scratch or _scratch(len(key))
-    if len(index) > len(key):
-        position, whole, short, index = position[: len(key)], whole[: len(key)], short[: len(key)], index[: len(key)]
-    np.copyto(position, key - low if low else key, casting="same_kind")
-    position *= np.float32(n / width)
+    position, whole, index = (array[: len(key)] for array in scratch)
+    if key.dtype == np.float32 and not low:
+        np.multiply(key, np.float32(n / width), out=position)
+    else:
+        np.copyto(position, key - low if low else key, casting="same_kind")
+        position *= np.float32(n / width)
     position += tolerance  # so that all that may be wrong lies just above an integer
+    np.clip(position, np.float32(0.5), np.float32(n - 0.5), out=position)  # the outer edges part no rows
     np.floor(position, out=whole)
-    np.copyto(short, whole, casting="unsafe")  # two casts that have vector instructions, for one that has none
-    np.copyto(index, short)
+    np.copyto(index, whole, casting="unsafe")
     position -= whole
     if position.min() < 2 * tolerance:
         near = np.flatnonzero(position < 2 * tolerance)
@@ -40,14 +64,8 @@ def equal_width_index(key: NDArray[Any], edges: Floats, scratch: Scratch | None 
     return index
 
 
-def equal_width_indexer(edges: Floats) -> Callable[[NDArray[Any]], NDArray[np.intp]]:
-    """`equal_width_index` for chunk after chunk: each call overwrites the result of the one before."""
-    scratch = _scratch(CHUNK)
-    return lambda key: equal_width_index(key, edges, scratch)
-
-
 def _scratch(size: int) -> Scratch:
-    return np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int32), np.empty(size, np.intp)
+    return np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int32)
 
 
 def hybrid_scale(cells: int, limit: float) -> tuple[float, float]:
@@ -104,9 +122,7 @@ def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[
     return np.floor(p * (cells / 2) + (np.log(odds) * slope + (cells / 4 - middle))).astype(np.intp) + middle
 
 
-def sums_by_index(
-    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool = True
-) -> Floats:
+def sums_by_index(rows: Rows, index: Indexer, size: int, *, squares: bool = True) -> Floats:
     """Sums per bin for a binning that knows the bin of each row without seeing the others: one pass, no sort.
 
     Without `squares`, the sum of squared predictions may be left NaN: no estimator needs it of bins, and it would
@@ -141,39 +157,74 @@ def _add_unweighted(totals: Floats, chunk: Rows, index: NDArray[np.intp]) -> Non
         total += np.bincount(index, values, size)
 
 
-def _plain_binary_sums(
-    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
-) -> Floats:
+def _plain_binary_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
     """Counts and sums of p split by outcome: two passes give all sums but that of p squared."""
-    counter, sums, squared = _Count(2 * size), np.zeros(2 * size), np.full(size, 0.0 if squares else np.nan)
+    lanes = _Lanes(2 * size, crowded=_crowded(rows, index, size))
+    squared = np.full(size, 0.0 if squares else np.nan)
     for part in _chunks(rows):
-        where, p = index(rows.key[part]), rows.key[part].astype(np.float64, copy=False)
+        where, p = index(rows.key[part]), lanes.double(rows.key[part])
         if squares:
             squared += np.bincount(where, p * p, size)
         where += where
         where += rows.observed[part]
-        sums += np.bincount(where, p, 2 * size)
-        counter.add(where)
-    counts = counter.total
+        lanes.add(where, p)
+    counts, sums = lanes.totals()
     count, positives = counts[::2] + counts[1::2], counts[1::2]
     return np.stack([count, count, count, sums[::2] + sums[1::2], positives, squared, sums[1::2], positives])
 
 
-def _plain_half_sums(
-    rows: Rows, index: Callable[[NDArray[Any]], NDArray[np.intp]], size: int, *, squares: bool
-) -> Floats:
+def _plain_half_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
     """Counts and sums of p of the population, or of the positives."""
-    counter, sums, squared = _Count(size), np.zeros(size), np.full(size, 0.0 if squares else np.nan)
+    lanes = _Lanes(size, crowded=_crowded(rows, index, size))
+    squared = np.full(size, 0.0 if squares else np.nan)
     for part in _chunks(rows):
-        where, p = index(rows.key[part]), rows.key[part].astype(np.float64, copy=False)
+        where, p = index(rows.key[part]), lanes.double(rows.key[part])
         if squares:
             squared += np.bincount(where, p * p, size)
-        sums += np.bincount(where, p, size)
-        counter.add(where)
-    count, none = counter.total, np.zeros(size)
+        lanes.add(where, p)
+    (count, sums), none = lanes.totals(), np.zeros(size)
     if rows.role == "population":
         return np.stack([count, count, count, sums, none, squared, none, none])
     return np.stack([count * rows.counted, none, none, none, count, none, sums, count])
+
+
+def _crowded(rows: Rows, index: Indexer, size: int) -> bool:
+    """Whether a sample says that most rows are in few bins, so that lanes pay."""
+    if len(rows.key) < CHUNK or size * LANES > 4 * SAMPLE:
+        return False
+    some = rows.key[:: max(len(rows.key) // SAMPLE, 1)][:CHUNK]
+    return bool(np.bincount(index(some)).max() > len(some) / 4)
+
+
+class _Lanes:
+    """Counts and sums of p per bin, chunk after chunk; in several copies where most rows are in few bins."""
+
+    def __init__(self, size: int, *, crowded: bool) -> None:
+        self._size = size
+        self._lane = np.arange(CHUNK, dtype=np.int32) % LANES * size if crowded else None
+        total = LANES * size if crowded else size
+        self._counter, self._sums = _Count(total), np.zeros(total)
+        self._index, self._double = np.empty(CHUNK, np.intp), np.empty(CHUNK)
+
+    def double(self, p: NDArray[Any]) -> Floats:
+        """The scores in double precision; overwritten by the next call."""
+        if p.dtype == np.float64:
+            return p
+        np.copyto(self._double[: len(p)], p)
+        return self._double[: len(p)]
+
+    def add(self, where: NDArray[Any], p: Floats) -> None:
+        """Add the rows of a chunk; their bins are overwritten."""
+        if self._lane is not None:
+            where += self._lane[: len(where)]
+        index = self._index[: len(where)]
+        np.copyto(index, where)
+        self._sums += np.bincount(index, p, len(self._sums))
+        self._counter.add(index)
+
+    def totals(self) -> tuple[Floats, Floats]:
+        """Rows and sums of p per bin."""
+        return self._counter.total.reshape(-1, self._size).sum(axis=0), self._sums.reshape(-1, self._size).sum(axis=0)
 
 
 class _Count:

@@ -19,3 +19,10 @@ BETTING_ROWS = 1 << 16
 #: From this many rows on, equal-mass edges are selected, not sorted for: the same edges, found faster. Sorting is far
 #: faster in single precision.
 SELECTION_ROWS = {np.dtype(np.float64): 1 << 18, np.dtype(np.float32): 1 << 22}
+
+#: From this many rows on, extremes of running sums are looked for in cells, of which few are sorted: the same extremes.
+GAP_CELL_ROWS = 1 << 16
+
+#: From this many rows per cell of a hybrid grid on, rows are sorted along with the edges of the cells instead of each
+#: having its cell computed: the same cells, and sums that agree to rounding.
+SORTED_ROWS_PER_CELL = 4

@@ -16,7 +16,7 @@ from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.numerics.rows import SUMS
-from calibrant.scale.batch_sums import BatchSums
+from calibrant.table.batch_sums import BatchSums
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
@@ -85,7 +85,7 @@ class StreamingTable:
     def table(self) -> BinTable:
         """The table of all rows so far."""
         with self._alone():
-            parts = [sums.table() for sums in self._batches.values()]
+            parts = [BinTable(self.grid, *sums.cells()) for sums in self._batches.values()]
             if self._others is not None:
                 parts.append(self._others)
         return parts[0] if len(parts) == 1 else merge([self._empty(), *parts])

@@ -12,7 +12,9 @@ from calibrant.numerics.binned_sums import equal_width_indexer, sums_by_index
 from calibrant.numerics.equal_mass import RunningWeight, equal_count_edges, equal_mass_rows, require_inside
 from calibrant.numerics.radix_buckets import equal_mass_sums, selection_is_faster
 from calibrant.numerics.rows import SUMS, Rows
+from calibrant.numerics.sizes import SORTED_ROWS_PER_CELL
 from calibrant.numerics.sorting import SortedRows, sorted_rows
+from calibrant.table.batch_sums import BatchSums, GridCells
 from calibrant.table.binning import Cells, Cut, Distinct, Edges, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid
 
 
@@ -100,13 +102,37 @@ def equal_mass_table(ordered: SortedRows, n: int) -> CellSums:
 
 
 def _on_grid(rows: Rows, grid: Grid) -> CellSums:
-    index = grid.index(rows.key)
-    first = int(index.min())
-    size = int(index.max()) - first + 1
-    sums = sums_by_index(rows, lambda key: grid.index(key) - first, size)
+    dense = isinstance(grid, HybridGrid) and len(rows.key) >= SORTED_ROWS_PER_CELL * grid.cells
+    if isinstance(grid, HybridGrid) and dense and (rows.plain_binary or (rows.plain and rows.role != "both")):
+        return CellSums(grid, *_by_sorting(rows, grid))
+    first, last = grid.index(np.array([rows.key.min(), rows.key.max()]))  # cells rise with the key
+    size = int(last - first) + 1
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
-    key = rows.key.astype(np.float64)
-    np.minimum.at(low, index - first, key)
-    np.maximum.at(high, index - first, key)
+
+    def index(key: NDArray[Any]) -> NDArray[np.intp]:
+        where = grid.index(key)
+        where -= first
+        key = key.astype(np.float64, copy=False)
+        np.minimum.at(low, where, key)
+        np.maximum.at(high, where, key)
+        return where
+
+    sums = sums_by_index(rows, index, size)
     cell = np.flatnonzero(np.isfinite(low))
     return CellSums(grid, cell + first, low[cell], high[cell], sums[:, cell])
+
+
+def _by_sorting(rows: Rows, grid: HybridGrid) -> GridCells:
+    """The cells of plain rows: sorted in batches along with the edges of the cells, no row needs a logarithm."""
+    batches = BatchSums(grid, rows.key.dtype, rows=len(rows.key))
+    outcomes = (
+        rows.observed if rows.role == "both" else np.broadcast_to(np.int8(rows.role == "positives"), rows.key.shape)
+    )
+    batches.take(outcomes, rows.key)
+    cells = batches.cells()
+    if rows.role == "population":
+        cells.sums[[4, 6, 7]] = 0.0
+    elif rows.role == "positives":
+        cells.sums[0] *= rows.counted
+        cells.sums[[1, 2, 3, 5]] = 0.0
+    return cells

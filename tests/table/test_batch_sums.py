@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.scale import StreamingTable
-from calibrant.scale.batch_sums import first_of_cells
+from calibrant.table.batch_sums import first_of_cells
 from tests.scale.logs import assert_same_table
 
 

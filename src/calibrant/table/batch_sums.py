@@ -8,7 +8,7 @@ sorted along with the rows: afterwards they part the cells, and no row needs a l
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,20 @@ from calibrant.numerics.arrays import CHUNK
 from calibrant.numerics.binned_sums import hybrid_index, hybrid_scale
 from calibrant.numerics.special import expit
 from calibrant.table.binning import EqualWidth, HybridGrid
-from calibrant.table.bintable import BinTable
 
 #: Rows that wait, per cell of the grid: enough that the work per cell is small compared with the work per row.
 ROWS_PER_CELL = 128
 
 Whole = NDArray[Any]
+
+
+class GridCells(NamedTuple):
+    """Numbers of cells, their lowest and highest score, and the columns of `SUMS`."""
+
+    key: NDArray[np.intp]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    sums: NDArray[np.float64]
 
 
 class BatchSums:
@@ -33,15 +41,19 @@ class BatchSums:
     grid : HybridGrid
     dtype : np.float32 or np.float64
         Of the scores; others go to sums of their own, since their first numbers of cells differ.
+    rows : int, optional
+        The number of rows to come, if known: no more room is made than they need.
     """
 
-    def __init__(self, grid: HybridGrid, dtype: np.dtype[Any]) -> None:
+    def __init__(self, grid: HybridGrid, dtype: np.dtype[Any], *, rows: int | None = None) -> None:
         self.grid, self.dtype = grid, dtype
         self.key, first = first_of_cells(grid, dtype)
         self.one, self.top = np.array(1, first.dtype), np.array(8 * first.itemsize - 1, first.dtype)
         marks = (first << self.one) - self.one  # just below the first row of the cell
         self.marks = np.concatenate([marks, marks + (self.one << self.top)])
         self.room = max(CHUNK, ROWS_PER_CELL * grid.cells)
+        if rows is not None:
+            self.room = min(self.room, max(rows, 1))
         self.codes = np.empty(len(self.marks) + self.room, first.dtype)
         self.waiting = 0
         self.count, self.predicted, self.squares = (np.zeros(len(self.marks)) for _ in range(3))
@@ -105,8 +117,8 @@ class BatchSums:
         bits >>= 2
         return bits.view(self.dtype).astype(np.float64)
 
-    def table(self) -> BinTable:
-        """The table of all rows so far."""
+    def cells(self) -> GridCells:
+        """The cells that have rows so far."""
         if self.waiting:
             self.absorb()
         by_outcome = (
@@ -116,9 +128,7 @@ class BatchSums:
         total, positives = count.sum(axis=0), count[1]
         sums = [total, total, total, predicted.sum(axis=0), positives, squares.sum(axis=0), predicted[1], positives]
         some = total > 0
-        return BinTable(
-            self.grid, self.key[some], low.min(axis=0)[some], high.max(axis=0)[some], np.stack(sums)[:, some]
-        )
+        return GridCells(self.key[some], low.min(axis=0)[some], high.max(axis=0)[some], np.stack(sums)[:, some])
 
 
 @lru_cache(maxsize=8)
