@@ -1,0 +1,240 @@
+"""What readers see instead of the names in code, and nouns in the plural."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from calibrant.results.estimate import Estimate, Significance
+
+
+class Name(NamedTuple):
+    """A name for readers, and one line on what it is."""
+
+    text: str
+    line: str
+
+
+#: Estimates by `Estimate.name` without its norm.
+_ESTIMATES: dict[str, tuple[str, str]] = {
+    "Averaged error": (
+        "Calibration error",
+        "Mean distance between predicted and true probability; average of cross-fitted and debiased estimates.",
+    ),
+    "Calibration error": (
+        "Cross-fitted error",
+        "What a fitted map gains on rows it has not seen; a lower bound on average.",
+    ),
+    "ECE": ("ECE", "Mean gap per bin. Depends on the number of bins and rows."),
+    "ECE_debias": ("Debiased ECE", "Binned error with the expected noise of each bin removed; may be negative."),
+    "ECE_sweep": ("ECE sweep", "Binned error with the largest number of bins whose frequencies still rise."),
+    "smECE": ("Smooth ECE", "Gaussian smoothing instead of bins; its width is chosen from the data."),
+    "ECE_KDE": ("Kernel-density ECE", "Gap between two kernel density estimates."),
+    "KS error": (
+        "Largest cumulative gap (KS)",
+        "Largest difference between observed and predicted events below any score, as a share of the rows.",
+    ),
+    "SKCE": ("Kernel calibration error", "Correlation of residuals with nearby scores."),
+    "MCE": ("Maximum bin error", "The worst bin. Noisy: do not compare across sizes."),
+    "Overconfidence": (
+        "Over-confident part",
+        "The error where predictions are farther from the base rate than they should be.",
+    ),
+    "Underconfidence": (
+        "Under-confident part",
+        "The error where predictions are closer to the base rate than they should be.",
+    ),
+    "Calibration slope": (
+        "Calibration slope",
+        "Factor of the predicted log odds in a logistic regression of the outcome: 1 if calibrated.",
+    ),
+    "Calibration intercept": (
+        "Calibration in the large",
+        "Shift of the log odds after which totals agree: 0 if calibrated.",
+    ),
+    "O:E ratio": (
+        "Observed : expected",
+        "Events observed divided by the sum of predictions. Below 1: predictions are too high.",
+    ),
+    "ICI": ("Integrated calibration index", "Mean distance to a smooth curve."),
+    "Brier score": ("Brier score", "A mean score, not a calibration error: it mixes calibration and discrimination."),
+    "Log loss": ("Log loss", "A mean score, not a calibration error: it mixes calibration and discrimination."),
+    "AUC": ("AUC", "Discrimination: it ignores calibration."),
+    "Classwise ECE": ("Class-wise calibration error", "Mean over classes of the ECE of each class against the rest."),
+    "Classwise debiased ECE": (
+        "Class-wise calibration error",
+        "Mean over classes of the debiased error of each class against the rest.",
+    ),
+    "ENCE": ("ENCE", "Mean relative gap between predicted spread and error."),
+    "ENCE_debias": ("Debiased squared ENCE", "On a squared scale: not comparable with ENCE."),
+    "ENCE_sweep": ("ENCE sweep", "ENCE with the largest number of bins whose errors still rise."),
+    "UCE": ("UCE", "Mean gap between predicted variance and squared error, in squared units."),
+    "Mean z^2": ("Mean squared standardised error", "Mean of ((y − mean) / std)²: 1 if calibrated."),
+    "Scale factor": ("Error-to-spread ratio", "Root mean square of (y − mean) / std: 1 if calibrated."),
+    "C_v": ("Variation of the spread", "Standard deviation of the predicted spreads over their mean: 0 if constant."),
+    "Interval error": ("Mean coverage error", "Mean distance between nominal and observed coverage."),
+    "Quantile error": ("Mean quantile error", "Mean distance between nominal and observed share below each quantile."),
+    "Coverage": ("Coverage", "Share of outcomes inside the central interval."),
+    "PIT KS distance": ("PIT distance (KS)", "Largest gap between the distribution of F(y) and uniform."),
+    "Sharpness": ("Root mean predicted variance", "How wide the forecasts are; not a calibration error."),
+    "CRPS": ("CRPS", "A mean score, in the units of the outcome; not a calibration error."),
+    "NLL": ("Negative log likelihood", "A mean score; not a calibration error."),
+    "Pinball": ("Pinball loss", "A mean score of quantiles; not a calibration error."),
+}
+
+#: Tests by the beginning of `Significance.method`.
+_TESTS: tuple[tuple[str, str, str], ...] = (
+    ("MultiScale", "Multiscale test", "Are there deviations in windows of any width and position?"),
+    ("Cox", "Intercept and slope (Cox)", "Is the intercept 0 and the slope 1?"),
+    ("Hosmer-Lemeshow", "Hosmer–Lemeshow, 10 groups", "Do ten groups of equal size deviate? Depends on the grouping."),
+    (
+        "Spiegelhalter",
+        "Spiegelhalter",
+        "Is the Brier score what the predictions say it should be? Blind to errors that cancel.",
+    ),
+    ("KolmogorovSmirnov", "Kolmogorov–Smirnov", "Is the largest cumulative gap beyond chance?"),
+    ("KernelTest", "Kernel test", "Are there smooth deviations?"),
+    ("VectorTest", "Whole-vector test", "All classes at once, against outcomes drawn from the vectors."),
+    ("LearnedTest", "Learned test of the whole vector", "Can a fitted map predict outcomes better on unseen rows?"),
+    ("mean z^2", "Error-to-spread test", "Is the mean squared standardised error 1?"),
+    ("spread chi square", "Spread by bins", "Do errors match the predicted spread in every bin of it?"),
+    ("PIT uniformity", "Uniformity of F(y)", "Do outcomes fall evenly over their predicted distributions?"),
+    (
+        "PU score test",
+        "Score test for positive-unlabeled data",
+        "Do scores of labelled positives agree with predictions and share?",
+    ),
+    (
+        "Clustered score test",
+        "Intercept and slope, between clusters",
+        "Is the intercept 0 and the slope 1, allowing for dependence within clusters?",
+    ),
+)
+
+#: Recalibration maps by class: the name in tables, and in a sentence where that differs.
+_MAPS: dict[str, tuple[str, str]] = {
+    "Temperature": ("Temperature scaling", ""),
+    "MatrixTemperature": ("Temperature scaling", ""),
+    "Platt": ("Platt scaling", ""),
+    "Beta": ("Beta calibration", ""),
+    "Quadratic": ("Quadratic scaling", ""),
+    "Spline": ("Spline", "a spline"),
+    "Isotonic": ("Isotonic regression", ""),
+    "StdScaling": ("One factor (std scaling)", "one factor for all spreads"),
+    "SpreadSpline": ("Spline of the spread", "a spline of the spread"),
+    "VarianceIsotonic": ("Isotonic variance", "an isotonic map of the variance"),
+    "VectorScaling": ("Vector scaling", ""),
+    "MatrixScaling": ("Matrix scaling", ""),
+    "Dirichlet": ("Dirichlet calibration", ""),
+    "PUPlatt": ("Platt scaling for positive-unlabeled data", ""),
+    "PUIsotonic": ("Isotonic regression for positive-unlabeled data", ""),
+}
+
+_NORM = re.compile(r"\s*\((L\w+|squared)\)")
+_BINS = re.compile(r"(EqualWidth|EqualMass)\(n(?:_bins)?=(\d+)")
+
+
+def name_of_estimate(estimate: Estimate) -> Name:
+    """The name with its norm and bins, and one line on what it is.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> name_of_estimate(cal.ece([0, 1], [0.2, 0.8], bins=cal.EqualWidth(15))).text
+    'ECE, 15 equal-width bins'
+    >>> name_of_estimate(cal.averaged_error([0, 1, 0, 1], [0.2, 0.8, 0.3, 0.6])).text
+    'Calibration error (L1)'
+    """
+    norm = _NORM.search(estimate.name)
+    base = _NORM.sub("", estimate.name)
+    text, line = _ESTIMATES.get(base, (base, ""))
+    bins = _BINS.search(estimate.method)
+    if base in ("ECE", "ENCE", "UCE") and bins is not None:
+        kind = {"EqualWidth": "equal-width ", "EqualMass": "equal-mass "}[bins[1]] if base == "ECE" else ""
+        return Name(f"{text}, {bins[2]} {kind}bins", line)
+    if base == "Coverage":
+        level = re.search(r"(\d+(?:\.\d+)?)%", estimate.method)
+        return Name(f"Coverage of {level[1]} % intervals" if level else text, line)
+    shown = norm is not None and base not in ("ENCE_debias",)
+    return Name(f"{text} ({norm[1]})" if shown and norm is not None else text, line)
+
+
+def name_of_test(test: Significance) -> Name:
+    """The name of a test with its number of simulations, and the question it asks.
+
+    Examples
+    --------
+    >>> name_of_test(Significance(1.0, 0.3, "MultiScale(draws=999, seed=0)", 50)).text
+    'Multiscale test (999 simulations)'
+    """
+    text, line = next(
+        ((name, line) for start, name, line in _TESTS if test.method.startswith(start)), (test.method, "")
+    )
+    draws = simulations(test)
+    return Name(f"{text} ({draws:,} simulations)" if draws else text, line)
+
+
+def simulations(test: Significance) -> int | None:
+    """Simulated samples behind the p-value; None where it has a formula."""
+    if "draws" in test.details:
+        return int(test.details["draws"])
+    found = re.search(r"draws=(\d+)", test.method)
+    return int(found[1]) if found else None
+
+
+def name_of_map(map_class: str) -> str:
+    """The name of a recalibration map in tables, from that of its class.
+
+    Examples
+    --------
+    >>> name_of_map("Platt"), name_of_map("SpreadSpline")
+    ('Platt scaling', 'Spline of the spread')
+    """
+    return _MAPS.get(map_class, (map_class, ""))[0]
+
+
+def map_in_sentence(name: str, *, start: bool = False) -> str:
+    """The name of a map, as in tables, in a sentence; `start` where it begins one.
+
+    Examples
+    --------
+    >>> map_in_sentence("Spline"), map_in_sentence("Platt scaling"), map_in_sentence("Temperature scaling")
+    ('a spline', 'Platt scaling', 'temperature scaling')
+    """
+    text = next((words for shown, words in _MAPS.values() if shown == name and words), name)
+    if start:
+        return text[:1].upper() + text[1:]
+    return text if text.startswith(("Platt", "Dirichlet")) else text[:1].lower() + text[1:]
+
+
+_IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "women", "loss": "losses"}
+
+
+def plural(noun: str, number: float | None = None) -> str:
+    """A noun in the plural, or as it is for exactly one.
+
+    Examples
+    --------
+    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day")
+    ('frauds', 'countries', 'death', 'boxes', 'days')
+    """
+    if number == 1 or not noun:
+        return noun
+    *before, last = re.split(r"(\s+)", noun)
+    lower = last.lower()
+    if lower in _IRREGULAR:
+        last = _IRREGULAR[lower]
+    elif re.search(r"[^aeiou]y$", lower):
+        last = f"{last[:-1]}ies"
+    elif lower.endswith(("s", "x", "z", "ch", "sh")):
+        last = f"{last}es"
+    else:
+        last = f"{last}s"
+    return "".join([*before, last])
+
+
+def listed(words: list[str] | tuple[str, ...]) -> str:
+    """Several words: "a, b and c"."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,229 @@
+"""Numbers as readers see them: as many digits as their interval supports, proper signs, no rounded zeros."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from calibrant.reporting.contents import Value
+
+MINUS = "\u2212"
+
+#: An interval is printed at least so many units of its last digit wide.
+_UNITS = 5
+#: Decimals that no number exceeds.
+_MOST = 6
+#: Where no interval decides the decimals: so many significant digits.
+_DIGITS = 2
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A number and the ends of its interval with the same decimals, as text; ends are empty where not known."""
+
+    value: str
+    low: str
+    high: str
+
+    @property
+    def ends(self) -> str:
+        """The interval in words: "0.77 to 0.90"."""
+        return f"{self.low} to {self.high}" if self.low and self.high else ""
+
+
+def decimals(low: float, high: float, *, least: int = 0, apart: float | None = None) -> int:
+    """The fewest decimals with which the interval is at least 5 units of the last digit wide.
+
+    Its ends then never print alike. An interval that excludes the number `apart` gets as many more as it takes not to
+    print as if it touched it.
+
+    Examples
+    --------
+    >>> decimals(0.77, 0.90), decimals(0.49, 1.0), decimals(-0.3, 7.9)
+    (2, 1, 0)
+    >>> decimals(0.9, 0.996), decimals(0.9, 0.996, apart=1.0)
+    (2, 3)
+    """
+    width = high - low
+    if not math.isfinite(width):
+        return least
+    found = next((d for d in range(_MOST) if width * 10**d >= _UNITS - 1e-9), _MOST)
+    found = max(found, least)
+    if apart is not None and not low <= apart <= high:
+        nearest = min(low, high, key=lambda end: abs(end - apart))
+        while found < _MOST and round(nearest, found) == round(apart, found):
+            found += 1
+    return found
+
+
+def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | None = None) -> Rounded:
+    """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled.
+
+    Examples
+    --------
+    >>> rounded(Value(0.0031, 0.0022, 0.0039), scale=100)
+    Rounded(value='0.31', low='0.22', high='0.39')
+    """
+    if value.low is None or value.high is None:
+        return Rounded(fixed(scale * value.value, max(least, significant(scale * value.value))), "", "")
+    low, high = scale * value.low, scale * value.high
+    digits = decimals(low, high, least=least, apart=None if apart is None else scale * apart)
+    return Rounded(*(fixed(number, digits) for number in (scale * value.value, low, high)))
+
+
+def points(value: Value) -> Rounded:
+    """A probability or an error in percentage points."""
+    return rounded(value, scale=100, apart=0.0)
+
+
+def ratio(value: Value) -> Rounded:
+    """A ratio or slope near 1: at least two decimals, and never 1.00 where the interval excludes 1."""
+    return rounded(value, least=2, apart=1.0)
+
+
+def percent(value: Value) -> Rounded:
+    """A share or a relative gain, without its sign of percent."""
+    return rounded(value, scale=100, apart=0.0)
+
+
+def bound(high: float, *, scale: float = 100) -> str:
+    """The upper end of what can be as low as 0, rounded up, so that it remains a bound.
+
+    Examples
+    --------
+    >>> bound(0.0041), bound(0.07), bound(0.0803)
+    ('0.42', '7', '9')
+    """
+    if not math.isfinite(high):
+        return fixed(scale * high, 0)
+    digits = decimals(0.0, scale * high)
+    return fixed(math.ceil(scale * high * 10**digits - 1e-6) / 10**digits, digits)
+
+
+def at_least(low: float, *, scale: float = 100) -> str:
+    """A lower end that stands alone, rounded down."""
+    digits = decimals(0.0, scale * low)
+    return fixed(math.floor(scale * low * 10**digits + 1e-6) / 10**digits, digits)
+
+
+def rate(share: float) -> str:
+    """A share in percent: two decimals below 10 %, one above, and at least two significant digits.
+
+    Examples
+    --------
+    >>> rate(0.0305), rate(0.166), rate(0.00027), rate(0.5)
+    ('3.05 %', '16.6 %', '0.027 %', '50.0 %')
+    """
+    return f"{_rate(share)} %"
+
+
+def rates(value: Value) -> Rounded:
+    """A share with its interval in percent: decimals by the interval, but not more than two beyond those of `rate`."""
+    found = rounded(value, scale=100)
+    return found if found.ends else Rounded(_rate(value.value), "", "")
+
+
+def score(share: float) -> str:
+    """A predicted probability as readers write it: 20 %, 0.5 %, 12.5 %.
+
+    Examples
+    --------
+    >>> score(0.2), score(0.005), score(0.125), score(1 / 3)
+    ('20 %', '0.5 %', '12.5 %', '33.3 %')
+    """
+    text = _rate(share)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def count(number: float) -> str:
+    """A whole number with separators; below 10 one decimal where it is not whole.
+
+    Examples
+    --------
+    >>> count(20000), count(732.4), count(3.4), count(3.0)
+    ('20,000', '732', '3.4', '3')
+    """
+    if not math.isfinite(number):
+        return fixed(number, 0)
+    small = abs(number) < 10 and abs(number - round(number)) > 1e-9
+    return fixed(number, 1 if small else 0)
+
+
+def approximate(number: float) -> str:
+    """A rough whole number: two significant digits.
+
+    Examples
+    --------
+    >>> approximate(2371.0), approximate(84.6)
+    ('2,400', '85')
+    """
+    if number < 100:
+        return fixed(number, 0)
+    unit = 10 ** (math.floor(math.log10(number)) - 1)
+    return fixed(round(number / unit) * unit, 0)
+
+
+def p_words(p_value: float, draws: int | None = None) -> str:
+    """As it stands in a sentence; the smallest possible value of a simulated test is told as the bound it is.
+
+    Examples
+    --------
+    >>> p_words(0.0004), p_words(0.012), p_words(0.42), p_words(0.001, draws=999), p_words(0.0496)
+    ('p < 0.001', 'p = 0.012', 'p = 0.42', 'p ≤ 0.001', 'p = 0.0496')
+    """
+    text = p_number(p_value, draws)
+    return f"p {text}" if text[0] in "<≤" else f"p = {text}"
+
+
+def p_number(p_value: float, draws: int | None = None) -> str:
+    """The same without the letter, for tables."""
+    if draws is not None and p_value <= 1.0000001 / (draws + 1):
+        limit = 1 / (draws + 1)
+        return f"≤ {limit:.{max(3, significant(limit, 1))}f}"
+    if p_value < 0.001:
+        return "< 0.001"
+    digits = 3 if p_value < 0.1 else 2
+    if round(p_value, digits) == 0.05 and p_value != 0.05:  # on which side of the level it lies must be seen
+        digits = 4
+    return f"{p_value:.{digits}f}"
+
+
+def no_break(text: str) -> str:
+    """The text with spaces that do not break before signs of percent, for pages."""
+    return text.replace(" %", "\u00a0%")
+
+
+def loss(value: float) -> str:
+    """Four significant digits."""
+    return fixed(value, significant(value, 4))
+
+
+def significant(value: float, digits: int = _DIGITS) -> int:
+    """The decimals that show so many significant digits."""
+    if value == 0 or not math.isfinite(value):
+        return 0
+    return min(max(0, digits - 1 - math.floor(math.log10(abs(value)) + 1e-12)), _MOST)
+
+
+def fixed(value: float, digits: int) -> str:
+    """With separators and a true minus; never minus zero.
+
+    Examples
+    --------
+    >>> fixed(-0.04, 1), fixed(-1234.5, 1), fixed(float("inf"), 2)
+    ('0.0', '−1,234.5', '∞')
+    """
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    text = f"{value:,.{digits}f}"
+    if text.startswith("-"):
+        text = text[1:] if float(text.replace(",", "")) == 0 else f"{MINUS}{text[1:]}"
+    return text
+
+
+def _rate(share: float) -> str:
+    percent = 100 * share
+    least = 2 if abs(percent) < 10 else 1
+    return fixed(percent, least if percent == 0 else max(least, significant(percent)))

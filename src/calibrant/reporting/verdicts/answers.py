@@ -1,0 +1,236 @@
+"""The three short answers below a verdict: how sure, what it means, what to do."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.reporting.contents import Bin, MapRow, Recalibration, State, Value
+from calibrant.reporting.names import map_in_sentence, plural
+from calibrant.reporting.rounding import (
+    approximate,
+    bound,
+    count,
+    fixed,
+    p_words,
+    percent,
+    points,
+    rates,
+    ratio,
+    score,
+)
+from calibrant.reporting.verdicts.evidence import Probabilities, Shared, VerdictTest
+from calibrant.reporting.verdicts.severity import UNRULED, changed, limit, unruled
+from calibrant.results.printable import printable
+
+#: Fewer rows or events than these cannot fit and judge a map.
+FEW_ROWS, FEW_EVENTS = 100, 20
+
+
+def how_sure(evidence: Probabilities) -> str:
+    """Strength of the evidence, how it was found, and the size of the error relative to the base rate."""
+    said = [evidence_in_words(evidence.test)] if evidence.test is not None else []
+    error = evidence.error
+    if error is not None and error.high is not None:
+        of_base = _of_base_rate(error, evidence)
+        if error.low is not None and error.low > 0:
+            found = points(error)
+            said.append(f"The mean calibration error is {found.value} percentage points ({found.ends}){of_base}.")
+        else:
+            said.append(f"The mean calibration error is at most {bound(error.high)} percentage points{of_base}.")
+    return " ".join([*said, *about_rows(evidence)])
+
+
+def evidence_in_words(test: VerdictTest) -> str:
+    """How strong the evidence is, and where it comes from."""
+    p = test.p_value
+    strength = "Strong" if p <= 0.001 else "Clear" if p <= 0.01 else "Some" if test.rejects else "No significant"
+    if test.draws is None:
+        return f"{strength} evidence: {test.name}, {p_words(p)}."
+    as_much = round(p * (test.draws + 1)) - 1
+    if as_much <= 0:
+        how = f"none of {count(test.draws)} simulated calibrated models deviated as much"
+    else:
+        how = f"{count(as_much)} of {count(test.draws)} simulated calibrated models deviated as much or more"
+    return f"{strength} evidence: {how} ({p_words(p, test.draws)})."
+
+
+def about_rows(evidence: Shared) -> list[str]:
+    """Weights, clusters, and that a table knows no dependence."""
+    said = []
+    if evidence.effective_n is not None:
+        said.append(f"{count(evidence.n)} rows, effective number {count(evidence.effective_n)}.")
+    if evidence.clusters is not None:
+        said.append(f"Intervals allow for {count(evidence.clusters)} groups of dependent rows.")
+    if evidence.cells is not None:
+        said.append(f"Computed from a table of {count(evidence.cells)} cells; rows are taken as independent.")
+    return said
+
+
+def _of_base_rate(error: Value, evidence: Probabilities) -> str:
+    if not evidence.rarer > 0 or evidence.confidence:
+        return ""
+    what = "the base rate" if evidence.base_rate <= 0.5 else "the rate of the rarer outcome"
+    if error.low is not None and error.low > 0:
+        return f", {fixed(100 * error.value / evidence.rarer, 0)} % of {what}"
+    return f", {bound((error.high or 0.0) / evidence.rarer)} % of {what}"
+
+
+def what_it_means(evidence: Probabilities) -> str:
+    """The rows at and above the user's threshold, or those with the highest scores."""
+    if evidence.threshold is not None and evidence.threshold.above is not None:
+        above = evidence.threshold.above
+        at = score(evidence.threshold.at)
+        said = f"Of the {_rows(above, evidence)} above your threshold of {at}, {_observed(above, evidence)}."
+        around = evidence.threshold.around
+        if around is None:
+            return said
+        if around.observed.excludes(around.predicted):
+            found = rates(around.observed)
+            return (
+                f"{said} Around the threshold itself, {found.value} % were ({found.ends} %), where "
+                f"{score(around.predicted)} were predicted."
+            )
+        return f"{said} At the threshold itself the gap is within chance."
+    top = evidence.top
+    if top is None or evidence.distinct == 1:
+        return ""
+    return (
+        f"Of the {_rows(top, evidence)} with the highest scores (above {score(top.low)}), {_observed(top, evidence)}."
+    )
+
+
+def _rows(some: Bin, evidence: Probabilities) -> str:
+    return f"{count(some.n)} {plural(evidence.words.row, some.n)}"
+
+
+def _observed(some: Bin, evidence: Probabilities) -> str:
+    found = rates(some.observed)
+    ends = f" ({found.ends} %)" if found.ends else ""
+    if evidence.confidence:
+        what = "were right"
+    else:
+        what = "had the event" if evidence.words.event == "event" else f"were {plural(evidence.words.event)}"
+    says = "the confidence says" if evidence.confidence else "the predictions say"
+    return f"{found.value} % {what}{ends}; {says} {score(some.predicted)}"
+
+
+def what_to_do(evidence: Probabilities, state: State) -> str:
+    """The recommendation, and what it is known to achieve."""
+    if state == "cannot be judged":
+        if evidence.decisions is not None:
+            return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
+        return ""
+    if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
+        return f"Too few {plural(evidence.words.row)} to fit or judge a map. {_more_rows(evidence)}".strip()
+    if state == "not significant":
+        return _more_rows(evidence) if unruled(evidence) else "Nothing needs to be done for calibration."
+    return recommendation(evidence, state)
+
+
+def recommendation(evidence: Shared, state: State) -> str:
+    """What the compared maps say; a change over time and groups that one map cannot serve come first."""
+    made = evidence.recalibration
+    said = []
+    change = changed(evidence.over_time)
+    if change is not None and evidence.over_time is not None:
+        said.append(_since_the_change(evidence, made))
+    elif made is not None and made.maps:
+        said.append(best_map(made))
+    if state == "small" and said:
+        said.insert(0, "Usually nothing needs to be done.")
+    direction = _direction_of_groups(evidence)
+    if direction:
+        said.append(direction)
+    return " ".join(part for part in said if part)
+
+
+def best_map(made: Recalibration) -> str:
+    """What the best map gains, and the error that remains."""
+    best = made.maps[0]
+    gain = best.gain
+    if gain.low is None or gain.high is None:
+        return ""
+    if all(one.effect == "makes it worse" for one in made.maps):
+        return f"Do not recalibrate: every map tried makes {made.loss} worse on rows it was not fitted on."
+    if gain.low <= 0:
+        return (
+            f"Recalibration may not help: the change in {made.loss} lies between {_signed_gain(gain.low)} and "
+            f"{_signed_gain(gain.high)}. More rows would tell."
+        )
+    found = percent(gain)
+    others = sum(one.effect == "helps" and _as_good(one, best) for one in made.maps[1:])
+    name = map_in_sentence(best.name, start=True)
+    sentence = (
+        f"{name} lowers cross-validated {made.loss} by {found.value} % ({found.ends} %); {_remaining(best.remaining)}."
+    )
+    return f"{sentence} Others do as well." if others else sentence
+
+
+def _as_good(one: MapRow, best: MapRow) -> bool:
+    """Whether the gain of another map lies within the interval of the best one's."""
+    return best.gain.low is not None and one.gain.value >= best.gain.low
+
+
+def _remaining(error: Value) -> str:
+    if error.low is not None and error.low > 0 and error.high is not None:
+        found = points(error)
+        return f"an error of {found.value} points ({found.ends}) remains"
+    if error.high is None:
+        return "the remaining error is not known"
+    return f"the remaining error is at most {bound(error.high)} points"
+
+
+def _signed_gain(gain: float) -> str:
+    size = fixed(abs(100 * gain), 1 if abs(gain) >= 0.0005 else 2)
+    return f"{size} % {'worse' if gain < 0 else 'better'}"
+
+
+def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:
+    change, over_time = changed(evidence.over_time), evidence.over_time
+    if change is None or over_time is None:
+        return ""
+    period = printable(over_time.periods[change.first].name)
+    rows = plural(evidence.words.row)
+    recent = None if made is None else made.recent
+    if made is None or recent is None:
+        return f"Refit a map on {rows} since {period}, when there are enough of them."
+    name = map_in_sentence(recent.name)
+    if recent.gain.low is not None and recent.gain.low > 0:
+        found = percent(recent.gain)
+        told = f"{made.loss} there falls by {found.value} % ({found.ends} %)"
+    else:
+        told = f"whether {made.loss} there falls is uncertain"
+    left = ratio(change.after)
+    return f"Refit {name} on {rows} since {period}: {told}. A map for all rows would leave {_totals(left.ends)} there."
+
+
+def _totals(ends: str) -> str:
+    return f"totals off (observed : expected {ends} before it)" if ends else "totals off"
+
+
+def _direction_of_groups(evidence: Shared) -> str:
+    """A group that one map for all rows cannot repair."""
+    still = [row for grouping in evidence.groups for row in grouping.rows if row.flagged and row.flagged_after]
+    directions = {row.direction for grouping in evidence.groups for row in grouping.rows if row.flagged}
+    opposed = {"too high", "too low"} <= directions or {"too extreme", "too moderate"} <= directions
+    opposed = opposed or {"too narrow", "too wide"} <= directions
+    if not (still and opposed):
+        return ""
+    worst = min(still, key=lambda row: row.p_value)
+    return (
+        f"One map cannot repair {printable(worst.name)}: fit it separately (recalibrate.PerGroup) or give the model "
+        "the group."
+    )
+
+
+def _more_rows(evidence: Probabilities) -> str:
+    """How many rows would settle what these cannot: the upper end falls with the root of their number."""
+    error = evidence.error
+    if error is None or error.high is None or not error.high > 0 or not evidence.rarer > 0:
+        return "Collect more rows."
+    wanted = limit(evidence, UNRULED)
+    needed = evidence.n * (error.high / wanted) ** 2
+    if not math.isfinite(needed) or needed <= evidence.n:
+        return ""
+    rows = f"{approximate(needed)} {plural(evidence.words.row)}"
+    return f"Collect about {rows} to rule out an error of {bound(wanted)} points."

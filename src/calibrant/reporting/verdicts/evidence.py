@@ -1,0 +1,253 @@
+"""What a verdict is made from. Sentence, findings and numbers all read the same evidence, so they cannot disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from calibrant.reporting.contents import (
+    Bin,
+    BinCounts,
+    Classes,
+    Groups,
+    OverTime,
+    Recalibration,
+    Threshold,
+    Value,
+)
+
+#: Significance level of every test.
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class VerdictTest:
+    """The test of the verdict: its name for readers, its p-value, and the simulated samples behind it, if any."""
+
+    name: str
+    p_value: float
+    draws: int | None = None
+
+    @property
+    def rejects(self) -> bool:
+        """Whether calibration is rejected."""
+        return self.p_value < ALPHA
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the user calls a row and an event, in the singular, and where the rows come from."""
+
+    row: str = "row"
+    event: str = "event"
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Scores of only 0 and 1: rows and observed frequency of each."""
+
+    ones: int
+    rate_of_ones: Value | None
+    zeros: int
+    rate_of_zeros: Value | None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Evidence that every kind of report has.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    test : VerdictTest or None
+        None where no test is possible.
+    tolerance : float or None
+        The largest error that the user accepts, as a fraction.
+    cells : int or None
+        Cells of the table that the report was made from; None for rows.
+    effective_n : float or None
+        Kish's number of rows, where they have weights.
+    clusters : int or None
+    untested : str
+        Why there is no test.
+    """
+
+    n: int
+    test: VerdictTest | None = None
+    untested: str = ""
+    words: Words = field(default_factory=Words)
+    tolerance: float | None = None
+    groups: tuple[Groups, ...] = ()
+    over_time: OverTime | None = None
+    recalibration: Recalibration | None = None
+    cells: int | None = None
+    effective_n: float | None = None
+    clusters: int | None = None
+
+
+@dataclass(frozen=True)
+class Probabilities(Shared):
+    """Predicted probabilities of an event, or (`confidence`) of the predicted class being right.
+
+    Attributes
+    ----------
+    events : float
+        Observed events; for weighted rows their share times the number of rows.
+    predicted : float
+        Mean prediction.
+    error : Value or None
+        The mean absolute calibration error (L1), with the interval of the true error.
+    ratio, slope, intercept : Value or None
+        Observed : expected, calibration slope, calibration in the large.
+    ranges : tuple of Bin
+        Where the error sits.
+    distinct : int or None
+        Distinct scores; None where it is not known (a table of a grid).
+    largest_gap : Bin or None
+        The score with the largest gap, where there are at most 20.
+    only_score : float or None
+        The score, where all rows have the same.
+    decisions : Decisions or None
+        Where scores are only 0 and 1.
+    top : Bin or None
+        The rows above the 95th percentile of the scores.
+    undetected : float or None
+        The error below which the test would usually not reject.
+    certain : float
+        Share of rows predicted exactly 0 or 1.
+    impossible_events, impossible_others : float
+        Rows predicted 0 that came out 1, and predicted 1 that came out 0.
+    """
+
+    events: float = 0.0
+    predicted: float = 0.0
+    observed: Value | None = None
+    error: Value | None = None
+    ratio: Value | None = None
+    slope: Value | None = None
+    intercept: Value | None = None
+    threshold: Threshold | None = None
+    ranges: tuple[Bin, ...] = ()
+    distinct: int | None = None
+    largest_gap: Bin | None = None
+    only_score: float | None = None
+    decisions: Decisions | None = None
+    top: Bin | None = None
+    undetected: float | None = None
+    certain: float = 0.0
+    impossible_events: float = 0.0
+    impossible_others: float = 0.0
+    bin_counts: BinCounts | None = None
+    confidence: bool = False
+
+    @property
+    def base_rate(self) -> float:
+        """Observed frequency."""
+        return self.events / self.n if self.n else 0.0
+
+    @property
+    def rarer(self) -> float:
+        """The frequency of the rarer outcome, to which errors are compared."""
+        return min(self.base_rate, 1 - self.base_rate)
+
+    @property
+    def rare(self) -> bool:
+        """Whether one of the outcomes is so rare that errors in points say little."""
+        return self.rarer < 0.05
+
+    @property
+    def expected(self) -> float:
+        """Events predicted."""
+        return self.predicted * self.n
+
+    @property
+    def gap(self) -> Value | None:
+        """Mean prediction less observed frequency; its interval is that of observed : expected, on this scale."""
+        if self.ratio is None:
+            return None
+        ends = [None if end is None else self.predicted * (1 - end) for end in (self.ratio.high, self.ratio.low)]
+        return Value(self.predicted - self.base_rate, *ends)
+
+
+@dataclass(frozen=True)
+class SeveralClasses(Shared):
+    """Probability vectors. `test` is that of whole vectors; `top` is the evidence on the top label.
+
+    Attributes
+    ----------
+    decisions : Value or None
+        Share of right predictions, where vectors hold only 0 and 1.
+    """
+
+    number: int = 2
+    top: Probabilities | None = None
+    classes: Classes | None = None
+    decisions: Value | None = None
+
+
+@dataclass(frozen=True)
+class Forecasts(Shared):
+    """Predicted distributions of a number.
+
+    Attributes
+    ----------
+    ratio : Value or None
+        Root mean squared standardised error.
+    bias : Value or None
+        Mean standardised error, (y - mean) / std: positive where forecasts are too low.
+    ence, ence_null : float, (float, float) or None
+        ENCE and the range of a calibrated forecaster.
+    coverage : Value or None
+    level : float
+        Nominal coverage of the interval that `coverage` is about.
+    variation : float or None
+        Coefficient of variation of the predicted spreads.
+    zero_spread : int
+        Rows with a predicted spread of 0 and an error above 0.
+    largest_share, largest_row, largest_error, largest_spread
+        The row that makes up most of the mean squared standardised error.
+    """
+
+    ratio: Value | None = None
+    bias: Value | None = None
+    ence: float | None = None
+    ence_null: tuple[float, float] | None = None
+    coverage: Value | None = None
+    level: float = 0.9
+    variation: float | None = None
+    zero_spread: int = 0
+    largest_share: float | None = None
+    largest_row: int | None = None
+    largest_error: float | None = None
+    largest_spread: float | None = None
+    coverage_within_null: bool | None = None
+
+
+@dataclass(frozen=True)
+class Unlabeled(Shared):
+    """Positive and unlabeled rows, at an assumed share of positives.
+
+    Attributes
+    ----------
+    positives, unlabeled : int
+    prior, largest_prior : float
+    predicted : float
+        Mean prediction of the unlabeled rows.
+    error : Value or None
+    priors, errors : tuple
+        The error over a range of shares.
+    impossible : int
+        Score ranges whose implied share of positives is above 1, its interval too; of `ranges`.
+    """
+
+    positives: int = 0
+    unlabeled: int = 0
+    prior: float = 0.5
+    largest_prior: float | None = None
+    predicted: float = 0.0
+    error: Value | None = None
+    priors: tuple[float, ...] = ()
+    errors: tuple[Value, ...] = ()
+    impossible: int = 0
+    ranges: int = 0

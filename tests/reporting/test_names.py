@@ -1,0 +1,96 @@
+"""Names for readers."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.reporting.names import (
+    listed,
+    map_in_sentence,
+    name_of_estimate,
+    name_of_map,
+    name_of_test,
+    plural,
+    simulations,
+)
+
+rng = np.random.default_rng(0)
+P = rng.random(300)
+BINARY = cal.Binary(rng.random(300) < P, P)
+FORECAST = cal.Gaussian(rng.normal(size=300), np.zeros(300), rng.uniform(0.5, 2, 300))
+
+OF_BINARY = [
+    cal.averaged_error, cal.calibration_error, cal.ece, partial(cal.ece, bins=cal.EqualWidth(15)), cal.debiased_ece,
+    cal.sweep_ece, cal.smooth_ece, cal.kde_ece, cal.ks_error, cal.kernel_error, cal.mce, cal.overconfidence,
+    cal.underconfidence, cal.calibration_slope, cal.calibration_intercept, cal.observed_expected, cal.ici, cal.brier,
+    cal.log_loss, cal.auc,
+]  # fmt: skip
+OF_FORECASTS = [
+    cal.ence, cal.debiased_ence, cal.uce, cal.mean_squared_z, cal.scale_factor, cal.std_dispersion, cal.interval_error,
+    cal.quantile_error, cal.coverage, cal.pit_error, cal.sharpness, cal.crps, cal.nll, cal.sweep_ence,
+]  # fmt: skip
+
+
+def _is_for_readers(text):
+    assert not set("=_<>^") & set(text), text
+    assert "EqualMass" not in text
+    assert "EqualWidth" not in text
+
+
+def test_no_name_of_an_estimate_holds_python():
+    found = [name_of_estimate(f(BINARY)) for f in OF_BINARY] + [name_of_estimate(f(FORECAST)) for f in OF_FORECASTS]
+    for name in found:
+        _is_for_readers(name.text)
+        _is_for_readers(name.line)
+        assert name.line
+    texts = [name.text for name in found]
+    assert len(set(texts)) == len(texts)
+    assert {"ECE, 15 equal-mass bins", "ECE, 15 equal-width bins", "ENCE, 10 bins", "Coverage of 90 % intervals"} < set(
+        texts
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "method", "name"),
+    [
+        (BINARY, None, "Multiscale test (999 simulations)"),
+        (BINARY, Cox(), "Intercept and slope (Cox)"),
+        (BINARY, HosmerLemeshow(), "Hosmer–Lemeshow, 10 groups"),
+        (BINARY, Spiegelhalter(), "Spiegelhalter"),
+        (BINARY, KolmogorovSmirnov(), "Kolmogorov–Smirnov (999 simulations)"),
+        (BINARY, KernelTest(), "Kernel test (999 simulations)"),
+        (FORECAST, PitUniformity(), "Uniformity of F(y)"),
+        (FORECAST, MeanSquaredZ(), "Error-to-spread test"),
+        (FORECAST, SpreadChiSquare(), "Spread by bins"),
+    ],
+)
+def test_tests_have_names(data, method, name):
+    found = name_of_test(cal.calibration_test(data, method=method))
+    assert found.text == name
+    assert found.line.endswith(("?", "."))
+
+
+def test_the_number_of_simulations_is_known():
+    assert simulations(cal.calibration_test(BINARY)) == 999
+    assert simulations(cal.calibration_test(BINARY, method=Cox())) is None
+
+
+def test_maps():
+    assert name_of_map("Beta") == "Beta calibration"
+    assert name_of_map("Other") == "Other"
+    assert map_in_sentence("Beta calibration") == "beta calibration"
+    assert map_in_sentence("Dirichlet calibration") == "Dirichlet calibration"
+    assert map_in_sentence("Spline of the spread", start=True) == "A spline of the spread"
+
+
+def test_nouns():
+    assert [plural(x) for x in ("day", "lead time", "person", "class", "")] == [
+        "days", "lead times", "people", "classes", "",
+    ]  # fmt: skip
+    assert plural("loss", 2) == "losses"
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"

@@ -1,0 +1,86 @@
+"""Digits that intervals support."""
+
+import numpy as np
+import pytest
+
+from calibrant.reporting.contents import Value
+from calibrant.reporting.rounding import (
+    approximate,
+    at_least,
+    bound,
+    count,
+    decimals,
+    fixed,
+    loss,
+    no_break,
+    p_number,
+    p_words,
+    percent,
+    points,
+    rate,
+    rates,
+    ratio,
+    rounded,
+    score,
+)
+
+
+def test_the_two_ends_of_an_interval_never_print_alike():
+    rng = np.random.default_rng(0)
+    for low, width in zip(rng.normal(size=500), 10 ** rng.uniform(-4.5, 2, 500), strict=True):
+        found = rounded(Value(low + width / 3, low, low + width))
+        assert found.low != found.high
+        assert len(found.value.split(".")[-1]) == len(found.low.split(".")[-1]) or "." not in found.low
+
+
+def test_decimals_are_the_fewest_that_leave_five_units():
+    assert decimals(0.0, 5.0) == 0
+    assert decimals(0.0, 4.99) == 1
+    assert decimals(0.77, 0.90) == 2
+    assert decimals(0.3, 0.3) == 6
+    assert decimals(0.3, float("inf")) == 0
+
+
+@pytest.mark.parametrize("end", [0.9951, 0.9996, 0.99996])
+def test_an_interval_that_excludes_one_does_not_print_as_touching_it(end):
+    assert "1.0" not in ratio(Value(0.9, 0.8, end)).high
+    assert ratio(Value(0.9, 0.8, 1.001)).high == "1.00"
+
+
+def test_an_interval_that_excludes_zero_does_not_print_as_touching_it():
+    assert points(Value(0.02, 0.0004, 0.06)).low == "0.04"
+    assert percent(Value(-0.02, -0.06, -0.0004)).high == "−0.04"
+
+
+def test_bounds_are_rounded_outward():
+    rng = np.random.default_rng(1)
+    for value in 10 ** rng.uniform(-4, 0, 300):
+        assert float(bound(value)) >= 100 * value - 1e-6
+        assert float(at_least(value)) <= 100 * value + 1e-6
+    assert bound(0.07) == "7"
+    assert bound(float("inf")) == "∞"
+
+
+def test_rates_have_two_significant_digits():
+    assert [rate(x) for x in (0.0305, 0.166, 0.00027, 0.0, 1.0)] == ["3.05 %", "16.6 %", "0.027 %", "0.00 %", "100.0 %"]
+    assert rates(Value(0.166)).value == "16.6"
+    assert rates(Value(0.166, 0.15, 0.183)).ends == "15.0 to 18.3"
+    assert [score(x) for x in (0.0, 0.2, 0.1234)] == ["0 %", "20 %", "12.3 %"]
+
+
+def test_p_values_never_round_to_zero_nor_across_the_level():
+    assert p_words(0.0) == "p < 0.001"
+    assert p_words(0.001, draws=999) == "p ≤ 0.001"
+    assert p_words(0.005, draws=199) == "p ≤ 0.005"
+    assert p_words(0.002, draws=999) == "p = 0.002"
+    assert p_words(0.0499) == "p = 0.0499"
+    assert p_words(0.0503) == "p = 0.0503"
+    assert p_number(0.21) == "0.21"
+
+
+def test_counts_and_signs():
+    assert [count(x) for x in (20000, 12.4, 3.4, 0)] == ["20,000", "12", "3.4", "0"]
+    assert [approximate(x) for x in (2371, 51.2, 123456)] == ["2,400", "51", "120,000"]
+    assert [fixed(x, 1) for x in (-0.01, -2.0, float("nan"))] == ["0.0", "−2.0", "unknown"]
+    assert loss(0.123456) == "0.1235"
+    assert no_break("5 % (4 to 6 %)") == "5\xa0% (4 to 6\xa0%)"

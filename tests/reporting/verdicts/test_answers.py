@@ -1,0 +1,122 @@
+"""How sure, what it means, what to do."""
+
+from dataclasses import replace
+
+import pytest
+
+from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold, Value
+from calibrant.reporting.verdicts.answers import best_map, evidence_in_words, how_sure, what_it_means, what_to_do
+from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
+from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, group, groups, maps, over_time
+
+
+@pytest.mark.parametrize(
+    ("p", "draws", "text"),
+    [
+        (0.001, 999, "Strong evidence: none of 999 simulated calibrated models deviated as much (p ≤ 0.001)."),
+        (0.005, 199, "Clear evidence: none of 199 simulated calibrated models deviated as much (p ≤ 0.005)."),
+        (0.013, 999, "Some evidence: 12 of 999 simulated calibrated models deviated as much or more (p = 0.013)."),
+        (
+            0.21,
+            999,
+            "No significant evidence: 209 of 999 simulated calibrated models deviated as much or more (p = 0.21).",
+        ),
+        (1e-9, None, "Strong evidence: x test, p < 0.001."),
+    ],
+)
+def test_strength_of_evidence(p, draws, text):
+    assert evidence_in_words(VerdictTest("x test", p, draws)) == text
+
+
+def test_the_error_is_told_relative_to_the_base_rate():
+    assert "0.8 percentage points (0.5 to 1.0), 26 % of the base rate" in how_sure(RARE)
+    assert "at most 0.42 percentage points, 1.4 % of the base rate" in how_sure(
+        replace(PLAIN, error=Value(0, 0, 0.0042))
+    )
+    assert "rarer outcome" in how_sure(replace(PLAIN, events=1900))
+
+
+def test_weights_clusters_and_tables_are_told():
+    text = how_sure(replace(PLAIN, effective_n=1134.0, clusters=204, cells=65536))
+    assert "2,000 rows, effective number 1,134." in text
+    assert "Intervals allow for 204 groups of dependent rows." in text
+    assert "Computed from a table of 65,536 cells; rows are taken as independent." in text
+
+
+def test_what_it_means_at_a_threshold():
+    above = Bin(0.1, 1.0, 1904, 316, 0.233, Value(0.166, 0.15, 0.183))
+    around = Bin(0.08, 0.12, 400, 36, 0.1, Value(0.09, 0.065, 0.12))
+    given = replace(RARE, words=Words("payment", "fraud"), threshold=Threshold(0.1, around, above))
+    assert what_it_means(given) == (
+        "Of the 1,904 payments above your threshold of 10 %, 16.6 % were frauds (15.0 to 18.3 %); the predictions say "
+        "23.3 %. At the threshold itself the gap is within chance."
+    )
+    off = replace(around, observed=Value(0.05, 0.03, 0.08))
+    assert "Around the threshold itself, 5 % were (3 to 8 %), where 10 % were predicted" in what_it_means(
+        replace(given, threshold=Threshold(0.1, off, above))
+    )
+
+
+def test_what_it_means_without_a_threshold_speaks_of_the_highest_scores():
+    top = Bin(0.4, 0.9, 1000, 316, 0.55, Value(0.316, 0.288, 0.356))
+    assert what_it_means(replace(PLAIN, top=top)) == (
+        "Of the 1,000 rows with the highest scores (above 40 %), 32 % had the event (29 to 36 %); the "
+        "predictions say 55 %."
+    )
+    assert "were right" in what_it_means(replace(PLAIN, top=top, confidence=True))
+    assert what_it_means(PLAIN) == ""
+
+
+def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
+    assert best_map(maps()) == (
+        "Platt scaling lowers cross-validated log loss by 1.7 % (0.9 to 2.5 %); the remaining error is at "
+        "most 0.30 points."
+    )
+    remains = maps(remaining=Value(0.011, 0.006, 0.016))
+    assert best_map(remains).endswith("; an error of 1.1 points (0.6 to 1.6) remains.")
+    assert best_map(maps(-0.004, 0.019, effect="may not help")) == (
+        "Recalibration may not help: the change in log loss lies between 0.4 % worse and 1.9 % better. "
+        "More rows would tell."
+    )
+    assert best_map(maps(-0.02, -0.01, effect="makes it worse")).startswith("Do not recalibrate: every map tried")
+    best = maps().maps[0]
+    other = replace(best, name="Beta calibration", effect="helps")
+    assert best_map(Recalibration("log loss", 0.4, (best, other))).endswith("Others do as well.")
+    unknown = MapRow("Platt scaling", 2, Value(0.0), Value(0.01), "best")
+    assert best_map(Recalibration("log loss", 0.4, (unknown,))) == ""
+
+
+def test_nothing_promises_that_an_error_vanishes():
+    assert "0.0 points" not in best_map(maps(remaining=Value(0.0, 0.0, 0.0004)))
+
+
+def test_what_to_do():
+    assert what_to_do(replace(PLAIN, test=ACCEPTS, error=Value(0, 0, 0.01)), "not significant") == (
+        "Nothing needs to be done for calibration."
+    )
+    more = what_to_do(replace(PLAIN, n=180, events=60, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "not significant")
+    assert more == "Collect about 1,000 rows to rule out an error of 3.4 points."
+    few = what_to_do(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
+    assert few.startswith("Too few rows to fit or judge a map.")
+    made = Decisions(3, Value(0.5), 4, Value(0.5))
+    assert "predict_proba" in what_to_do(Probabilities(n=7, events=3, decisions=made), "cannot be judged")
+    assert what_to_do(replace(PLAIN, recalibration=maps()), "small").startswith(
+        "Usually nothing needs to be done. Platt"
+    )
+
+
+def test_after_a_change_the_map_is_refitted_on_recent_rows():
+    recent = MapRow("Platt scaling", 2, Value(0.001, 0, 0.003), Value(0.07, 0.04, 0.1), "best")
+    text = what_to_do(replace(RARE, over_time=over_time(), recalibration=maps(recent=recent)), "not calibrated")
+    assert text.startswith("Refit Platt scaling on rows since September 2025: log loss there falls by 7 % (4 to 10 %).")
+    assert "when there are enough" in what_to_do(replace(RARE, over_time=over_time()), "not calibrated")
+
+
+def test_groups_in_opposite_directions_need_their_own_map():
+    rows = groups(group(after=True), group("Peru", direction="too high", after=False))
+    text = what_to_do(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")
+    assert text.endswith(
+        "One map cannot repair Brazil: fit it separately (recalibrate.PerGroup) or give the model the group."
+    )
+    same = groups(group(after=True), group("Peru", after=False))
+    assert "One map" not in what_to_do(replace(PLAIN, groups=(same,), recalibration=maps()), "not calibrated")
