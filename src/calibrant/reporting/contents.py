@@ -133,7 +133,10 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Reliability:
-    """The reliability diagram, where the error sits, and the decision threshold."""
+    """The reliability diagram, where the error sits, and the decision threshold.
+
+    `bins` and `histogram` lack the axis of log odds where fewer than two scores lie between 0 and 1.
+    """
 
     curve: Curve
     consistency: Band | None
@@ -144,6 +147,8 @@ class Reliability:
     axis: Axis
     distinct: int | None = None
     threshold: Threshold | None = None
+    top: Bin | None = None
+    """The rows with the highest scores, about one in twenty."""
 
 
 @dataclass(frozen=True)
