@@ -31,6 +31,9 @@ ONE_EVENT = [
     maps.EnsembleTemperature(),
     maps.OneVsRest(maps.Isotonic(laplace=1.0)),
     maps.Auto(combine="choose"),
+    maps.BayesianAverage(),
+    maps.Auto(),
+    maps.Auto([maps.Platt(), maps.Isotonic()]),
 ]
 #: Those of several classes.
 SEVERAL_CLASSES = [
@@ -45,6 +48,7 @@ SEVERAL_CLASSES = [
     maps.OneVsRest(maps.Beta()),
     maps.OneVsRest(maps.Isotonic(allow_certainty=True)),
     maps.Auto([maps.Temperature(), maps.OneVsRest(maps.Platt())], combine="stack", cautious=False),
+    maps.Auto([maps.Temperature(), maps.OneVsRest(maps.Isotonic(allow_certainty=True))]),
 ]
 
 

@@ -119,13 +119,16 @@ def test_a_table_gives_the_same_map_as_its_rows_and_the_unit_of_weights_does_not
     np.testing.assert_allclose(mapped(p, y, sample_weight=np.full(400, 0.2)), mapped(p, y), atol=1e-12)
 
 
-def test_chunks_of_rows_are_predicted_as_all_at_once(monkeypatch):
+def test_the_map_is_the_average_of_its_members_at_every_score(monkeypatch):
+    """It is kept as lines between few points; with many more points it hardly changes."""
     rng = np.random.default_rng(5)
-    p = rng.random(500)
-    fitted = rc.BayesianAverage().fit(p, rng.random(500) < p**2)
-    whole = fitted.predict_proba(GRID)
-    monkeypatch.setattr(bayesian_average, "_CHUNK", 7)
-    np.testing.assert_allclose(fitted.predict_proba(GRID), whole, rtol=1e-12)
+    p = np.concatenate([rng.random(500), [0.0, 1.0, 1 - 1e-12]])
+    y = rng.random(503) < p + 0.1 * np.sin(6 * np.pi * p)
+    q = mapped(p, y)
+    few = len(rc.BayesianAverage().fit(p, y).log_odds_)
+    monkeypatch.setattr(bayesian_average, "_TOLERANCE", 1e-7)
+    assert len(rc.BayesianAverage().fit(p, y).log_odds_) > 10 * few
+    np.testing.assert_allclose(q, mapped(p, y), rtol=0, atol=3e-4)
 
 
 def test_it_comes_back_from_disk(tmp_path):

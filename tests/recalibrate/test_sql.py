@@ -187,15 +187,12 @@ def test_maps_that_cannot_be_written_name_those_that_can():
     _, p, y = several_classes(100)
     for made, scores, observed, columns in (
         (maps.FromClassifier(LogisticRegression()), P, Y, "p"),
-        (maps.BayesianAverage(), P, Y, "p"),
         (maps.ConditionalLogit(), p, y, ["a", "b", "c"]),
         (maps.Partition(), p, y, ["a", "b", "c"]),
         (maps.Auto([maps.FromClassifier(LogisticRegression())], combine="choose", cautious=False), P**2, Y, "p"),
     ):
-        with pytest.raises(TypeError, match="cannot be written as SQL; these maps can: Auto, BayesianBinning, Beta,"):
+        with pytest.raises(TypeError, match="cannot be written as SQL; these maps can: Auto, BayesianAverage, BayesianBinning"):
             made.fit(scores, observed).to_sql(columns)
-    with pytest.raises(TypeError, match="An average of maps cannot be written as SQL; fit Auto"):
-        maps.Auto().fit(P, Y).to_sql("p")
 
     class Own(BinaryRecalibrator):
         def _fit_cells(self, cells): ...
@@ -213,10 +210,10 @@ def test_every_public_map_is_tried_here_or_cannot_be_written():
         name for name, found in public.items() if isinstance(found, type) and issubclass(found, Recalibrator)
     }
     tried = {type(template).__name__ for template in (*ONE_EVENT, *SEVERAL_CLASSES)}
-    without = {"BayesianAverage", "CatBoost", "ConditionalLogit", "FromClassifier", "LightGBM", "TabICL", "TabPFN"}
+    without = {"CatBoost", "ConditionalLogit", "FromClassifier", "LightGBM", "TabICL", "TabPFN"}
     assert of_probabilities - {"BinaryRecalibrator", "Recalibrator"} == tried | without
     assert tried == set(WRITTEN)
-    for name in without - {"BayesianAverage"}:  # a map of one event without an expression
+    for name in without:
         assert public[name]._sql is SqlMap._sql
 
 

@@ -68,6 +68,11 @@ def stacking_weights(
     return normalised
 
 
+def certainty_floor(n: float) -> float:
+    """The probability below which n rows cannot show an event to be: one half over n + 1."""
+    return 0.5 / (n + 1)
+
+
 def kept_from_certainty(q: Floats, p: Floats, n: float) -> Floats:
     r"""Probabilities q (n, K), none of them below :math:`\min(p, \tfrac{1}{2(n+1)})`, what that takes from the others.
 
@@ -77,7 +82,7 @@ def kept_from_certainty(q: Floats, p: Floats, n: float) -> Floats:
     >>> kept_from_certainty(np.array([[1.0, 0.0]]), np.array([[0.7, 0.3]]), 4)
     array([[0.9, 0.1]])
     """
-    least = np.minimum(p, 0.5 / (n + 1))
+    least = np.minimum(p, certainty_floor(n))
     low = np.flatnonzero((q < least).any(axis=1))
     if not len(low):
         return q

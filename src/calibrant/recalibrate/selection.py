@@ -21,6 +21,7 @@ from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
 from calibrant.recalibrate.matrix import StructuredMatrixScaling, StructuredVectorScaling
 from calibrant.recalibrate.mixture_weights import (
+    certainty_floor,
     kept_from_certainty,
     posterior_weights,
     prior_weights,
@@ -240,13 +241,15 @@ class Auto(Recalibrator):
         return mixture
 
     def _sql(self, scores: SqlScores) -> list[str]:
-        if self.combine == "average":
-            message = 'An average of maps cannot be written as SQL; fit Auto(combine="choose"), or use predict_proba.'
-            raise TypeError(message)
         parts = [predicted_sql(inner, scores) for inner in self.maps_]
-        if len(parts) == 1:
-            return parts[0]
-        return [scores.dialect.mixture(self.weights_, column) for column in zip(*parts, strict=True)]
+        mixed = [scores.dialect.mixture(self.weights_, column) for column in zip(*parts, strict=True)]
+        mixed = parts[0] if len(parts) == 1 else mixed
+        if self.combine != "average":
+            return mixed
+        floor = certainty_floor(self.weight_)
+        if scores.classes > 2:
+            return scores.dialect.all_at_least(mixed, scores.probabilities, floor)
+        return scores.dialect.two_classes(scores.dialect.kept_from_certainty(mixed[1], scores.probability, floor))
 
     def _bounded(self, q: Floats, p: Floats) -> Floats:
         """An average never makes certain; a map that was asked for is taken as it is."""

@@ -19,6 +19,7 @@ Names = list[str] | tuple[str, ...]
 #: The maps that can be written; `Partition` for two classes.
 WRITTEN = (
     "Auto",
+    "BayesianAverage",
     "BayesianBinning",
     "Beta",
     "CentredIsotonic",

@@ -83,6 +83,19 @@ class Dialect:
         """The probabilities of both classes, from that of the second."""
         return [f"({self.number(1)} - {p})", p]
 
+    def kept_from_certainty(self, q: str, p: str, floor: float) -> str:
+        """The probability q, kept between the lesser of p and the floor, and the greater of p and its complement."""
+        low, high = self.within(p, -np.inf, floor), self.at_least(p, 1 - floor)
+        return f"{self.least}({self.greatest}({q}, {low}), {high})"
+
+    def all_at_least(self, q: Sequence[str], p: Sequence[str], floor: float) -> list[str]:
+        """Probabilities q of several classes, none below the lesser of p and the floor, the others scaled."""
+        require_short(len(q) * sum(map(len, q)))
+        least = [self.within(part, -np.inf, floor) for part in p]
+        spare = [self.at_least(f"{part} - {low}", 0) for part, low in zip(q, least, strict=True)]
+        factor = f"(({self.number(1)} - {total(least)}) / {total(spare)})"
+        return [f"({low} + {rest} * {factor})" for low, rest in zip(least, spare, strict=True)]
+
     def softmax(self, logits: Sequence[str]) -> list[str]:
         """The probabilities of logits."""
         require_short(len(logits) * sum(map(len, logits)))

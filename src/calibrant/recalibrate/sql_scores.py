@@ -132,25 +132,26 @@ class SqlScores:
         cuts = np.stack([before, self._cuts(reading, knots, below=False)[1]], axis=1).ravel()
         return self.dialect.case(searched, np.maximum.accumulate(cuts), pieces)
 
-    def interpolated(self, knots: Floats, values: Floats) -> str:
-        """The function of the probability that is linear between the knots and constant beyond, as `np.interp`."""
-        require_short(50 * len(knots))
+    def interpolated(self, knots: Floats, values: Floats, *, of: Reading = "probability") -> str:
+        """The function of a reading that is linear between the knots and constant beyond, as `np.interp`."""
+        read = getattr(self, of)
+        require_short((50 + len(read)) * len(knots))
         at = [self.dialect.number(value) for value in values]
-        lines = [self._line(*ends) for ends in zip(knots, values, np.diff(knots), np.diff(values), strict=False)]
-        if self.exact and not self.logits:
-            return self.steps("probability", knots, [at[0], *lines, at[-1]])
+        lines = [self._line(read, *ends) for ends in zip(knots, values, np.diff(knots), np.diff(values), strict=False)]
+        if of == "log_odds" or (self.exact and not self.logits):
+            return self.steps(of, knots, [at[0], *lines, at[-1]])
         # What rounding does to the probability may be much of a short line, but must not matter at the knots.
         pieces = itertools.chain.from_iterable(zip(at, [*lines, at[-1]], strict=True))
-        return self.steps_at_knots("probability", knots, [at[0], *pieces])
+        return self.steps_at_knots(of, knots, [at[0], *pieces])
 
-    def _line(self, knot: float, value: float, width: float, rise: float) -> str:
+    def _line(self, read: str, knot: float, value: float, width: float, rise: float) -> str:
         """The line through a knot."""
         number = self.dialect.number
         with np.errstate(over="ignore"):
             slope = rise / width
         if not rise or not np.isfinite(slope):
             return number(value)
-        return f"({number(value)} + {number(slope)} * ({self.probability} - {number(knot)}))"
+        return f"({number(value)} + {number(slope)} * ({read} - {number(knot)}))"
 
     def _cuts(self, reading: Reading, edges: Floats, *, below: bool) -> tuple[str, Floats]:
         """The expression to be compared, and the largest of its values at which the reading is at most each edge."""
