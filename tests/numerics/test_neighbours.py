@@ -8,33 +8,36 @@ from calibrant.numerics import neighbours
 from calibrant.numerics.special import log_softmax
 
 
-def test_neighbours_are_the_nearest_without_the_row_itself():
-    rng = np.random.default_rng(7)
-    for k in (3, 8):
-        z = np.log(rng.dirichlet(np.ones(k), 150))
-        x = z - z.mean(axis=1, keepdims=True)
-        distance = ((x[:, None] - x) ** 2).sum(axis=2) + np.diag(np.full(150, np.inf))
-        near = neighbours.Neighbours.of(z)
-        assert near.index.shape == (150, 64)
-        assert np.array_equal(near.index[:, :10], np.argsort(distance, axis=1)[:, :10])
+def placed(rng, n, k):
+    z = np.log(rng.dirichlet(np.ones(k), n))
+    return (z - z.mean(axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_many_rows_seek_their_neighbours_among_some():
-    rng = np.random.default_rng(8)
-    near = neighbours.Neighbours.of(np.log(rng.dirichlet(np.ones(3), 5000)))
-    assert len(np.unique(near.index)) <= neighbours.REFERENCES == len(near.references)
-    assert not (near.index == np.arange(5000)[:, None]).any()
+@pytest.mark.parametrize("k", [3, 8])
+def test_neighbours_are_the_nearest_without_the_row_itself(k):
+    x = placed(np.random.default_rng(7), 150, k)
+    references = neighbours.References.of(x)
+    near = references.rows[references.neighbours_of_sample()]
+    distance = ((x[:, None] - x) ** 2).sum(axis=2) + np.diag(np.full(150, np.inf))
+    assert near.shape == (150, 64)
+    assert np.array_equal(near[:, :10], np.argsort(distance[references.rows], axis=1)[:, :10])
+
+
+def test_many_rows_have_few_references():
+    references = neighbours.References.of(placed(np.random.default_rng(8), 5000, 3))
+    assert len(references.rows) == neighbours.REFERENCES == len(set(references.rows.tolist()))
+    assert references.neighbours_of_sample().shape == (neighbours.SAMPLE, neighbours.KEPT)
 
 
 @pytest.mark.parametrize("k", [3, 9])
-def test_new_rows_have_the_nearest_known_ones(k):
+def test_other_points_have_the_nearest_references(k):
     rng = np.random.default_rng(0)
-    known, new = np.log(rng.dirichlet(np.ones(k), 70)), np.log(rng.dirichlet(np.ones(k), 20))
-    near = neighbours.Neighbours.of_new(new, known)
-    x, y = (z - z.mean(axis=1, keepdims=True) for z in (new, known))
-    distance = ((x[:, None] - y) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(near.index, np.argsort(distance, axis=1)[:, :40])
-    assert neighbours.Neighbours.of_new(new, known[:7]).index.shape == (20, 7)
+    x, new = placed(rng, 70, k), placed(rng, 20, k)
+    references = neighbours.References.of(x)
+    distance = ((new[:, None] - x) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(references.rows[references.nearest(new, 40)], np.argsort(distance, axis=1)[:, :40])
+    assert neighbours.References.of(x[:7]).nearest(new, 40).shape == (20, 7)
+    assert neighbours.References.of(x[:1]).neighbours_of_sample().shape == (1, 0)
 
 
 def test_ratios_are_observed_to_expected_counts_of_the_nearest_usable_rows():
@@ -42,15 +45,15 @@ def test_ratios_are_observed_to_expected_counts_of_the_nearest_usable_rows():
     z = log_softmax(rng.normal(size=(90, 3)))
     labels, weight = rng.integers(0, 3, 90), rng.uniform(0.5, 2, 90)
     usable = rng.random(90) < 0.7
-    near = neighbours.Neighbours.of(z)
+    near = np.argsort(((z[:, None] - z) ** 2).sum(axis=2), axis=1)[:, 1:65]
     surplus, expected = neighbours.counts(z, labels, weight)
     p = np.exp(z)
-    ratios = near.log_ratios(usable, surplus, expected, p)
+    ratios = neighbours.log_ratios(near, usable, surplus, expected, p)
     assert ratios.shape == (90, 3, 2)
     observed = np.eye(3)[labels] * weight[:, None]
     for i in (0, 17, 89):
         for j, size in enumerate(neighbours.SIZES):
-            rows = [row for row in near.index[i] if usable[row]][:size]
+            rows = [row for row in near[i] if usable[row]][:size]
             prior = 2 * p[i]
             expected_ratio = (observed[rows].sum(axis=0) + prior) / ((p * weight[:, None])[rows].sum(axis=0) + prior)
             np.testing.assert_allclose(np.exp(ratios[i, :, j]), expected_ratio, rtol=1e-6)
@@ -75,19 +78,13 @@ def test_coefficients_maximise_the_penalised_likelihood_and_are_not_negative():
     assert one[1] == 0
 
 
-def test_no_coefficient_changes_nothing():
-    logs = log_softmax(np.random.default_rng(3).normal(size=(5, 3)))
-    assert neighbours.corrected(logs, np.ones((5, 3, 2)), np.zeros(2)) is logs
-    moved = neighbours.corrected(logs, np.ones((5, 3, 2)) * [[[1.0], [0.0], [0.0]]], np.array([0.3, 0.2]))
-    np.testing.assert_allclose(moved, log_softmax(logs + np.array([0.5, 0, 0])))
-
-
-def test_outcomes_of_held_out_rows_are_not_used():
-    rng = np.random.default_rng(4)
-    z = log_softmax(rng.normal(size=(200, 3)))
-    labels = rng.integers(0, 3, 200)
-    near, own = neighbours.Neighbours.of(z), np.arange(50)
-    train = np.arange(50, 200)
-    first = neighbours.local_correction(near, z, labels, np.ones(200), train, own)
-    labels[:50] = (labels[:50] + 1) % 3
-    np.testing.assert_array_equal(neighbours.local_correction(near, z, labels, np.ones(200), train, own), first)
+def test_a_correction_must_gain_two_units_of_log_likelihood():
+    rng = np.random.default_rng(3)
+    x, logs = rng.normal(size=(300, 3, 2)), log_softmax(rng.normal(size=(300, 3)))
+    for slope, used in ((1.0, True), (0.03, False)):
+        labels = (logs + slope * x[:, :, 0] + rng.gumbel(size=(300, 3))).argmax(axis=1)
+        b = neighbours.local_coefficients(x, logs, labels, np.ones(300))
+        assert b.any() == used
+    assert not neighbours.local_coefficients(x[:0], logs[:0], labels[:0], np.ones(0)).any()
+    moved = neighbours.corrected(logs[:5], np.ones((5, 3, 2)) * [[[1.0], [0.0], [0.0]]], np.array([0.3, 0.2]))
+    np.testing.assert_allclose(moved, log_softmax(logs[:5] + np.array([0.5, 0, 0])))

@@ -1,10 +1,9 @@
-"""The default maps of the variational estimator, as scikit-learn estimators."""
+"""The default map of the variational estimator for one event, as a scikit-learn estimator."""
 
 import numpy as np
-import pytest
 
 import calibrant as cal
-from tests.numerics.worlds import binary_world, class_world, gain
+from tests.numerics.worlds import binary_world
 
 
 def test_the_estimator_maps_as_its_functions_do_and_saves():
@@ -23,16 +22,6 @@ def test_the_estimator_survives_a_file(tmp_path):
     fitted = cal.recalibrate.Smoothed().fit(f, y)
     fitted.save(tmp_path / "map.json")
     assert np.array_equal(cal.recalibrate.load(tmp_path / "map.json").predict_proba(f), fitted.predict_proba(f))
-
-
-def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path):
-    rng = np.random.default_rng(10)
-    f, h, y, _ = class_world(rng, 4500, 4, lambda z: 0.4 * z + 0.3 * np.sin(4 * z))
-    fitted = cal.recalibrate.ConditionalLogit().fit(f[:4000], y[:4000])
-    g = fitted.predict_proba(f[4000:])
-    assert gain(f[4000:], g, h[4000:]) > 0.85 * gain(f[4000:], h[4000:], h[4000:])
-    fitted.save(tmp_path / "map.json")
-    assert cal.recalibrate.load(tmp_path / "map.json").predict_proba(f[4000:]) == pytest.approx(g, abs=1e-12)
 
 
 def test_smoothed_does_not_depend_on_the_order_of_rows_and_counts_are_rows_repeated():
@@ -60,24 +49,3 @@ def test_parts_hold_every_row_once():
             assert not part[PARTS].any()
             np.testing.assert_allclose(part.sum(axis=0), np.bincount(index, column, 7))
             np.testing.assert_allclose(part.sum(axis=1)[:PARTS] / column.sum(), 1 / PARTS, atol=0.05)
-
-
-def test_a_file_of_a_conditional_logit_without_neighbours_is_small(tmp_path):
-    rng = np.random.default_rng(13)
-    f, _, y, _ = class_world(rng, 300, 3, lambda z: z)
-    fitted = cal.recalibrate.ConditionalLogit().fit(f, y)
-    fitted.save(tmp_path / "map.json")
-    loaded = cal.recalibrate.load(tmp_path / "map.json")
-    np.testing.assert_allclose(loaded.predict_proba(f), fitted.predict_proba(f), atol=1e-12)
-    assert len(fitted.near_) == (300 if fitted.local_.any() else 0)
-
-
-def test_weights_of_a_conditional_logit_count_by_their_effective_size():
-    rng = np.random.default_rng(14)
-    f, _, y, _ = class_world(rng, 400, 3, lambda z: 0.5 * z)
-    weight = rng.uniform(0.5, 2, 400)
-    fitted = cal.recalibrate.ConditionalLogit().fit(f, y, weight).predict_proba(f)
-    scaled = cal.recalibrate.ConditionalLogit().fit(f, y, 100 * weight).predict_proba(f)
-    np.testing.assert_allclose(scaled, fitted, atol=1e-9)
-    equal = cal.recalibrate.ConditionalLogit().fit(f, y, np.full(400, 7.0)).predict_proba(f)
-    np.testing.assert_allclose(equal, cal.recalibrate.ConditionalLogit().fit(f, y).predict_proba(f), atol=1e-9)

@@ -6,7 +6,7 @@ its held-out part, so that a chance excess of positives is confirmed out of fold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.arrays import Floats
+from calibrant.estimators.variational_norms import Norm, contributions
+from calibrant.numerics.arrays import Codes, Floats, Reals
+from calibrant.numerics.class_entries import row_blocks
 from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.weights import Mass
@@ -31,9 +33,10 @@ class CrossFitted:
     Attributes
     ----------
     predicted, recalibrated : array (r, d)
-        d = 1 for binary tasks: the probability of the event. `recalibrated` is None before a map was fitted.
-    outcome : array (r, d)
-        One-hot for several classes, 0 or 1 for binary tasks.
+        d = 1 for binary tasks: the probability of the event. Of several classes in the precision they were given in.
+        `recalibrated` is None before a map was fitted.
+    observed : array (r,)
+        The number of the class, 0 or 1 for binary tasks.
     weight, weight_squares : array (r,)
         Sum of the weights of the entry's rows and of their squares.
     fold : array (r,)
@@ -47,15 +50,15 @@ class CrossFitted:
         Whether the event is "the predicted class is right", so that the accuracy decides what is overconfident.
     """
 
-    predicted: Floats
-    outcome: Floats
+    predicted: Reals
+    observed: NDArray[Any]
     weight: Floats
     weight_squares: Floats
     fold: NDArray[np.intp]
     n: int
     cluster: NDArray[Any] | None = None
     row: NDArray[np.intp] | None = None
-    recalibrated: Floats | None = None
+    recalibrated: Reals | None = None
     confidence: bool = False
 
     @property
@@ -69,27 +72,59 @@ class CrossFitted:
         return self.predicted.shape[1]
 
     @property
+    def outcome(self) -> Floats:
+        """One-hot outcomes (r, d) of several classes, 0 or 1 of binary tasks; as large as the probabilities."""
+        if self.columns == 1:
+            return self.observed[:, None].astype(np.float64)
+        result = np.zeros(self.predicted.shape)
+        result[np.arange(len(result)), self.observed.astype(np.intp)] = 1.0
+        return result
+
+    @property
+    def base_rates(self) -> Floats:
+        """Share of each class, or of the event."""
+        sums = (
+            (self.weight @ self.observed)[None]
+            if self.columns == 1
+            else np.bincount(self.observed, self.weight, self.columns)
+        )
+        rates: Floats = sums / self.weight.sum()
+        return rates
+
+    @property
     def information(self) -> Floats:
         """Weights scaled to add up to Kish's effective number of rows, as a likelihood needs them."""
         return self.weight * (self.weight.sum() / self.weight_squares.sum())
 
     @property
-    def fitted(self) -> Floats:
+    def fitted(self) -> Reals:
         """The recalibrated probabilities; an error where no map was fitted yet."""
         if self.recalibrated is None:
             message = "These rows have no map yet."
             raise RuntimeError(message)
         return self.recalibrated
 
-    def with_map(self, recalibrated: Floats) -> CrossFitted:
+    def with_map(self, recalibrated: Reals) -> CrossFitted:
         """The same entries with their out-of-fold probabilities."""
         return replace(self, recalibrated=recalibrated.reshape(self.predicted.shape))
 
     def take(self, which: Any) -> CrossFitted:
         """Some of the entries."""
-        names = ("predicted", "outcome", "weight", "weight_squares", "fold", "cluster", "row", "recalibrated")
+        names = ("predicted", "observed", "weight", "weight_squares", "fold", "cluster", "row", "recalibrated")
         arrays: dict[str, Any] = {name: getattr(self, name)[which] for name in names if getattr(self, name) is not None}
         return replace(self, **arrays)
+
+    def blocks(self) -> Iterator[CrossFitted]:
+        """The entries in consecutive parts of bounded size, in double precision."""
+        for rows in row_blocks(*self.predicted.shape):
+            part = self.take(rows)
+            fitted = part.fitted.astype(np.float64, copy=False)
+            yield replace(part, predicted=part.predicted.astype(np.float64, copy=False), recalibrated=fitted)
+
+    def contributions(self, norm: Norm, *, floor: float = 0.0) -> Floats:
+        """The contribution of each entry to the calibration error in a norm."""
+        parts = (contributions(norm, part.predicted, part.fitted, part.outcome, floor=floor) for part in self.blocks())
+        return np.concatenate(list(parts))
 
 
 def binary_rows(data: Binary, sizes: Sequence[float], seed: Seed) -> CrossFitted:
@@ -102,18 +137,18 @@ def binary_rows(data: Binary, sizes: Sequence[float], seed: Seed) -> CrossFitted
     order = np.lexsort((weight, y, score))
     fold = np.empty(n, np.intp)
     fold[order] = _folds(n, sizes, seed, None if data.group is None else data.group[order])
-    return _weighted_rows(score[:, None], y[:, None], weight, fold, data.group)
+    return _weighted_rows(score[:, None], y, weight, fold, data.group)
 
 
 def multiclass_rows(data: Multiclass, sizes: Sequence[float], seed: Seed) -> CrossFitted:
     """Rows of several classes in folds; probabilities are divided by their sum."""
     n, k = data.y_prob.shape
-    predicted = data.y_prob.astype(np.float64)
-    predicted /= predicted.sum(axis=1, keepdims=True)
-    outcome = np.zeros((n, k))
-    outcome[np.arange(n), data.y_true] = 1.0
+    predicted = np.empty_like(data.y_prob)
+    for rows in row_blocks(n, k):
+        part = data.y_prob[rows].astype(np.float64)
+        predicted[rows] = part / part.sum(axis=1, keepdims=True)
     weight = np.ones(n) if data.weight is None else data.weight
-    return _weighted_rows(predicted, outcome, weight, _folds(n, sizes, seed, data.group), data.group)
+    return _weighted_rows(predicted, data.y_true, weight, _folds(n, sizes, seed, data.group), data.group)
 
 
 def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFitted:
@@ -145,7 +180,7 @@ def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
         parts.append(replace(part, fold=np.full(len(part.weight), k), n=cells.n))
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("predicted", "outcome", "weight", "weight_squares", "fold")
+        for name in ("predicted", "observed", "weight", "weight_squares", "fold")
     }
     return CrossFitted(n=sum(part.n for part in parts), **joined)
 
@@ -161,13 +196,15 @@ def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int]
     if rows.columns <= 2:
         from calibrant.numerics.smoothers import cross_fitted
 
-        positive = rows.information * rows.outcome[:, -1]
+        positive = rows.information * rows.observed
         g = cross_fitted(rows.predicted[:, -1], rows.fold, positive, rows.information - positive, targets=wanted)
         return rows.with_map(g if rows.columns == 1 else np.stack([1 - g, g], axis=1))
-    from calibrant.numerics.conditional_logit import cross_fitted as cross_fitted_vectors
+    from calibrant.numerics.class_map import cross_fitted as cross_fitted_vectors
 
-    labels = rows.outcome.argmax(axis=1)
-    return rows.with_map(cross_fitted_vectors(rows.predicted, rows.fold, labels, rows.information, targets=wanted))
+    group = None if rows.cluster is None else np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
+    return rows.with_map(
+        cross_fitted_vectors(rows.predicted, rows.fold, rows.observed, rows.information, targets=wanted, group=group)
+    )
 
 
 def recalibrator_name(recalibrator: Any, columns: int) -> str:
@@ -178,12 +215,12 @@ def recalibrator_name(recalibrator: Any, columns: int) -> str:
 
 
 def _weighted_rows(
-    predicted: Floats, outcome: Floats, weight: Floats, fold: NDArray[np.intp], cluster: NDArray[Any] | None
+    predicted: Reals, observed: NDArray[Any], weight: Floats, fold: Codes, cluster: NDArray[Any] | None
 ) -> CrossFitted:
     """One entry per row that has weight."""
     some = weight > 0
     every = CrossFitted(
-        predicted, outcome, weight, weight**2, fold, int(some.sum()), cluster, np.arange(len(weight), dtype=np.intp)
+        predicted, observed, weight, weight**2, fold, int(some.sum()), cluster, np.arange(len(weight), dtype=np.intp)
     )
     return every if some.all() else every.take(some)
 
@@ -193,8 +230,7 @@ def _cells(score: Floats, counts: Floats, scale: Floats | None) -> CrossFitted:
     fold, outcome, cell = np.nonzero(counts)
     weight = counts[fold, outcome, cell]
     squares = weight if scale is None else weight * scale[cell]
-    observed = outcome[:, None].astype(np.float64)
-    return CrossFitted(score[cell][:, None], observed, weight, squares, fold, round(weight.sum()))
+    return CrossFitted(score[cell][:, None], outcome.astype(np.float64), weight, squares, fold, round(weight.sum()))
 
 
 def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -209,8 +245,8 @@ def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | Non
 
 def _by_classifier(rows: CrossFitted, recalibrator: Any, targets: Sequence[int]) -> Floats:
     """Fit a clone on the other folds, with weights only where rows differ in weight."""
-    result = rows.predicted.copy()
-    labels = rows.outcome[:, 0].astype(np.intp) if rows.columns == 1 else rows.outcome.argmax(axis=1)
+    result = rows.predicted.astype(np.float64)
+    labels = rows.observed.astype(np.intp)
     weighted = not np.all(rows.weight == rows.weight[0])
     for k in targets:
         own = rows.fold == k
@@ -244,7 +280,7 @@ def _fresh(recalibrator: Any) -> Any:
     return deepcopy(recalibrator)
 
 
-def _columns(model: Any, scores: Floats) -> Floats:
+def _columns(model: Any, scores: Reals) -> Floats:
     """Predicted probabilities with one column per class of the task; a class the map never saw gets zero."""
     predicted = np.asarray(model.predict_proba(scores), dtype=np.float64)
     wide = max(scores.shape[1], 2)

@@ -193,7 +193,7 @@ def _variational(data: Source, y_prob: ArrayLike | None, score: Score, settings:
 
 def _constant_score(rows: CrossFitted, score: Score, floor: float) -> float:
     """The mean score of the base rates."""
-    rate: Floats = rows.weight @ rows.outcome / rows.weight.sum()
+    rate = rows.base_rates
     if score == "brier":
         return float((rate * (1 - rate)).sum())
     every = np.append(rate, 1 - rate) if len(rate) == 1 else rate

@@ -135,7 +135,7 @@ class Variational:
             raise ValueError(message)
 
         def losses(rows: CrossFitted) -> Floats:
-            return _losses(rows, score, self.settings.floor)
+            return np.concatenate([_losses(part, score, self.settings.floor) for part in rows.blocks()])
 
         value, error = self._mean(losses)
         method, details = self._provenance(losses) if score == "log_loss" else (self.method, {})
@@ -163,8 +163,7 @@ class Variational:
 
     def _contributions(self, rows: CrossFitted, norm: Norm, part: Part) -> Floats:
         """Per entry; those of the other side count as zero."""
-        floor = self.settings.floor
-        values = norms_.contributions(norm, rows.predicted, rows.fitted, rows.outcome, floor=floor)
+        values = rows.contributions(norm, floor=self.settings.floor)
         if part == "all":
             return values
         f, g = rows.predicted[:, 0], rows.fitted[:, 0]
@@ -245,12 +244,12 @@ def _top(rows: CrossFitted) -> CrossFitted:
     """The predicted class alone, with the map of the whole vector."""
     if rows.columns == 1:
         return rows
-    best = rows.predicted.argmax(axis=1)[:, None]
+    best = rows.predicted.argmax(axis=1)
     taken: dict[str, Any] = {
-        name: np.take_along_axis(values, best, axis=1)
-        for name, values in (("predicted", rows.predicted), ("outcome", rows.outcome), ("recalibrated", rows.fitted))
+        name: np.take_along_axis(values, best[:, None], axis=1).astype(np.float64)
+        for name, values in (("predicted", rows.predicted), ("recalibrated", rows.fitted))
     }
-    return replace(rows, confidence=True, **taken)
+    return replace(rows, confidence=True, observed=(rows.observed == best).astype(np.float64), **taken)
 
 
 def _losses(rows: CrossFitted, score: str, floor: float) -> Floats:

@@ -10,7 +10,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
-from calibrant.estimators.variational_norms import Norm, checked, contributions
+from calibrant.estimators.variational_norms import Norm, checked
 from calibrant.inference.paired_gaps import Difference
 from calibrant.numerics.weights import mean_and_error
 
@@ -62,7 +62,7 @@ class PairedCrossFits:
 
         norm = checked(norm)
         rows = [self._fitted(data) for data in (a, b)]
-        first, second = (contributions(norm, one.predicted, one.fitted, one.outcome) for one in rows)
+        first, second = (one.contributions(norm) for one in rows)
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
             message = (
                 "An outcome of predicted probability 0 was observed, so that a log score is infinite: no difference."

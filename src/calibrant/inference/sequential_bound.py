@@ -11,7 +11,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.estimators.lower_bound import MIXED
-from calibrant.estimators.variational_norms import Norm, contributions, size_bound
+from calibrant.estimators.variational_norms import Norm, size_bound
 from calibrant.inference.sequential_maps import judged_parts
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.mean_bounds import betting_lower_bound
@@ -109,7 +109,7 @@ def _contributions(rows: CrossFitted, norm: Norm) -> Floats:
     """Of each row; with "kl" the map is mixed with the predictions, so that no loss is unbounded."""
     if norm == "kl":
         rows = replace(rows, recalibrated=(1 - MIXED) * rows.fitted + MIXED * rows.predicted)
-    return contributions(norm, rows.predicted, rows.fitted, rows.outcome)
+    return rows.contributions(norm)
 
 
 def _normal_bound(judged: list[CrossFitted], values: list[Floats], level: float) -> float:

@@ -39,4 +39,4 @@ def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> 
 
 def labels_of(rows: CrossFitted) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """The observed class of each row."""
-    return rows.outcome.argmax(axis=1)
+    return rows.observed.astype(np.intp)

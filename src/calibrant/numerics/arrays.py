@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,10 @@ Floats = NDArray[np.float64]
 
 
 Singles = NDArray[np.float32]
+
+
+Reals = NDArray[Any]
+"""Numbers of single or double precision."""
 
 
 #: Rows per chunk: a few arrays of this length stay in the second-level cache.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.special import row_max, row_sum, softmax
 
 #: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal
@@ -19,32 +18,32 @@ class ResidualMatrix:
 
     The information matrix is taken as a Kronecker product of that of the classes and that of the inputs, which is
     what preconditions the optimiser and gives the effective number of parameters.
+
+    Parameters
+    ----------
+    inputs : array (n, k)
+        Standardised log probabilities.
+    labels : array (n,)
+    weight : array (n,)
+        Weights that add up to the effective number of rows.
     """
 
-    def __init__(self, mean: Floats, scale: float, inputs: Floats, labels: NDArray[np.intp], weight: Floats) -> None:
-        self.mean, self.scale, self.inputs, self.weight = mean, scale, inputs, weight
-        self.labels, self.rows = labels, np.arange(len(labels))
-        outcome = np.zeros(inputs.shape)
+    def __init__(self, inputs: Singles, labels: Codes, weight: Singles) -> None:
+        self.inputs, self.labels, self.weight, self.rows = inputs, labels, weight, np.arange(len(labels))
+        outcome = np.zeros(inputs.shape, np.float32)
         outcome[self.rows, labels] = weight
-        self.observed = inputs.T @ outcome
-        values, self.axes = np.linalg.eigh((inputs * weight[:, None]).T @ inputs)
+        self.observed = (inputs.T @ outcome).astype(np.float64)
+        values, self.axes = np.linalg.eigh(((inputs * weight[:, None]).T @ inputs).astype(np.float64))
         self.spread = np.maximum(values, 1e-9)
         self.precision = 0.0
         self.matrix = np.zeros((inputs.shape[1],) * 2)
 
-    @classmethod
-    def of(cls, z: Floats, labels: NDArray[np.intp], weight: Floats) -> ResidualMatrix:
-        """Standardise to these rows."""
-        mean = z.mean(axis=0)
-        scale = float(np.sqrt(np.mean((z - mean) ** 2))) + 1e-9
-        return cls(mean, scale, (z - mean) / scale, labels, weight)
-
-    def fit(self, offset: Floats, *, updates: int) -> Floats:
+    def fit(self, offset: Reals, *, updates: int) -> Reals:
         """Fit the matrix and its precision alternately; the contribution to the logits."""
         p = softmax(offset)
         weighted = p * self.weight[:, None]
-        curvature = (np.diag(weighted.sum(axis=0)) - weighted.T @ p) / self.weight.sum()
-        values, turn = np.linalg.eigh(curvature)
+        curvature = np.diag(weighted.sum(axis=0, dtype=np.float64)) - weighted.T @ p
+        values, turn = np.linalg.eigh(curvature / self.weight.sum(dtype=np.float64))
         information = self.spread[:, None] * np.maximum(values, 1e-12)
         if not self.precision:
             self.precision = float(information.mean()) * WEAK_START
@@ -56,14 +55,9 @@ class ResidualMatrix:
             self.precision = float(np.clip(old * moved, 1e-2, 1e7))
             if abs(np.log(self.precision / old)) < 0.2:
                 break
-        return self.inputs @ self.matrix
+        return self.inputs @ self.matrix.astype(np.float32)
 
-    def predict(self, z: Floats) -> Floats:
-        """The contribution to the logits of new rows."""
-        result: Floats = (z - self.mean) / self.scale @ self.matrix
-        return result
-
-    def _optimum(self, offset: Floats, information: Floats, turn: Floats) -> Floats:
+    def _optimum(self, offset: Reals, information: Floats, turn: Floats) -> Floats:
         from scipy.optimize import minimize
 
         unit = 1 / np.sqrt(information + self.precision)
@@ -71,18 +65,19 @@ class ResidualMatrix:
 
         def objective(x: Floats) -> tuple[float, Floats]:
             matrix = self.axes @ (x.reshape(shape) * unit) @ turn.T
-            logits = offset + self.inputs @ matrix
+            logits = offset + self.inputs @ matrix.astype(np.float32)
             logits -= row_max(logits)
-            p = np.exp(logits)
+            hit = logits[self.rows, self.labels].astype(np.float64)
+            p = np.exp(logits, out=logits)
             total = row_sum(p)
-            loss = float(self.weight @ (np.log(total[:, 0]) - logits[self.rows, self.labels]))
+            loss = float(self.weight @ (np.log(total[:, 0], dtype=np.float64) - hit))
             p *= self.weight[:, None] / total
             gradient = self.inputs.T @ p - self.observed + self.precision * matrix
             loss += 0.5 * self.precision * float((matrix**2).sum())
             return loss, ((self.axes.T @ gradient @ turn) * unit).ravel()
 
         start = ((self.axes.T @ self.matrix @ turn) / unit).ravel()
-        options = {"maxiter": ITERATIONS, "maxcor": 10, "ftol": 1e-7, "gtol": 2e-2}
+        options = {"maxiter": ITERATIONS, "maxcor": 8, "ftol": 1e-5, "gtol": 2e-2}
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         result: Floats = self.axes @ (found.x.reshape(shape) * unit) @ turn.T
         return result

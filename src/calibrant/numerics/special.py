@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, Reals
 
 #: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
@@ -62,12 +62,12 @@ def times(factor: float, values: Floats) -> Floats:
     return factor * values if factor else np.zeros_like(values)
 
 
-def row_sum(values: Floats) -> Floats:
+def row_sum(values: Reals) -> Reals:
     """Sum of each row, as a column."""
-    return values @ np.ones((values.shape[1], 1))
+    return values @ np.ones((values.shape[1], 1), values.dtype)
 
 
-def row_max(values: Floats) -> Floats:
+def row_max(values: Reals) -> Reals:
     """Maximum of each row, as a column."""
     if values.shape[1] > _FEW:
         return values.max(axis=1, keepdims=True)
@@ -77,16 +77,16 @@ def row_max(values: Floats) -> Floats:
     return largest[:, None]
 
 
-def softmax(logits: Floats) -> Floats:
-    """Exponentials of the logits of each row, divided by their sum; a new array."""
+def softmax(logits: Reals) -> Reals:
+    """Exponentials of the logits of each row, divided by their sum; a new array of the same precision."""
     p = logits - row_max(logits)
     np.exp(p, out=p)
     p /= row_sum(p)
     return p
 
 
-def log_softmax(logits: Floats) -> Floats:
-    """Logits less the logarithm of the sum of their exponentials, row by row."""
+def log_softmax(logits: Reals) -> Reals:
+    """Logits less the logarithm of the sum of their exponentials, row by row; in the precision of the logits."""
     shifted = logits - row_max(logits)
     shifted -= np.log(row_sum(np.exp(shifted)))
     return shifted

@@ -5,6 +5,7 @@ from .bayesian_average import BayesianAverage as BayesianAverage
 from .bayesian_binning import BayesianBinning as BayesianBinning
 from .boosted_trees import CatBoost as CatBoost
 from .boosted_trees import LightGBM as LightGBM
+from .conditional_logit import ConditionalLogit as ConditionalLogit
 from .ensemble import EnsembleTemperature as EnsembleTemperature
 from .foundation import TabICL as TabICL
 from .foundation import TabPFN as TabPFN
@@ -33,7 +34,6 @@ from .regression_spread import StdScaling as StdScaling
 from .regression_spread import VarianceHistogram as VarianceHistogram
 from .regression_spread import VarianceIsotonic as VarianceIsotonic
 from .selection import Auto as Auto
-from .smoothed import ConditionalLogit as ConditionalLogit
 from .smoothed import Smoothed as Smoothed
 from .spline import Spline as Spline
 from .venn_abers import VennAbers as VennAbers

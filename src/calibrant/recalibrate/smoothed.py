@@ -1,16 +1,13 @@
-"""The default maps of the variational estimator, as scikit-learn estimators."""
+"""The default map of the variational estimator for one event, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics import neighbours
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.conditional_logit import SharedFeatures, TwoStages, compressed_logs
 from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
-from calibrant.numerics.special import log_softmax
-from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.base import BinaryRecalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.sql_scores import SqlScores
 
@@ -80,61 +77,6 @@ class Smoothed(BinaryRecalibrator):
             scores.dialect.expit(f"(({z} + {number(move)}) * {number(factor)})", largest=float(size))
             for move, factor, size in zip(shift, shrink, largest, strict=True)
         ]
-
-
-class ConditionalLogit(Recalibrator):
-    """Conditional logit of several classes with a matrix residual and a correction by near training rows.
-
-    Shared smooth features of the class's own probability and of the top confidence, class intercepts and slopes, a
-    full matrix, and the class counts of near rows, each with a ridge set by its marginal likelihood. It is what
-    `calibrant.calibration_error` fits in every fold by default for several classes. It keeps up to 3,750 training
-    rows for their neighbourhoods. See `calibrant.numerics.conditional_logit`.
-
-    Parameters
-    ----------
-    input, laplace, clip
-        As for `Recalibrator`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.dirichlet(np.ones(3), 2000)
-    >>> y = (rng.random(2000)[:, None] > np.cumsum(p**2 / (p**2).sum(axis=1)[:, None], axis=1)).sum(axis=1)
-    >>> ConditionalLogit().fit(p, y).predict_proba([[0.6, 0.3, 0.1]]).round(1)
-    array([[0.8, 0.2, 0. ]])
-    """
-
-    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        self.rows_ = len(scores)
-        z = self._logs(scores)
-        w = np.ones(len(z)) if weight is None else weight
-        stages = TwoStages.fit(z, codes, w)
-        near = neighbours.Neighbours.of(z)
-        surplus, expected = neighbours.counts(stages.fitted, codes, w)
-        everything = np.ones(len(z), dtype=bool)
-        ratios = near.log_ratios(everything, surplus, expected, np.exp(stages.fitted))
-        self.local_ = neighbours.positive_coefficients(ratios, stages.fitted, codes, w)
-        kept = near.references if self.local_.any() else near.references[:0]
-        self.near_, self.surplus_, self.expected_ = z[kept], surplus[kept], expected[kept]
-        features, matrix = stages.features, stages.matrix
-        self.coefficients_ = stages.coefficients
-        self.quantiles_, self.top_range_, self.scale_ = features.quantiles, features.top_range, features.scale
-        self.matrix_ = matrix.matrix / matrix.scale
-        self.matrix_offset_ = -(matrix.mean / matrix.scale) @ matrix.matrix
-
-    def _predict(self, scores: Scores) -> Floats:
-        z = self._logs(scores)
-        design = SharedFeatures.with_scales(self.quantiles_, self.top_range_, self.scale_).design(z)
-        logs = log_softmax(z + design.linear(self.coefficients_) + z @ self.matrix_ + self.matrix_offset_)
-        if len(self.near_):
-            near = neighbours.Neighbours.of_new(z, self.near_)
-            usable = np.ones(len(self.near_), dtype=bool)
-            ratios = near.log_ratios(usable, self.surplus_, self.expected_, np.exp(logs))
-            logs = neighbours.corrected(logs, ratios, self.local_)
-        return np.exp(logs)
-
-    def _logs(self, scores: Scores) -> Floats:
-        return compressed_logs(log_softmax(scores.log_probabilities), self.rows_)
 
 
 def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:

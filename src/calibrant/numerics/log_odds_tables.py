@@ -1,0 +1,194 @@
+r"""Interactions of two log odds: whether the odds of one pair of classes depend on where another pair stands.
+
+The log odds of the leading pairs of classes are divided into cells. In each round every pair is offered the tables of
+its own cells by the cells of each other pair. With residuals r = y - q and log odds d of the pair (a, b), the sums
+
+.. math:: G = \sum_i w_i (r_{ia} - r_{ib}), \qquad V = \sum_i w_i \bigl[q_{ia} + q_{ib} - (q_{ia} - q_{ib})^2\bigr]
+
+of every cell give :math:`X^2 = \sum G^2 / V`, and the table with the largest excess of it over its degrees of freedom
+adds :math:`\tfrac12 (1 - \mathrm{df}/X^2)\, G / V` to the logit of a and takes it from that of b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.special import log_softmax, row_max
+
+#: Numbers of pairs of classes and of cells of their log odds, coarse cells first.
+STAGES = ((45, 4), (15, 8))
+#: Rounds per stage.
+ROUNDS = 12
+#: Excess of the chi-square over its degrees of freedom, in standard deviations: for use, and to be looked at again.
+USED, KEPT = 7.0, 4.0
+#: Information below which a cell is not used: sparse cells of confident rows would blow up.
+LEAST_INFORMATION = 5.0
+#: Units of log-likelihood that each table of a round must gain.
+LEAST_GAIN = 8.0
+#: Share of the Newton step that a table takes, and its largest size.
+_STEP, _LARGEST = 0.5, 1.5
+#: Rows of a higher top confidence hold next to no information, and are left out.
+_CONFIDENT = float(np.log(0.99))
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class PairCells:
+    """Pairs of classes and the cells of their log odds.
+
+    Attributes
+    ----------
+    first, second : array (F,)
+        The classes of each pair.
+    edges : array (F, B - 1)
+        Between the cells: zero and quantiles on either side of it; infinite where there are fewer cells.
+    """
+
+    first: Codes
+    second: Codes
+    edges: Floats
+
+    @classmethod
+    def of(cls, logs: Singles, pairs: int, cells: int) -> PairCells:
+        """The pairs with the largest sum of products of their probabilities."""
+        p = np.exp(logs)
+        first, second = np.triu_indices(logs.shape[1], 1)
+        chosen = np.sort(np.argsort(-(p.T @ p)[first, second], kind="stable")[:pairs])
+        first, second = first[chosen], second[chosen]
+        edges = [_edges(logs[:, a] - logs[:, b], cells) for a, b in zip(first, second, strict=True)]
+        return cls(first, second, np.array(edges))
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of each pair."""
+        return self.edges.shape[1] + 1
+
+    def codes(self, logs: Singles) -> NDArray[np.uint8]:
+        """The cell of each row for each pair, (n, F)."""
+        result = np.empty((len(logs), len(self.first)), np.uint8)
+        for j, edges in enumerate(self.edges):
+            odds = logs[:, self.first[j]] - logs[:, self.second[j]]
+            result[:, j] = np.searchsorted(edges, odds, side="right")
+        return result
+
+
+def _edges(odds: Reals, cells: int) -> Floats:
+    """Zero and quantiles on either side of it, filled up with infinity."""
+    half, found = cells // 2, [np.zeros(1)]
+    for side in (odds[odds < 0], odds[odds >= 0]):
+        if len(side) > 8 * half:
+            found.append(np.quantile(side, np.arange(1, half) / half))
+    edges = np.unique(np.concatenate(found))
+    return np.append(edges, np.full(cells - 1 - len(edges), np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """Fitted tables: what the cells of a pair and of another add to the log odds of the pair.
+
+    Attributes
+    ----------
+    pair, other : array (T,)
+        Numbers of the pairs of classes.
+    values : array (T, B, B)
+        By cell of the pair and cell of the other.
+    """
+
+    pair: Codes
+    other: Codes
+    values: Floats
+
+    def added_to(self, logs: Reals, codes: NDArray[np.uint8], cells: PairCells) -> Reals:
+        """Log probabilities with the tables added; those given where there are no tables."""
+        if not len(self.pair):
+            return logs
+        result = logs.copy()
+        for pair, other, values in zip(self.pair, self.other, self.values.astype(np.float32), strict=True):
+            move = values[codes[:, pair], codes[:, other]]
+            result[:, cells.first[pair]] += move
+            result[:, cells.second[pair]] -= move
+        return log_softmax(result)
+
+
+def fit_tables(cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles) -> PairTables:
+    """Tables for the interactions that stand out in these rows."""
+    some = np.flatnonzero(row_max(logs)[:, 0] < _CONFIDENT)
+    codes, logs, labels, weight = codes[some], logs[some], labels[some], weight[some]
+    live, total = np.arange(len(cells.first)), dict[tuple[int, int], Floats]()
+    for _ in range(ROUNDS):
+        found, live = _candidates(cells, codes, logs, labels, weight, live)
+        if not found:
+            break
+        one = PairTables(*(np.array(part) for part in zip(*found, strict=True)))
+        step, logs = _step_that_gains(one, cells, codes, logs, labels, weight)
+        if not step:
+            break
+        for pair, other, values in found:
+            total[pair, other] = total.get((pair, other), np.zeros_like(values)) + step * values
+    keys = np.array(list(total), dtype=np.intp).reshape(-1, 2)
+    values = np.array(list(total.values())).reshape(-1, cells.cells, cells.cells)
+    return PairTables(keys[:, 0], keys[:, 1], values)
+
+
+def _step_that_gains(
+    tables: PairTables, cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles
+) -> tuple[float, Reals]:
+    """The first of the halved steps that gains enough, and the log probabilities after it; 0 if none does."""
+    rows = np.arange(len(labels))
+    before, step = logs[rows, labels].astype(np.float64), 1.0
+    while step > 0.1:
+        part = PairTables(tables.pair, tables.other, step * tables.values)
+        trial = part.added_to(logs, codes, cells)
+        gain = float(weight @ (trial[rows, labels].astype(np.float64) - before))
+        if gain > LEAST_GAIN * step * len(tables.pair):
+            return step, trial
+        step /= 2
+    return 0.0, logs
+
+
+def _candidates(
+    cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles, live: Codes
+) -> tuple[list[tuple[int, int, Floats]], Codes]:
+    """The best table of each live pair if it stands out, and the pairs that are worth another look."""
+    gap, information = _cell_sums(cells, codes, logs, labels, weight, live)
+    usable = information > LEAST_INFORMATION
+    safe = np.where(usable, information, 1.0)
+    square = np.where(usable, gap**2 / safe, 0.0).sum(axis=(1, 3))
+    freedom = np.maximum(usable.sum(axis=(1, 3)), 1)
+    spread = np.maximum(np.where(usable, 2 + 1 / safe, 0.0).sum(axis=(1, 3)), 2.0)
+    score = (square - freedom) / np.sqrt(spread)
+    best = score.argmax(axis=1)
+    found = []
+    for i, j in enumerate(best):
+        if score[i, j] > USED:
+            shrunk = _STEP * (1 - freedom[i, j] / square[i, j])
+            values = np.where(usable[i, :, j], shrunk * gap[i, :, j] / safe[i, :, j], 0.0)
+            found.append((int(live[i]), int(j), np.clip(values, -_LARGEST, _LARGEST)))
+    return found, live[score[np.arange(len(live)), best] > KEPT]
+
+
+def _cell_sums(
+    cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles, live: Codes
+) -> tuple[Floats, Floats]:
+    """G and V by cell of each live pair and cell of every pair, (live, B, F, B): products of indicator columns."""
+    size, pairs = cells.cells, len(cells.first)
+    first, second = cells.first[live], cells.second[live]
+    sums = np.zeros((2, len(live) * size, pairs * size))
+    unit = np.eye(size, dtype=np.float32)
+    for start in range(0, len(logs), _ROWS):
+        rows = slice(start, start + _ROWS)
+        q, w = np.exp(logs[rows]), weight[rows, None]
+        column = unit[codes[rows]]
+        own, flat = column[:, live], column.reshape(len(q), -1)
+        a, b = q[:, first], q[:, second]
+        residual = b - a
+        residual += labels[rows, None] == first
+        residual -= labels[rows, None] == second
+        for total, values in zip(sums, (residual * w, (a + b - (a - b) ** 2) * w), strict=True):
+            total += (own * values[:, :, None]).reshape(len(q), -1).T @ flat
+    gap, information = sums.reshape(2, len(live), size, pairs, size)
+    return gap, information
