@@ -29,6 +29,7 @@ y_true, y_prob = y, p
 GIVEN = {
     "inference.md": ROWS
     + "q, country = np.sqrt(p), rng.choice(['DK', 'SE'], 400)\n"
+    + "device, age = rng.choice(['web', 'app'], 400), rng.uniform(20, 80, 400)\n"
     + "a, b, c = (cal.Binary(y, p**power) for power in (1, 1.2, 0.8))\n",
     "positive-unlabeled.md": ROWS
     + "positive, unlabeled, new_scores = rng.beta(3, 2, 300), rng.beta(2, 3, 1000), rng.random(5)\n",

@@ -85,3 +85,23 @@ def test_no_events_all_events_and_constant_scores():
 def test_thresholds_lie_between_0_and_1(bad):
     with pytest.raises(cal.InvalidPredictions, match="thresholds"):
         cal.net_benefit(Y, P, thresholds=bad)
+
+
+def test_simultaneous_bands_hold_at_all_thresholds_at_once():
+    rng, covered = np.random.default_rng(0), {"pointwise": [], "simultaneous": []}
+    z = rng.normal(-1, 1.2, 200_000)
+    p = 1 / (1 + np.exp(-z))
+    at = np.arange(1, 40) / 50
+    truth = np.array([np.mean((p >= t) * (p - t / (1 - t) * (1 - p))) for t in at])
+    for _ in range(150):
+        q = rng.choice(p, 500)
+        data = cal.Binary(rng.random(500) < q, q)
+        for band, found in covered.items():
+            curve = cal.net_benefit(data, thresholds=at, band=band)
+            found.append(bool(np.all((curve.low <= truth) & (truth <= curve.high))))
+    assert np.mean(covered["simultaneous"]) > 0.91
+    assert np.mean(covered["pointwise"]) < 0.85
+    assert curve.to_dict()["band"] == "simultaneous"
+    clustered = cal.Binary(Y, P, group=np.arange(300) // 3)
+    wide, narrow = (cal.net_benefit(clustered, band=band) for band in ("simultaneous", "pointwise"))
+    assert (wide.high >= narrow.high).all()

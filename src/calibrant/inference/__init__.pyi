@@ -14,6 +14,8 @@ from .classwise_inversion import ClasswiseInversion as ClasswiseInversion
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import compare_many as compare_many
+from .decision_costs import MiscalibrationCost as MiscalibrationCost
+from .decision_costs import miscalibration_cost as miscalibration_cost
 from .decision_curves import DecisionCurve as DecisionCurve
 from .decision_curves import net_benefit as net_benefit
 from .gates import Gate as Gate

@@ -14,20 +14,22 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
 from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.sample import Sample
+from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
+from calibrant.numerics.combined_shares import combined_share_limits
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionCurve:
-    """Net benefit of a model over thresholds, with pointwise intervals; made by `net_benefit`.
+    """Net benefit of a model over thresholds, with intervals; made by `net_benefit`.
 
     Attributes
     ----------
     threshold, value, low, high : arrays
-        The interval [low, high] is for each threshold by itself.
+        The interval [low, high] is for each threshold by itself, or for all at once, as `band` says.
     treat_all : array
         The net benefit of treating everyone; that of treating no one is 0.
     treated : array
@@ -36,6 +38,7 @@ class DecisionCurve:
         The share of events.
     standardized : bool
         Whether values are divided by the prevalence.
+    band : {"pointwise", "simultaneous"}
 
     Examples
     --------
@@ -56,6 +59,7 @@ class DecisionCurve:
     level: float
     n: int
     standardized: bool
+    band: BandKind = "pointwise"
 
     def __repr__(self) -> str:
         words = ", standardized" if self.standardized else ""
@@ -70,7 +74,7 @@ class DecisionCurve:
         """Plain types only, ready for JSON."""
         names = ("threshold", "value", "low", "high", "treat_all", "treated")
         columns = {name: getattr(self, name).tolist() for name in names}
-        rest = {name: getattr(self, name) for name in ("prevalence", "level", "n", "standardized")}
+        rest = {name: getattr(self, name) for name in ("prevalence", "level", "n", "standardized", "band")}
         return {**columns, **rest}
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
@@ -88,6 +92,7 @@ def net_benefit(
     thresholds: ArrayLike | None = None,
     standardized: bool = False,
     level: float = 0.95,
+    band: BandKind = "pointwise",
 ) -> DecisionCurve:
     r"""Net benefit of treating those with a predicted risk of at least t, at each threshold t: a decision curve.
 
@@ -98,10 +103,12 @@ def net_benefit(
     per row; standardized, it is divided by the prevalence π, and 1 is the best possible. A model is of use at t only if
     its net benefit exceeds that of treating everyone and of treating no one.
 
-    Intervals are pointwise. The two shares have mid-P intervals, which are combined by the method of variance
-    estimates recovery (MOVER) with their multinomial correlation; standardized, the two are the sensitivity and the
-    ratio of false positives to events. Weights count by Kish's number of rows. Clusters divide it by the design effect
-    of the net benefit at that threshold.
+    Intervals are pointwise or, with ``band="simultaneous"``, at a higher level by the largest deviation of a Gaussian
+    curve whose points vary together as these do. The two shares have mid-P intervals, which are combined by the method
+    of variance estimates recovery (MOVER) with their multinomial correlation; standardized, the two are the sensitivity
+    and the ratio of false positives to events. Weights count by Kish's number of rows. Clusters divide it by the design
+    effect of the net benefit at that threshold. What miscalibration costs at each threshold is
+    `calibrant.inference.miscalibration_cost`.
 
     Parameters
     ----------
@@ -112,6 +119,8 @@ def net_benefit(
     standardized : bool
         Divide by the prevalence; needs at least one event.
     level : float in (0, 1)
+    band : {"pointwise", "simultaneous"}
+        Whether each interval holds by itself with probability `level`, or all of them at once.
 
     References
     ----------
@@ -126,7 +135,7 @@ def net_benefit(
     (array([0.25]), array([0.]))
     """
     level = validation.fraction("level", level)
-    at = _thresholds(thresholds)
+    at = checked_thresholds(thresholds)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     counts = _Counts.of(task, at)
     prevalence, odds = counts.events / counts.total, at / (1 - at)
@@ -134,16 +143,20 @@ def net_benefit(
         message = "standardized=True divides by the prevalence, but y_true has no events."
         raise InvalidPredictions(message)
     unit = prevalence if standardized else 1.0
-    size = counts.size(task, at, odds)
+    clustered = _ClusteredWorth.of(task, at, odds)
+    size = clustered.size(counts.effective_n) if clustered is not None else np.full(len(at), counts.effective_n)
+    each = level
+    if check_band(band) == "simultaneous":
+        each = pointwise_level(counts.covariance(odds) if clustered is None else clustered.covariance(), level)
     true, false = counts.true / counts.total, counts.false / counts.total
     if standardized:
-        low, high = _standardized_limits(true, false, prevalence, odds, size, level)
+        low, high = _standardized_limits(true, false, prevalence, odds, size, each)
     else:
-        low, high = _limits(true, false, odds, size, level)
+        low, high = combined_share_limits(np.stack([true, false]), np.stack([np.ones_like(odds), -odds]), size, each)
     treat_all = (prevalence - odds * (1 - prevalence)) / unit
     value = (true - odds * false) / unit
     treated = np.clip(true + false, 0.0, 1.0)
-    return DecisionCurve(at, value, low, high, treat_all, treated, prevalence, level, counts.n, standardized)
+    return DecisionCurve(at, value, low, high, treat_all, treated, prevalence, level, counts.n, standardized, band)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +181,27 @@ class _Counts:
         false = np.maximum(treated - true, 0.0)
         return cls(true, false, events, total, table.population.effective_n, table.n)
 
-    def size(self, task: Predictions | BinTable, at: Floats, odds: Floats) -> Floats:
-        """The number of independent rows that say as much about each net benefit."""
+    def covariance(self, odds: Floats) -> Floats:
+        """How the worths of a row at two thresholds vary together: both count where it is treated at the higher one."""
+        true, false = self.true / self.total, self.false / self.total
+        order = np.arange(len(odds))
+        higher = np.where(odds[:, None] >= odds, order[:, None], order)
+        value = true - odds * false
+        return np.asarray(true[higher] + np.outer(odds, odds) * false[higher] - np.outer(value, value))
+
+
+@dataclass(frozen=True, eq=False)
+class _ClusteredWorth:
+    """Sums over clusters of what each row is worth at each threshold, less the mean; and squares over rows."""
+
+    sums: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, task: Predictions | BinTable, at: Floats, odds: Floats) -> _ClusteredWorth | None:
+        """None without clusters."""
         if not isinstance(task, Binary) or task.group is None:
-            return np.full(len(at), self.effective_n)
+            return None
         sample = Sample.of_rows(task)
         if sample.clusters < LEAST_CLUSTERS:
             message = (
@@ -179,35 +209,33 @@ class _Counts:
                 f"got {sample.clusters}."
             )
             raise InvalidPredictions(message)
-        found = np.empty(len(at))
+        sums, squares = np.empty((sample.clusters, len(at))), np.empty(len(at))
         p, y, share = sample.rows.predicted, sample.rows.observed, sample.row_share
         for k, (threshold, cost) in enumerate(zip(at, odds, strict=True)):
             worth = np.where(p >= threshold, np.where(y > 0, 1.0, -cost), 0.0)
             parts = share * (worth - share @ worth)
-            alone, together = float(parts @ parts), sample.by_cluster(parts[:, None])[:, 0]
-            # Where all rows are worth the same, nothing is known of the spread within clusters.
-            effect = float(together @ together) / alone if alone > 0 else self.effective_n / sample.clusters
-            found[k] = self.effective_n / max(effect, 1.0)
-        return found
+            squares[k], sums[:, k] = float(parts @ parts), sample.by_cluster(parts[:, None])[:, 0]
+        return cls(sums, squares)
+
+    def size(self, effective_n: float) -> Floats:
+        """The number of independent rows that say as much about each net benefit."""
+        # Where all rows are worth the same, nothing is known of the spread within clusters.
+        unknown = np.full(len(self.squares), effective_n / len(self.sums))
+        effect = np.divide((self.sums**2).sum(axis=0), self.squares, out=unknown, where=self.squares > 0)
+        return np.asarray(effective_n / np.maximum(effect, 1.0))
+
+    def covariance(self) -> Floats:
+        """How the net benefits at different thresholds vary together."""
+        return np.asarray(self.sums.T @ self.sums)
 
 
-def _thresholds(given: ArrayLike | None) -> Floats:
+def checked_thresholds(given: ArrayLike | None) -> Floats:
+    """Thresholds strictly between 0 and 1; by default 0.01, 0.02, ..., 0.99."""
     if given is None:
         return np.arange(1, 100) / 100
     at = validation.probabilities("thresholds", given).astype(np.float64)
     validation.require("thresholds", at, (at > 0) & (at < 1), "must lie strictly between 0 and 1")
     return at
-
-
-def _limits(true: Floats, false: Floats, odds: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
-    """MOVER of the difference of two shares of one multinomial sample, one of them times the odds."""
-    (true_low, true_high), (false_low, false_high) = (mid_p_interval(x * size, size, level) for x in (true, false))
-    rest = (1 - true) * (1 - false)
-    correlation = -np.sqrt(np.divide(true * false, rest, out=np.zeros_like(rest), where=rest > 0))
-    up = _recovered(true_high - true, odds * (false - false_low), correlation)
-    down = _recovered(true - true_low, odds * (false_high - false), correlation)
-    value = true - odds * false
-    return value - down, value + up
 
 
 def _standardized_limits(

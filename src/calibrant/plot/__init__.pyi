@@ -1,4 +1,5 @@
 from .canvas import axes as axes
+from .decisions import cost_diagram as cost_diagram
 from .decisions import decision_diagram as decision_diagram
 from .groups import forest as forest
 from .panels import class_panels as class_panels

@@ -1,15 +1,16 @@
-"""Figures of decisions (needs matplotlib): they draw a `DecisionCurve` and compute nothing."""
+"""Figures of decisions (needs matplotlib): they draw a result and compute nothing."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from calibrant.inference.decision_costs import MiscalibrationCost
 from calibrant.inference.decision_curves import DecisionCurve
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes
 
 
 def decision_diagram(curve: DecisionCurve, *, ax: Any = None, **style: Any) -> Any:
-    """Draw a decision curve with its pointwise band, beside treating everyone and treating no one.
+    """Draw a decision curve with its band, and those of treating everyone and treating no one.
 
     `style` goes to the line of the model (`Axes.plot`). The figure's data are the curve's own columns.
 
@@ -32,5 +33,29 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, **style: Any) -> A
     top = max(best, float(curve.value.max()), 0.01)
     ax.set(xlabel="threshold", ylabel="standardized net benefit" if curve.standardized else "net benefit")
     ax.set_ylim(-0.2 * top, 1.1 * top)
+    ax.legend()
+    return ax
+
+
+def cost_diagram(found: MiscalibrationCost, *, ax: Any = None, **style: Any) -> Any:
+    """Draw what miscalibration costs at each threshold, with its band; `style` goes to `Axes.plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> found = cal.inference.miscalibration_cost(rng.random(500) < p**2, p)
+    >>> cost_diagram(found, ax=Figure().subplots()).get_ylabel()
+    'net benefit gained by recalibration'
+    """
+    ax = axes(ax)
+    ax.plot(found.threshold, found.cost, **{"color": BLUE, "label": "after less before", **style})
+    band = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": f"{found.level:.0%} interval, {found.band}"}
+    ax.fill_between(found.threshold, found.low, found.high, **band)
+    ax.axhline(0.0, color=GREY, linestyle=":", linewidth=1)
+    ax.set(xlabel="threshold", ylabel="net benefit gained by recalibration")
     ax.legend()
     return ax

@@ -44,6 +44,8 @@ Quantity = Literal[
     "observed to expected ratio",
     "calibration intercept",
     "calibration slope",
+    "calibration decision loss",
+    "risk-coverage area",
 ]
 
 

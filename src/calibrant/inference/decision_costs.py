@@ -1,0 +1,289 @@
+"""What miscalibration costs those who decide by a threshold: net benefit before and after recalibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Binary, binary
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
+from calibrant.inference.decision_curves import checked_thresholds
+from calibrant.inference.isotonic_bands import isotonic_band
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.combined_shares import combined_share_limits
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Target
+from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data
+
+#: Rows from which it is seen how gains at different thresholds vary together.
+_MOST_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class MiscalibrationCost:
+    """Net benefit that cross-validated recalibration gains at each threshold; made by `miscalibration_cost`.
+
+    Attributes
+    ----------
+    threshold, before, after : arrays
+        Net benefit of the predictions, and of their recalibration on rows that it was not fitted to.
+    cost, low, high : arrays
+        `after` less `before`, with its interval, pointwise or simultaneous as `band` says.
+    decision_loss : Estimate
+        The calibration decision loss, with its interval.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> found = miscalibration_cost(rng.random(3000) < p**3, p, thresholds=[0.2, 0.5])
+    >>> found
+    <MiscalibrationCost, 2 thresholds, largest 0.13..., n=3_000>
+    >>> bool(found.low[1] > 0)
+    True
+    """
+
+    threshold: Floats
+    before: Floats
+    after: Floats
+    cost: Floats
+    low: Floats
+    high: Floats
+    decision_loss: Estimate
+    level: float
+    band: BandKind
+    n: int
+
+    def __repr__(self) -> str:
+        return f"<MiscalibrationCost, {len(self.threshold)} thresholds, largest {self.cost.max():.4g}, n={self.n:_}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        names = ("threshold", "before", "after", "cost", "low", "high")
+        columns = {name: getattr(self, name).tolist() for name in names}
+        rest = {name: getattr(self, name) for name in ("level", "band", "n")}
+        return {**columns, "decision_loss": self.decision_loss.to_dict(), **rest}
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the cost with its band (needs matplotlib)."""
+        from calibrant.plot.decisions import cost_diagram
+
+        return cost_diagram(self, ax=ax, **style)
+
+
+def miscalibration_cost(
+    data: Data,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    thresholds: ArrayLike | None = None,
+    recalibrator: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    level: float = 0.95,
+    band: BandKind = "pointwise",
+) -> MiscalibrationCost:
+    r"""What deciding by miscalibrated predictions costs, at each threshold, in units of net benefit.
+
+    With c(p) the true probability of the event where p is predicted, treating by p instead of by c(p) costs
+
+    .. math:: C(t) = E\Bigl[\frac{|c(p) - t|}{1 - t}\,\mathbf 1\{p \text{ and } c(p) \text{ on different sides of } t\}
+              \Bigr] \ge 0.
+
+    It is estimated by the net benefit (see `net_benefit`) of the predictions recalibrated by maps fitted without the
+    row's fold, less that of the predictions. The interval is for these maps on new rows; as no map gains more than c,
+    its low end is one for C too, while its high end can be too low where the maps miss much of c. Below zero,
+    recalibration does harm at that threshold.
+
+    The **calibration decision loss** is the largest cost over all decisions whose payoffs lie between 0 and 1, which
+    for two actions is
+
+    .. math:: \mathrm{CDL} = \sup_t C(t) \min\Bigl(1, \frac{1 - t}{t}\Bigr).
+
+    Its estimate takes the largest value over the thresholds, at least 0; the low end of its interval is the largest low
+    end of a simultaneous band, and the high end the largest value that any rising curve in the `IsotonicBand` of the
+    data has, each with half of the error probability. With weights or clusters it is a lower bound only.
+
+    Parameters
+    ----------
+    data : Binary, fine BinTable, or y_true
+        Rows with a group stay in one fold, and the spread is that between groups.
+    thresholds : array-like in (0, 1), optional
+        By default 0.01, 0.02, ..., 0.99.
+    recalibrator : optional
+        A map of `calibrant.recalibrate` or a classifier; by default averaged smoothers, as in `calibration_error`.
+    folds, seed : int
+    level : float in (0, 1)
+    band : {"pointwise", "simultaneous"}
+
+    References
+    ----------
+    Van Calster, Vickers (2015), Calibration of risk prediction models: impact on decision-analytic performance; Hu, Wu
+    (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> found = miscalibration_cost(rng.random(4000) < p**2, p, thresholds=[0.5])  # C = 0.0547
+    >>> bool(found.low[0] < 0.0547 < found.high[0]), found.decision_loss.interval.side
+    (True, 'two-sided')
+    """
+    level, at = validation.fraction("level", level), checked_thresholds(thresholds)
+    validation.whole("folds", folds, minimum=2)
+    check_band(band)
+    task = data if isinstance(data, BinTable) else binary(data, y_prob)
+    if isinstance(task, PositiveUnlabeled) or not isinstance(task, Binary | BinTable):
+        message = f"miscalibration_cost needs binary predictions with all outcomes, not {task!r}."
+        raise InvalidPredictions(message)
+    split = table_cells if isinstance(task, BinTable) else binary_rows
+    rows = recalibrated(split(task, [1.0] * folds, seed), recalibrator)  # type: ignore[arg-type]
+    gains = _Gains.of(rows, at)
+    together = pointwise_level(gains.covariance(), level)
+    low, high = gains.limits(level if band == "pointwise" else together)
+    bounds = gains.limits(together)[0] if band == "pointwise" else low
+    words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
+    loss = _decision_loss(task, at, gains.value, bounds, level=level, words=words, n=rows.n)
+    before = gains.net_benefit(rows.predicted[:, 0])
+    return MiscalibrationCost(
+        at, before, before + gains.value, gains.value, low, high, loss, level=level, band=band, n=rows.n
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Gains:
+    """What treating by recalibrated instead of predicted probabilities gains, entry by entry and threshold."""
+
+    rows: CrossFitted
+    at: Floats
+    share: Floats
+    factor: Floats
+
+    @classmethod
+    def of(cls, rows: CrossFitted, at: Floats) -> _Gains:
+        """Shares of four kinds of rows: newly treated or no longer treated, with or without the event."""
+        ascending = np.sort(at)
+        place = np.searchsorted(ascending, at)
+        event = rows.outcome[:, 0] > 0
+        p, q = (np.searchsorted(ascending, x[:, 0], side="right") for x in (rows.predicted, rows.fitted))
+        kinds = []
+        for first, last in ((p, q), (q, p)):
+            for some in (event, ~event):
+                moved = some & (first < last)
+                steps = np.bincount(first[moved], rows.weight[moved], len(at) + 1)
+                steps = steps - np.bincount(last[moved], rows.weight[moved], len(at) + 1)
+                kinds.append(np.cumsum(steps)[:-1][place])
+        odds, one = at / (1 - at), np.ones_like(at)
+        share = np.clip(np.stack(kinds) / rows.weight.sum(), 0.0, 1.0)
+        return cls(rows, at, share, np.stack([one, -odds, -one, odds]))
+
+    @property
+    def value(self) -> Floats:
+        """The gain at each threshold."""
+        return np.asarray((self.share * self.factor).sum(axis=0))
+
+    def limits(self, level: float) -> tuple[Floats, Floats]:
+        """Intervals of the gains, each at this level."""
+        return combined_share_limits(self.share, self.factor, self._size(), level)
+
+    def net_benefit(self, probability: Floats) -> Floats:
+        """Net benefit of treating by these probabilities."""
+        order = np.argsort(probability)
+        worth = np.where(self.rows.outcome[order, 0] > 0, self.rows.weight[order], 0.0)
+        weight = self.rows.weight[order]
+        first = np.searchsorted(probability[order], self.at, side="left")
+        true, treated = (np.append(np.cumsum(x[::-1])[::-1], 0.0)[first] for x in (worth, weight))
+        return np.asarray((true - self.at / (1 - self.at) * (treated - true)) / weight.sum())
+
+    def each(self, which: Any) -> Floats:
+        """The gain of some entries (rows) at every threshold (columns)."""
+        p, q = self.rows.predicted[which, 0], self.rows.fitted[which, 0]
+        moved = (q[:, None] >= self.at).astype(np.int8) - (p[:, None] >= self.at).astype(np.int8)
+        return moved * np.where(self.rows.outcome[which] > 0, 1.0, -self.at / (1 - self.at))
+
+    def covariance(self) -> Floats:
+        """How the gains at different thresholds vary together, up to a factor."""
+        if self.rows.cluster is not None:
+            sums = self._cluster_sums()
+            return np.asarray(sums.T @ sums)
+        size = len(self.rows.weight)
+        some = np.arange(size)
+        if size > _MOST_ROWS:
+            some = np.random.default_rng(0).choice(size, _MOST_ROWS, replace=False)
+        weight = self.rows.weight_squares[some]
+        gain = self.each(some) - self.value
+        return np.asarray((gain * weight[:, None]).T @ gain)
+
+    def _size(self) -> Floats:
+        """The number of independent rows that say as much about each gain."""
+        rows = self.rows
+        effective = float(rows.weight.sum()) ** 2 / float(rows.weight_squares.sum())
+        if rows.cluster is None:
+            return np.full(len(self.at), effective)
+        sums, total = self._cluster_sums(), float(rows.weight.sum())
+        variance = np.maximum((self.share * self.factor**2).sum(axis=0) - self.value**2, 0.0)
+        clustered = (sums**2).sum(axis=0) / total**2
+        known = clustered > 0
+        size = np.divide(variance, clustered, out=np.full(len(self.at), float(len(sums))), where=known)
+        return np.asarray(np.minimum(size, effective))
+
+    def _cluster_sums(self) -> Floats:
+        """Weighted gains less their mean, added up over each cluster."""
+        label = np.unique(np.asarray(self.rows.cluster), return_inverse=True)[1].reshape(-1)
+        clusters = int(label.max()) + 1
+        if clusters < LEAST_CLUSTERS:
+            message = (
+                f"miscalibration_cost needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
+                f"got {clusters}."
+            )
+            raise InvalidPredictions(message)
+        gain = (self.each(slice(None)) - self.value) * self.rows.weight[:, None]
+        return np.stack([np.bincount(label, column, clusters) for column in gain.T], axis=1).astype(np.float64)
+
+
+def _decision_loss(
+    data: Binary | BinTable, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
+) -> Estimate:
+    unit = np.minimum(1.0, (1 - at) / at)
+    value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
+    plain = isinstance(data, BinTable) or (data.weight is None and data.group is None)
+    assumption = "independent rows (or clusters); low end: any curve"
+    highest = 1.0
+    if plain:
+        highest = _largest_loss(data, (1 + level) / 2)
+        assumption += "; high end: a rising calibration curve, for the scores of the sample"
+    target = Target("calibration decision loss")
+    interval = Interval(
+        min(lowest, highest),
+        highest,
+        level=level,
+        method="simultaneous band of the gain, and isotonic band" if plain else "simultaneous band of the gain",
+        side="two-sided" if plain else "lower",
+        assumption=assumption,
+        target=target,
+    )
+    return Estimate(value, name="Calibration decision loss", method=words, n=n, target=target, interval=interval)
+
+
+def _largest_loss(data: Binary | BinTable, level: float) -> float:
+    """The largest decision loss of a curve in the isotonic band: at a score, from either side, or at 1/2."""
+    band = isotonic_band(data, level=level)
+    share, lower, upper = band.share, band.lower, band.upper
+    at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
+    largest = 0.0
+    for start in range(0, len(at), 64):
+        t = at[start : start + 64, None]
+        under, over = np.maximum(upper - t, 0.0), np.maximum(t - lower, 0.0)
+        for below, above in ((band.low_score <= t, band.high_score > t), (band.low_score < t, band.high_score >= t)):
+            loss = np.maximum(np.where(below, under, 0.0), np.where(above, over, 0.0)) @ share
+            largest = max(largest, float((loss / np.maximum(t, 1 - t)[:, 0]).max()))
+    return min(largest, 1.0)
