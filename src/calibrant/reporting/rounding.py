@@ -189,7 +189,9 @@ def p_number(p_value: float, draws: int | None = None) -> str:
 
 
 def no_break(text: str) -> str:
-    """The text with spaces that do not break before signs of percent, for pages."""
+    """The text with spaces that do not break before signs of percent and within p-values, for pages."""
+    for sign in "<≤=":
+        text = text.replace(f"p {sign} ", f"p\u00a0{sign}\u00a0")
     return text.replace(" %", "\u00a0%")
 
 

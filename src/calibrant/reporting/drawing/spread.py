@@ -1,0 +1,131 @@
+"""Forecasts: errors against predicted spread, coverage of central intervals, and the histogram of F(y)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from calibrant.reporting.contents import Spread
+from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, hint, stroke
+from calibrant.reporting.drawing.descriptions import (
+    coverage_table,
+    coverage_text,
+    pit_text,
+    spread_table,
+    spread_text,
+)
+from calibrant.reporting.drawing.figure import Figure, both
+from calibrant.reporting.drawing.markup import Markup, tag
+from calibrant.reporting.drawing.scales import Scale, covering, percent_tick, plain_tick
+from calibrant.reporting.drawing.titles import coverage_title, pit_title, spread_title
+from calibrant.reporting.rounding import count, fixed, rates, score
+
+_SQUARE = 500
+
+
+def spread_figure(section: Spread, *, significant: bool) -> Figure:
+    """Root mean squared error against predicted standard deviation, on logarithmic axes."""
+    draw = partial(_spread, section, "Root mean squared error against predicted standard deviation, log axes.")
+    return Figure(
+        *both(draw, _SQUARE),
+        title=spread_title(section, significant=significant),
+        text=spread_text(section),
+        table=spread_table(section),
+    )
+
+
+def coverage_figure(section: Spread) -> Figure:
+    """Observed against nominal coverage."""
+    draw = partial(_coverage, section, "Observed against nominal coverage of central intervals.")
+    return Figure(
+        *both(draw, _SQUARE),
+        title=coverage_title(section),
+        text=coverage_text(section),
+        table=coverage_table(section),
+    )
+
+
+def pit_figure(section: Spread) -> Figure:
+    """The histogram of F(y), relative to what is expected of each class."""
+    draw = partial(_pit, section, "Histogram of F(y): where outcomes fall in their predicted distributions.")
+    return Figure(*both(draw, 1040), title=pit_title(section), text=pit_text(section))
+
+
+def _square(width: float, scale: Scale) -> Canvas:
+    left = 50.0 if width > 400 else 44.0
+    side = width - left - 8
+    return Canvas(width, 14 + side + 46, Margins(left, 14, 8, 46), scale, scale)
+
+
+def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
+    bins = section.bins
+    values = [v for b in bins for v in (b.predicted, b.error.value, b.error.low, b.error.high, *b.null) if v]
+    canvas = _square(width, covering(values, "log", pad=0.05))
+    unit = f", {section.unit}" if section.unit else ""
+    canvas.x_ticks(plain_tick, f"Predicted standard deviation{unit}", most=6)
+    canvas.y_ticks(plain_tick, most=6)
+    canvas.frame()
+    canvas.corners(("Too narrow", "errors larger than predicted"), ("Too wide", "errors smaller than predicted"))
+    spreads = [b.predicted for b in bins]
+    canvas.area(spreads, [b.null[0] for b in bins], [b.null[1] for b in bins], "nullband")
+    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+    canvas.curve(spreads, [b.error.value for b in bins], "curve")
+    for b in bins:
+        x, y = canvas.x(b.predicted), canvas.y(b.error.value)
+        digits = 2 if b.predicted < 100 else 0
+        words = f"Predicted spread {fixed(b.predicted, digits)}\nRMSE {fixed(b.error.value, digits)}"
+        parts = [dot(x, y, 5, "dot")]
+        if b.error.low is not None and b.error.high is not None:
+            words += f" ({fixed(b.error.low, digits)} to {fixed(b.error.high, digits)})"
+            parts.insert(0, stroke(x, canvas.y(b.error.low), x, canvas.y(b.error.high), "wh"))
+        canvas.clipped(hint(f"{words}\n{count(b.n)} forecasts", *parts))
+    return canvas.svg(name, style)
+
+
+def _coverage(section: Spread, name: str, width: float, style: str) -> Markup:
+    canvas = _square(width, Scale(0.0, 1.0))
+    canvas.x_ticks(percent_tick, "Nominal coverage of the central interval", most=6)
+    canvas.y_ticks(percent_tick, most=6)
+    canvas.frame()
+    canvas.corners(("Too wide", "more inside than predicted"), ("Too narrow", "fewer inside than predicted"))
+    known = [c for c in section.coverage if c.observed.low is not None and c.observed.high is not None]
+    low, high = [c.observed.low or 0.0 for c in known], [c.observed.high or 0.0 for c in known]
+    if known:
+        canvas.area([0.0, *(c.nominal for c in known), 1.0], [0.0, *low, 1.0], [0.0, *high, 1.0], "confband")
+    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+    levels, shares = [c.nominal for c in section.coverage], [c.observed.value for c in section.coverage]
+    canvas.curve([0.0, *levels, 1.0], [0.0, *shares, 1.0], "curve")
+    for c in section.coverage:
+        found = rates(c.observed)
+        ends = f" ({found.ends} %)" if found.ends else ""
+        words = f"{score(c.nominal)} intervals\nhold {found.value} %{ends}"
+        canvas.add(hint(words, dot(canvas.x(c.nominal), canvas.y(c.observed.value), 9, "touch")))
+    chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
+    x, y = canvas.x(chosen.nominal), canvas.y(chosen.observed.value)
+    canvas.line(x, canvas.y(chosen.nominal), x, y, "thr")
+    canvas.add(dot(x, y, 5.5, "dotf"))
+    if canvas.roomy:
+        words = f"{score(chosen.nominal)} intervals hold {rates(chosen.observed).value} %"
+        below = chosen.observed.value < chosen.nominal
+        canvas.text(canvas.right - 6 if below else x - 12, y + (34 if below else -10), words, "m halo", "end")
+    return canvas.svg(name, style)
+
+
+def _pit(section: Spread, name: str, width: float, style: str) -> Markup:
+    classes = len(section.pit)
+    expected = sum(section.pit) / classes
+    shares = [rows / expected for rows in section.pit]
+    low, high = (end / expected for end in section.pit_null)
+    top = 1.12 * max(*shares, high)
+    canvas = Canvas(width, 190, Margins(44, 12, 8, 40), Scale(0.0, 1.0), Scale(0.0, top))
+    canvas.y_ticks(plain_tick, most=5)
+    words = "Predicted probability of a lower outcome, F(y)" if width > 400 else "F(y)"
+    canvas.x_ticks(plain_tick, words, most=5, grid=False)
+    base, step = canvas.y(0), canvas.plot_width / classes
+    for k, share in enumerate(shares):
+        y = canvas.y(share)
+        bar = tag("rect", x=canvas.x(k / classes) + 1, y=y, width=step - 2, height=base - y, class_="barm pale")
+        about = f"F(y) {k / classes:.2f} to {(k + 1) / classes:.2f}\n{count(section.pit[k])} forecasts"
+        canvas.add(hint(f"{about}, {count(expected)} expected", bar))
+    canvas.area([0.0, 1.0], [low] * 2, [high] * 2, "nullband")
+    canvas.line(canvas.left, canvas.y(1), canvas.right, canvas.y(1), "ref")
+    return canvas.svg(name, style)
