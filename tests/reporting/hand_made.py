@@ -180,7 +180,8 @@ BINARY_NUMBERS = (
         "points",
         "",
         "larger error",
-        "Mean distance between predicted and true probability. The base rate is 3.05 %, so the error is 16 to 33 % of it.",
+        "Mean distance between predicted and true probability. The base rate is 3.05 %, so the error is 16 to 33 "
+        "% of it.",
     ),
     Number(
         "Calibration slope",
@@ -219,9 +220,11 @@ BINARY_VERDICT = Verdict(
     "too high",
     "Predicted fraud probabilities are too high: 610 frauds occurred where 732 were predicted, a ratio of 0.83 (95 % "
     "interval 0.77 to 0.90).",
-    "The excess began in September 2025. Until August, totals agree (0.97, 0.89 to 1.06); since then, 137 frauds occurred "
+    "The excess began in September 2025. Until August, totals agree (0.97, 0.89 to 1.06); since then, 137 frauds "
+    "occurred "
     "where 244 were predicted (0.56, 0.47 to 0.66).",
-    "Strong evidence: none of 999 simulated calibrated models deviated as much (p ≤ 0.001). The mean calibration error is "
+    "Strong evidence: none of 999 simulated calibrated models deviated as much (p ≤ 0.001). The mean calibration "
+    "error is "
     "0.8 percentage points (0.5 to 1.0), 27 % of the base rate.",
     "Of the 1,904 payments above your threshold of 10 %, 16.6 % were fraud (15.0 to 18.3 %); the scores say 23.3 %.",
     "Refit Platt scaling on payments since September: log loss there falls by 7 % (4 to 10 %).",
@@ -257,7 +260,15 @@ def hostile():
     )
 
 
-QUEUES = [("Other", 0.87), ("Billing", 0.89), ("Delivery", 0.96), ("Technical", 0.97), ("Account", 1.01), ("Returns", 1.12), ("Refunds", 1.77)]  # fmt: skip
+QUEUES = [
+    ("Other", 0.87),
+    ("Billing", 0.89),
+    ("Delivery", 0.96),
+    ("Technical", 0.97),
+    ("Account", 1.01),
+    ("Returns", 1.12),
+    ("Refunds", 1.77),
+]
 
 
 def classes():
@@ -265,8 +276,19 @@ def classes():
     for name, ratio in QUEUES:
         direction = "too high" if ratio < 0.95 else "too low" if ratio > 1.1 else "too extreme"
         value = Value(ratio, ratio * 0.95, ratio * 1.05)
-        rows.append(GroupRow(name, 9000, value, Value(0.04, 0.03, 0.05), direction, 0.001, flagged=True,
-                             observed=1285 * ratio, expected=1285.0))  # fmt: skip
+        rows.append(
+            GroupRow(
+                name,
+                9000,
+                value,
+                Value(0.04, 0.03, 0.05),
+                direction,
+                0.001,
+                flagged=True,
+                observed=1285 * ratio,
+                expected=1285.0,
+            )
+        )
     ranges = ((0.0, 0.005), (0.005, 0.02), (0.02, 0.05), (0.05, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 0.95), (0.95, 1.0))
     cells = []
     for name, ratio in QUEUES:
@@ -288,7 +310,8 @@ def multiclass():
         "not calibrated",
         "problem",
         "over-confident",
-        "Over-confident: the predicted class is right for 56.9 % of tickets, while the mean confidence is 71.5 %, a gap of "
+        "Over-confident: the predicted class is right for 56.9 % of tickets, while the mean confidence is 71.5 "
+        "%, a gap of "
         "14.6 percentage points (95 % interval 13.7 to 15.6).",
         "The other probabilities are wrong too: Refunds are 1.77 times as frequent as predicted (1.65 to 1.90).",
         "Strong evidence: none of 199 simulated calibrated models deviated as much (p ≤ 0.005).",
@@ -300,7 +323,17 @@ def multiclass():
         return 0.8 * p
 
     edges = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]
-    bins = tuple(Bin(low, high, 1000, 1000 * accuracy((low + high) / 2), (low + high) / 2, share(accuracy((low + high) / 2), 1000)) for low, high in pairwise(edges))  # fmt: skip
+    bins = tuple(
+        Bin(
+            low,
+            high,
+            1000,
+            1000 * accuracy((low + high) / 2),
+            (low + high) / 2,
+            share(accuracy((low + high) / 2), 1000),
+        )
+        for low, high in pairwise(edges)
+    )
     grid = tuple(0.2 + 0.01 * k for k in range(80))
     band = Band(grid, tuple(0.8 * p - 0.05 for p in grid), tuple(min(0.8 * p + 0.05, 1) for p in grid))
     steps = Curve(grid[:-1:4], grid[4::4], tuple(accuracy(p + 0.02) for p in grid[:-1:4])[: len(grid[4::4])], band)
@@ -309,10 +342,20 @@ def multiclass():
     bars = tuple((k / 40, (k + 1) / 40, 10.0 * k) for k in range(8, 40))
     diagram = Reliability(steps, null, {"linear": bins}, {"linear": bars}, (), "linear")
     numbers = (
-        Number("Top-label calibration error, L1", Value(0.146, 0.137, 0.156), 0.0, "points", "", "larger error", "Mean distance."),
-        Number("Temperature", Value(1.62, 1.57, 1.68), 1.0, "ratio", "too moderate", "too extreme", "Above 1: too extreme."),
+        Number(
+            "Top-label calibration error, L1",
+            Value(0.146, 0.137, 0.156),
+            0.0,
+            "points",
+            "",
+            "larger error",
+            "Mean distance.",
+        ),
+        Number(
+            "Temperature", Value(1.62, 1.57, 1.68), 1.0, "ratio", "too moderate", "too extreme", "Above 1: too extreme."
+        ),
         Number("Class-wise calibration error", Value(0.043), 0.0, "points", "", "larger error", "Mean of 7 classes."),
-    )  # fmt: skip
+    )
     best = recalibration().maps
     whole = Recalibration(
         "log loss", 1.317, best[:3], command="calibrant recalibrate tickets.parquet --method VectorScaling"
@@ -338,17 +381,47 @@ def regression():
         "not calibrated",
         "problem",
         "too narrow",
-        "Predicted spread is too narrow: errors are 1.27 times the predicted standard deviation (95 % interval 1.24 to 1.31).",
+        "Predicted spread is too narrow: errors are 1.27 times the predicted standard deviation (95 % interval "
+        "1.24 to 1.31).",
         how_sure="Strong evidence: the mean squared standardised error differs from 1 (p < 0.001).",
         what_it_means="Intervals meant to hold 90 % of outcomes hold 82.5 % (81.3 to 83.6 %).",
         what_to_do="A spline of the spread lowers cross-validated CRPS by 0.68 % (0.44 to 0.92 %).",
     )
     numbers = (
-        Number("Error-to-spread ratio", Value(1.27, 1.24, 1.31), 1.0, "ratio", "spread too wide", "too narrow", "Above 1: errors are larger than predicted."),
-        Number("Coverage of 90 % intervals", Value(0.825, 0.813, 0.836), 0.9, "percent", "too narrow", "too wide", "Share of outcomes inside."),
-        Number("ENCE, 10 bins", Value(0.27), 0.0, "percent", "", "larger error", "A calibrated forecaster would show 4 to 9 %."),
-    )  # fmt: skip
-    leads = [("1 day", 1.5, 1284, "too narrow"), ("2 to 3 days", 1.33, 1218, "too narrow"), ("4 to 7 days", 1.1, 1035, "too narrow"), ("8 to 14 days", 0.86, 663, "too wide")]  # fmt: skip
+        Number(
+            "Error-to-spread ratio",
+            Value(1.27, 1.24, 1.31),
+            1.0,
+            "ratio",
+            "spread too wide",
+            "too narrow",
+            "Above 1: errors are larger than predicted.",
+        ),
+        Number(
+            "Coverage of 90 % intervals",
+            Value(0.825, 0.813, 0.836),
+            0.9,
+            "percent",
+            "too narrow",
+            "too wide",
+            "Share of outcomes inside.",
+        ),
+        Number(
+            "ENCE, 10 bins",
+            Value(0.27),
+            0.0,
+            "percent",
+            "",
+            "larger error",
+            "A calibrated forecaster would show 4 to 9 %.",
+        ),
+    )
+    leads = [
+        ("1 day", 1.5, 1284, "too narrow"),
+        ("2 to 3 days", 1.33, 1218, "too narrow"),
+        ("4 to 7 days", 1.1, 1035, "too narrow"),
+        ("8 to 14 days", 0.86, 663, "too wide"),
+    ]
     rows = tuple(
         GroupRow(name, n, Value(r, r * 0.95, r * 1.05), Value(0.2), way, 0.0001, flagged=True)
         for name, r, n, way in leads
@@ -386,16 +459,26 @@ def unlabeled():
         "not calibrated",
         "problem",
         "too low",
-        "If 19 % of the unlabeled compounds are active, predicted probabilities are too low by 6.0 percentage points (95 % "
+        "If 19 % of the unlabeled compounds are active, predicted probabilities are too low by 6.0 percentage "
+        "points (95 % "
         "interval 4.7 to 6.7).",
-        "The size depends on that share, the conclusion does not: the error is smallest at 14 % (3.2 points, 1.3 to 3.9).",
+        "The size depends on that share, the conclusion does not: the error is smallest at 14 % (3.2 points, 1.3 "
+        "to 3.9).",
         "Strong evidence, given the assumed share: p < 0.001.",
         "Labelled positives are taken as a random sample of all positives.",
         "Check the share first. Then recalibrate with `PUIsotonic`.",
     )
     numbers = (
         Number("Calibration error at 19 %", Value(0.06, 0.047, 0.067), 0.0, "points", "", "larger error", "PU-ECE."),
-        Number("Observed : expected at 19 %", Value(1.35, 1.31, 1.38), 1.0, "ratio", "too high", "too low", "Share over mean."),
+        Number(
+            "Observed : expected at 19 %",
+            Value(1.35, 1.31, 1.38),
+            1.0,
+            "ratio",
+            "too high",
+            "too low",
+            "Share over mean.",
+        ),
         Number("Largest share the data allow", Value(0.357), 0.19, "percent", "", "", "Above it, too many positives."),
-    )  # fmt: skip
+    )
     return Contents("unlabeled", facts, verdict, numbers, (shares(),))

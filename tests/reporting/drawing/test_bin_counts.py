@@ -23,5 +23,8 @@ def test_without_an_error_or_its_interval():
 
 
 def test_a_single_number_of_bins_is_a_figure_still():
-    one = {name: getattr(hand_made.bin_counts(), name)[:1] for name in ("counts", "equal_mass", "equal_width", "null_low", "null_high")}  # fmt: skip
+    one = {
+        name: getattr(hand_made.bin_counts(), name)[:1]
+        for name in ("counts", "equal_mass", "equal_width", "null_low", "null_high")
+    }
     assert bin_counts_figure(replace(hand_made.bin_counts(), **one), None).svg_wide

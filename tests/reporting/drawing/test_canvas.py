@@ -1,6 +1,7 @@
 """A figure names itself, keeps inside its area, and its names do not clash with those of others."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 from calibrant.reporting.drawing.canvas import Canvas, Margins, hint, stroke, text_width
@@ -51,7 +52,7 @@ def test_labels_of_ticks_do_not_touch():
     labels = re.findall(r'<text x="([\d.]+)" y="177" text-anchor="middle">([^<]+)<', c.svg("t"))
     ends = [(float(x) - text_width(words) / 2, float(x) + text_width(words) / 2) for x, words in labels]
     assert len(ends) > 2
-    assert all(a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(ends))
 
 
 def test_a_decoration_is_hidden_from_readers_of_the_page():

@@ -11,8 +11,10 @@ from tests.reporting import hand_made
 def test_the_diagram_in_words():
     text = d.reliability_text(hand_made.reliability())
     assert text == (
-        "The observed frequency agrees with the prediction within chance below 0.2 %, lies above the prediction from 0.2 to "
-        "1 %, agrees with the prediction within chance from 1 to 5 % and lies below the prediction above 5 %. At scores "
+        "The observed frequency agrees with the prediction within chance below 0.2 %, lies above the prediction "
+        "from 0.2 to "
+        "1 %, agrees with the prediction within chance from 1 to 5 % and lies below the prediction above 5 %. At "
+        "scores "
         "above 20 %: 60 % predicted, 41 % observed."
     )
     calibrated = d.reliability_text(hand_made.reliability(of=lambda p: p))

@@ -28,7 +28,7 @@ def test_rows_share_the_line_of_reference():
 @pytest.mark.parametrize("value", RATIOS)
 def test_markers_stay_inside_their_cell(value):
     dot = circle(Forest.of_ratios(RATIOS).cell(value, FLAGGED, width=128, size=1.0))
-    assert 0 <= float(dot.get("cx")) - float(dot.get("r"))
+    assert float(dot.get("cx")) - float(dot.get("r")) >= 0
     assert float(dot.get("cx")) + float(dot.get("r")) <= 128
 
 

@@ -16,7 +16,7 @@ def test_a_label_beside_a_line_covers_none_of_it():
 
 def test_where_all_is_covered_the_label_stands_where_least_is():
     half = [Box(0, 0, 300, 150)] * 3 + [Box(0, 150, 300, 300)]
-    x, y = least_covered("curve", LINE, half, INSIDE)
+    _, y = least_covered("curve", LINE, half, INSIDE)
     assert y > 150
 
 

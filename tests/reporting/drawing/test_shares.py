@@ -22,4 +22,4 @@ def test_implied_shares_are_square():
     tree = ElementTree.fromstring(figure.svg_wide)
     frame = next(rect for rect in tree.iter("rect") if rect.get("class") == "frame")
     assert frame.get("width") == frame.get("height")
-    assert len([c for c in tree.iter("circle")]) == 12
+    assert len(list(tree.iter("circle"))) == 12

@@ -15,7 +15,7 @@ def test_errors_against_spread_are_square_and_name_the_unit():
     assert frame.get("width") == frame.get("height")
     assert "Predicted standard deviation, EUR/MWh" in figure.svg_wide
     assert "Too narrow" in figure.svg_wide
-    assert len([c for c in tree.iter("circle")]) == 14
+    assert len(list(tree.iter("circle"))) == 14
     bare = replace(hand_made.spread(), unit="")
     assert "Predicted standard deviation<" in spread_figure(bare, significant=False).svg_wide
 

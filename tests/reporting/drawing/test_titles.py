@@ -153,6 +153,17 @@ def test_the_title_of_the_ece_is_true_of_all_data():
     assert titles.bin_counts_title() == "The plain ECE depends on how many bins you choose"
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.358, "36 %"), (0.0023, "0.23 %"), (0.02, "2.0 %"), (0.997, "99.7 %"), (0.5, "50 %"), (0.0, "0 %"), (1.0, "100 %")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.358, "36 %"),
+        (0.0023, "0.23 %"),
+        (0.02, "2.0 %"),
+        (0.997, "99.7 %"),
+        (0.5, "50 %"),
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+    ],
+)
 def test_shares_in_titles(share, words):
     assert titles.short_rate(share) == words

@@ -18,7 +18,8 @@ def test_the_policy_names_style_and_script_by_their_hash_and_nothing_else():
     script = re.search(r"<script>(.*)</script>", PAGE, re.DOTALL)[1]
     style = re.search(r"<style>(.*)</style>", PAGE, re.DOTALL)[1]
     assert policy == (
-        f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; base-uri 'none'; "
+        f"form-action 'none'"
     )
     assert "unsafe" not in policy
 
