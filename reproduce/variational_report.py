@@ -235,7 +235,7 @@ def write(store) -> None:
     """Write variational.md and the figures."""
     RESULTS.mkdir(exist_ok=True)
     lines = [
-        "# Berta et al. (2025), A Variational Estimator for Calibration Errors",
+        "# Berta et al. (2026), A Variational Estimator for Calibration Errors",
         "",
         f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}, calibrant {cal.__version__}. `python -m reproduce.variational`",

@@ -102,3 +102,37 @@ def test_a_distance_must_give_one_number_per_row():
     wrong = cal.estimators.Distance(lambda f, q: q - f, lambda f, q: q - f, name="wrong")
     with pytest.raises(ValueError, match="Distance 'wrong': phi must return one number per row"):
         contributions(wrong, np.full((3, 1), 0.2), np.full((3, 1), 0.3), np.ones((3, 1)))
+
+
+@pytest.mark.parametrize(
+    ("distance", "said"),
+    [
+        (
+            cal.estimators.Distance(lambda f, q: 1 + ((f - q) ** 2).sum(axis=1), lambda f, q: 2 * (q - f)),
+            "phi.f, f. must be 0",
+        ),
+        (
+            cal.estimators.Distance(lambda f, q: np.abs(f - q).sum(axis=1), lambda f, q: np.ones_like(q)),
+            "grad.f, f. must be 0",
+        ),
+        (
+            cal.estimators.Distance(lambda f, q: ((f - q) ** 2).sum(axis=1), lambda f, q: (q - f)[:, 0]),
+            "grad must return",
+        ),
+    ],
+    ids=["a distance of one from itself", "a slope at no distance", "a slope of another shape"],
+)
+def test_a_distance_that_breaks_the_conditions_of_the_proposition_is_refused(distance, said):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    with pytest.raises(ValueError, match=f"Distance 'distance': {said}"):
+        cal.calibration_error(cal.Binary(rng.random(200) < p, p), norm=distance)
+
+
+def test_a_slope_may_be_a_multiple_of_ones_for_several_classes_and_scores_may_be_certain():
+    rng = np.random.default_rng(0)
+    vectors = np.vstack([rng.dirichlet(np.ones(3), 299), [1.0, 0.0, 0.0]])
+    data = cal.Multiclass(rng.integers(3, size=300), vectors)
+    kl = cal.estimators.Distance(lambda f, q: (q * np.log(q / f)).sum(axis=1), lambda f, q: np.log(q / f) + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        assert cal.calibration_error(data, norm=kl).name

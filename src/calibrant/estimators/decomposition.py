@@ -101,7 +101,7 @@ def decompose(
     References
     ----------
     Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers. Berta, Braun,
-    Holzmüller, Bach, Jordan (2025), A Variational Estimator for Calibration Errors.
+    Holzmüller, Bach, Jordan (2026), A Variational Estimator for Calibration Errors.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def calibration_error(
 
     References
     ----------
-    Berta, Braun, Holzmüller, Bach, Jordan (2025), A Variational Estimator for Calibration Errors, Propositions 1, 2.
+    Berta, Braun, Holzmüller, Bach, Jordan (2026), A Variational Estimator for Calibration Errors, Propositions 1, 2.
 
     Examples
     --------

@@ -62,6 +62,9 @@ class Distance:
     bound: float | None = None
 
 
+#: How far from 0 a distance of a prediction from itself may be, by rounding.
+TOLERANCE = 1e-8
+
 Norm = float | Literal["squared", "kl"] | Distance
 """An exponent of at least 1 (infinity allowed), a proper loss by name, or a `Distance`."""
 
@@ -93,18 +96,49 @@ def contributions(
     `floor` is that of the probabilities in log scores, see `log_scores.floored`; it concerns "kl" only.
     """
     if isinstance(norm, Distance):
-        slope = np.asarray(norm.grad(predicted, recalibrated), dtype=np.float64)
-        inner = np.einsum("nd,nd->n", slope, outcome - recalibrated)
-        values = np.asarray(norm.phi(predicted, recalibrated), dtype=np.float64) + inner
-        if values.shape != (len(predicted),):
-            message = f"Distance {norm.name!r}: phi must return one number per row, got shape {values.shape}."
-            raise ValueError(message)
-        return values
+        _require_distance(norm, predicted)
+        distance, slope = _evaluated(norm, predicted, recalibrated)
+        return distance + np.einsum("nd,nd->n", slope, outcome - recalibrated)
     if norm == "squared":
         return np.einsum("nd,nd->n", predicted - recalibrated, predicted + recalibrated - 2 * outcome)
     if norm == "kl":
         return _log_gain(floored(predicted, floor), floored(recalibrated, floor), outcome)
     return np.einsum("nd,nd->n", norm_gradient(recalibrated - predicted, float(norm)), outcome - predicted)
+
+
+def _evaluated(norm: Distance, predicted: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """The distance and its derivative at `q`, in the shapes that are promised."""
+    distance = np.asarray(norm.phi(predicted, q), dtype=np.float64)
+    slope = np.asarray(norm.grad(predicted, q), dtype=np.float64)
+    if distance.shape != (len(predicted),):
+        message = f"Distance {norm.name!r}: phi must return one number per row, got shape {distance.shape}."
+        raise ValueError(message)
+    if slope.shape != predicted.shape:
+        message = f"Distance {norm.name!r}: grad must return an array of shape {predicted.shape}, got {slope.shape}."
+        raise ValueError(message)
+    return distance, slope
+
+
+def _require_distance(norm: Distance, predicted: Floats) -> None:
+    """Refuse what is not 0 where the predictions are right: the conditions of Proposition 2 at q = f."""
+    inside = predicted[((predicted > 0) & (predicted < 1)).all(axis=1)]  # a logarithm has no derivative at 0
+    distance, slope = _evaluated(norm, inside, inside)
+    if len(inside) and not np.abs(distance).max() <= TOLERANCE:
+        first = int(np.argmax(~(np.abs(distance) <= TOLERANCE)))
+        message = (
+            f"Distance {norm.name!r}: phi(f, f) must be 0, the distance of a prediction from itself; "
+            f"at f = {inside[first].tolist()} it is {distance[first]:.6g}."
+        )
+        raise ValueError(message)
+    if predicted.shape[1] > 1:  # probabilities add up to 1, so that a multiple of the vector of ones does nothing
+        slope = slope - slope.mean(axis=1, keepdims=True)
+    if len(inside) and not np.abs(slope).max() <= TOLERANCE:
+        first = int(np.argmax(~(np.abs(slope) <= TOLERANCE).all(axis=1)))
+        message = (
+            f"Distance {norm.name!r}: grad(f, f) must be 0 (for several classes, a multiple of the vector of ones); "
+            f"at f = {inside[first].tolist()} it is {slope[first].tolist()}."
+        )
+        raise ValueError(message)
 
 
 def norm_gradient(d: Floats, p: float) -> Floats:

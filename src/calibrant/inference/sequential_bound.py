@@ -47,7 +47,7 @@ class SequentialBound:
     References
     ----------
     Waudby-Smith, Ramdas (2024), Estimating means of bounded random variables by betting. Berta, Braun, Holzmüller,
-    Bach, Jordan (2025), A Variational Estimator for Calibration Errors.
+    Bach, Jordan (2026), A Variational Estimator for Calibration Errors.
 
     Examples
     --------
