@@ -40,7 +40,11 @@ def test_ties_count_with_their_mean_error():
 def test_weights_tables_and_several_classes():
     data = cal.Binary(Y, P)
     curve = cal.risk_coverage(data)
-    assert cal.risk_coverage(cal.BinTable.of(data, cal.table.Distinct())).to_dict() == curve.to_dict()
+    table = cal.risk_coverage(cal.BinTable.of(data, cal.table.Distinct()))
+    for name in ("confidence", "coverage", "risk", "low", "high"):
+        assert getattr(table, name) == pytest.approx(getattr(curve, name))
+    assert (table.aurc, table.excess) == pytest.approx((curve.aurc, curve.excess))
+    assert table.aurc.interval.high == pytest.approx(curve.aurc.interval.high)
     assert cal.risk_coverage(cal.Binary(Y, P, weight=np.full(120, 9.0))).aurc == pytest.approx(curve.aurc)
     weight = RNG.gamma(2.0, size=120)
     once, again = (cal.risk_coverage(cal.Binary(Y, P, weight=c * weight)) for c in (1, 50))
@@ -67,9 +71,92 @@ def test_a_confidence_that_ranks_better_has_a_smaller_area():
     assert cal.risk_coverage(y, stats.norm.cdf(z)).aurc < cal.risk_coverage(y, shuffled).aurc
 
 
-def test_groups_are_refused():
-    with pytest.raises(cal.InvalidPredictions, match="group"):
-        cal.risk_coverage(cal.Binary(Y, P, group=np.arange(120) % 20))
+def test_copies_in_clusters_say_no_more_than_their_originals():
+    rows = np.repeat(np.arange(120), 4)
+    alone, copies = cal.risk_coverage(Y, P), cal.risk_coverage(cal.Binary(Y[rows], P[rows], group=rows))
+    assert copies.risk == pytest.approx(alone.risk)
+    assert copies.high[20:] == pytest.approx(alone.high[20:], abs=0.03)
+    reach = [curve.aurc.interval.high - curve.aurc for curve in (alone, copies)]
+    assert reach[1] == pytest.approx(reach[0], rel=0.15)
+    with pytest.raises(cal.InvalidPredictions, match="at least 8 groups"):
+        cal.risk_coverage(cal.Binary(Y, P, group=np.arange(120) % 3))
+
+
+@pytest.mark.parametrize("loss", ["brier", "log_loss"])
+def test_other_losses_are_averaged_and_tables_agree(loss):
+    each = (P - Y) ** 2 if loss == "brier" else -np.log(np.where(Y == 1, P, 1 - P))
+    curve = cal.risk_coverage(Y, P, loss=loss)
+    given = cal.risk_coverage(Y, P, loss=each)
+    order = np.argsort(-np.maximum(P, 1 - P))
+    assert curve.risk == pytest.approx(np.cumsum(each[order]) / np.arange(1, 121))
+    assert curve.aurc == pytest.approx(area(each[order]))
+    assert curve.ideal == pytest.approx(area(np.sort(each)))
+    assert given.high == pytest.approx(curve.high)
+    table = cal.risk_coverage(cal.BinTable.of(cal.Binary(Y, P), cal.table.Distinct()), loss=loss)
+    assert table.high == pytest.approx(curve.high)
+    assert table.excess.interval.low == pytest.approx(curve.excess.interval.low)
+    last = curve.high[-1] - curve.risk[-1]
+    assert last == pytest.approx(stats.t.ppf(0.975, 119) * each.std(ddof=1) / np.sqrt(120))
+    assert np.isinf(curve.high[0])
+    assert curve.to_dict()["high"][0] is None
+
+
+def test_several_classes_and_numbers_have_losses_too():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 3))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    data = cal.Multiclass(y, p)
+    onehot = np.eye(3)[y]
+    assert cal.risk_coverage(data, loss="brier").risk[-1] == pytest.approx(((p - onehot) ** 2).sum(axis=1).mean())
+    assert cal.risk_coverage(data, loss="log_loss").risk[-1] == pytest.approx(cal.log_loss(data))
+    sigma = rng.uniform(0.5, 2, 300)
+    values = rng.normal(0, sigma)
+    forecast = cal.Gaussian(values, np.zeros(300), sigma)
+    good, bad = (cal.risk_coverage(forecast, loss=values**2, confidence=c) for c in (-sigma, sigma))
+    assert good.aurc.interval.high < bad.aurc.interval.low
+    with pytest.raises(cal.InvalidPredictions, match="loss and confidence"):
+        cal.risk_coverage(forecast)
+
+
+@pytest.mark.parametrize("n", [200, 2000])
+def test_intervals_of_the_areas_cover(n):
+    rng = np.random.default_rng(n)
+    z = rng.normal(size=400_000)
+    truth = {
+        loss: cal.risk_coverage(rng.random(len(z)) < stats.norm.cdf(z), stats.norm.cdf(z), loss=loss)
+        for loss in ("error", "brier")
+    }
+    covered = {(loss, name): [] for loss in truth for name in ("aurc", "excess")}
+    for _ in range(100):
+        p = stats.norm.cdf(rng.normal(size=n))
+        y = rng.random(n) < p
+        for loss, population in truth.items():
+            curve = cal.risk_coverage(y, p, loss=loss)
+            for name in ("aurc", "excess"):
+                covered[loss, name].append(getattr(population, name).value in getattr(curve, name).interval)
+    assert min(np.mean(found) for found in covered.values()) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_simultaneous_bands_hold_at_all_shares_at_once():
+    rng, held = np.random.default_rng(0), []
+    for _ in range(100):
+        p = rng.uniform(0.5, 1, 400)
+        curve = cal.risk_coverage(rng.random(400) < p, p, band="simultaneous")
+        truth = (1 - curve.confidence) / 2  # the mean of 1 - p above the confidence
+        held.append(bool(np.all((curve.low <= truth) & (truth <= curve.high))))
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_wrong_losses_are_refused():
+    with pytest.raises(ValueError, match="'brier', 'log_loss' or an array"):
+        cal.risk_coverage(Y, P, loss="hinge")
+    with pytest.raises(ValueError, match="'brier', 'log_loss' or an array"):
+        cal.risk_coverage(cal.Multiclass(Y, np.stack([1 - P, P], axis=1)), loss="hinge")
+    with pytest.raises(cal.InvalidPredictions, match="no rows"):
+        cal.risk_coverage(cal.BinTable.of(cal.Binary(Y, P), cal.table.Distinct()), loss=np.ones(120))
+    with pytest.raises(cal.InvalidPredictions, match="loss has 3 rows, expected 120"):
+        cal.risk_coverage(Y, P, loss=[1, 2, 3])
 
 
 def test_the_area_has_a_bootstrap_interval():

@@ -1,4 +1,4 @@
-"""The figure of a decision curve."""
+"""Figures of decisions."""
 
 import numpy as np
 import pytest
@@ -20,3 +20,15 @@ def test_the_lines_are_the_columns_of_the_curve(standardized):
     assert everyone.get_ydata() == pytest.approx(curve.treat_all)
     assert set(no_one.get_ydata()) == {0.0}
     assert ("standardized" in ax.get_ylabel()) == standardized
+
+
+def test_costs_and_risks_are_drawn_as_they_are():
+    p = np.random.default_rng(0).random(300)
+    y = np.random.default_rng(1).random(300) < p**2
+    cost = cal.inference.miscalibration_cost(y, p)
+    assert cost.plot(ax=Figure().subplots()).get_lines()[0].get_ydata() == pytest.approx(cost.cost)
+    for loss in ("error", "log_loss"):
+        curve = cal.risk_coverage(y, p, loss=loss)
+        ax = curve.plot(ax=Figure().subplots(), color="red")
+        assert ax.get_lines()[0].get_xdata() == pytest.approx(curve.coverage)
+        assert ax.get_ylim()[1] < 10

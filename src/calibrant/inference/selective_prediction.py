@@ -1,29 +1,39 @@
-"""Selective prediction: how the error falls if the least confident predictions are not made."""
+"""Selective prediction: how the loss falls if the least confident predictions are not made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
+from calibrant.inference.ordered_losses import Numbers, OrderedLosses
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
+
+Loss = Literal["error", "brier", "log_loss"]
 
 #: The most points of a curve that are returned, each with its interval; the areas are of all rows.
 MOST_POINTS = 1000
 
+#: Points from which it is seen how the risks vary together.
+_BAND_POINTS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """Error of the predictions that are made, against the share that is made; from `risk_coverage`.
+    """Mean loss of the predictions that are made, against the share that is made; from `risk_coverage`.
 
     Attributes
     ----------
@@ -31,9 +41,11 @@ class RiskCoverage:
         Predictions of at least this confidence are made. At most 1000 points of the curve are given; the areas are of
         all rows.
     coverage, risk, low, high : arrays
-        The share that is made, the share of errors among them, and its pointwise interval.
-    aurc, ideal, excess : float
-        Area under the curve, that of the ideal order of the same errors, and their difference.
+        The share that is made, their mean loss, and its interval, pointwise or simultaneous as `band` says.
+    aurc, excess : Estimate
+        Area under the curve, and what it exceeds that of the ideal order of the same losses by, with their intervals.
+    ideal : float
+        The area of the ideal order.
 
     Examples
     --------
@@ -47,37 +59,70 @@ class RiskCoverage:
     risk: Floats
     low: Floats
     high: Floats
-    aurc: float
+    aurc: Estimate
+    excess: Estimate
     ideal: float
     level: float
     n: int
+    loss: str = "error"
+    band: BandKind = "pointwise"
 
     def __repr__(self) -> str:
-        return f"<RiskCoverage, AURC {self.aurc:.4g}, excess {self.excess:.4g}, n={self.n:_}>"
-
-    @property
-    def excess(self) -> float:
-        """The area above that of the ideal order, in which all errors come last."""
-        return self.aurc - self.ideal
+        return f"<RiskCoverage, AURC {self.aurc.value:.4g}, excess {self.excess.value:.4g}, n={self.n:_}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
+        """Plain types only, ready for JSON; an end that is not limited is None."""
         columns = {name: getattr(self, name).tolist() for name in ("confidence", "coverage", "risk", "low", "high")}
-        return {**columns, **{name: getattr(self, name) for name in ("aurc", "ideal", "excess", "level", "n")}}
+        columns = {
+            name: [x if np.isfinite(x) else None for x in values] if name in ("low", "high") else values
+            for name, values in columns.items()
+        }
+        areas = {"aurc": self.aurc.to_dict(), "excess": self.excess.to_dict()}
+        return {**columns, **areas, **{name: getattr(self, name) for name in ("ideal", "level", "n", "loss", "band")}}
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the curve with its band (needs matplotlib)."""
+        from calibrant.plot.decisions import risk_coverage_diagram
+
+        return risk_coverage_diagram(self, ax=ax, **style)
 
 
-def risk_coverage(data: Data, y_prob: ArrayLike | None = None, /, *, level: float = 0.95) -> RiskCoverage:
-    r"""Risk-coverage curve: the error rate among the most confident predictions, for each share of them.
+def risk_coverage(
+    data: Data,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    loss: Loss | ArrayLike = "error",
+    confidence: ArrayLike | None = None,
+    level: float = 0.95,
+    band: BandKind = "pointwise",
+) -> RiskCoverage:
+    r"""Risk-coverage curve: the mean loss of the most confident predictions, for each share of them.
 
-    The predicted class is the more probable one (the event at 1/2), its confidence max(p, 1 - p), the risk the share of
-    wrong predictions among those of at least some confidence. With rows in the order of falling confidence,
+    By default the loss is 1 for a wrong prediction of the more probable class (the event at 1/2), and the confidence
+    its probability, max(p, 1 - p). With rows in the order of falling confidence,
 
-    .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \mathbf 1\{\text{row } i \text{ is wrong}\}
+    .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i
 
-    and `excess` is its distance from the ideal order, in which all wrong rows come last. Rows of equal confidence are
-    never split: each counts with their mean error. The interval of each risk is the mid-P interval of a share, for a
-    confidence fixed in advance. Weights count by Kish's number of rows; rows with a group are refused. The area itself
-    has a bootstrap interval: ``interval(lambda d: risk_coverage(d).aurc, data, method=Bootstrap())``.
+    and `excess` is its distance from the ideal order, in which the largest losses come last. Rows of equal confidence
+    are never split: each counts with their mean loss.
+
+    Intervals of risks are for a confidence fixed in advance: mid-P intervals of a share for losses of 0 and 1, else
+    Student's, which needs several rows; with ``band="simultaneous"`` at the higher level at which all hold at once.
+    Those of the areas are Student's with the delta method. Weights count by Kish's number of rows, and with a group
+    the spread is that between groups.
+
+    Parameters
+    ----------
+    data : Binary, Multiclass, fine BinTable, or y_true
+        Any predictions, of a number too, where `loss` and `confidence` are arrays.
+    loss : {"error", "brier", "log_loss"} or array-like
+        Or the loss of each row, e.g. one of your own.
+    confidence : array-like, optional
+        That of each row, where it is not the probability of the predicted class: predictions of larger values are made
+        first.
+    level : float in (0, 1)
+    band : {"pointwise", "simultaneous"}
 
     References
     ----------
@@ -88,26 +133,51 @@ def risk_coverage(data: Data, y_prob: ArrayLike | None = None, /, *, level: floa
     --------
     >>> risk_coverage([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.4])  # the third is wrong: (0 + 0 + 1/3 + 1/4) / 4
     <RiskCoverage, AURC 0.1458, excess 0.08333, n=4>
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> sigma = rng.uniform(0.5, 2, 400)
+    >>> y = rng.normal(0, sigma)
+    >>> curve = risk_coverage(cal.Gaussian(y, np.zeros(400), sigma), loss=np.abs(y), confidence=-sigma)
+    >>> bool(curve.risk[99] < curve.risk[-1])
+    True
     """
-    level = validation.fraction("level", level)
+    level, band = validation.fraction("level", level), check_band(band)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
-    if isinstance(task, Predictions) and task.group is not None:
-        message = "risk_coverage has no interval for rows with a group yet; leave group out if rows are independent."
+    name = loss if isinstance(loss, str) else "given"
+    entries = _entries(task, loss, confidence)
+    if entries.cluster is not None and (number := int(entries.cluster.max()) + 1) < LEAST_CLUSTERS:
+        message = (
+            f"risk_coverage needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
+            f"got {number}."
+        )
         raise InvalidPredictions(message)
-    confidence, weight, squares, wrong, n = _by_confidence(task)
-    unit = float(weight.sum() / squares.sum())
-    running, errors = np.cumsum(weight), np.cumsum(wrong)
-    total = float(running[-1])
-    shown = _shown(running)
-    risk, size = (errors / running)[shown].clip(0.0, 1.0), (running**2 / np.cumsum(squares))[shown]
-    low, high = mid_p_interval(risk * size, size, level)
-    bad = float(errors[-1])
-    ideal = _area(np.array([total - bad, bad]) * unit, np.array([0.0, bad]) * unit)
-    area = _area(weight * unit, wrong * unit)
-    return RiskCoverage(confidence[shown], running[shown] / total, risk, low, high, area, ideal, level, n)
+    shown = _shown(entries.running)
+    each = level
+    if band == "simultaneous":
+        some = shown[:: max(1, len(shown) // _BAND_POINTS)]
+        each = pointwise_level(entries.covariance(some), level)
+    low, high = _limits(entries, shown, each)
+    n = task.n if isinstance(task, BinTable) else len(task)
+    ideal = entries.ideal()
+    area, best = entries.area(), ideal.area()
+    difference = _difference(entries, ideal)
+    return RiskCoverage(
+        entries.confidence[entries.ends[shown]],
+        entries.running[shown] / entries.running[-1],
+        entries.risk[shown],
+        low,
+        high,
+        _area_estimate("AURC", area, entries, entries.area_influence(), level, n),
+        _area_estimate("Excess AURC", area - best, entries, difference, level, n),
+        best,
+        level,
+        n,
+        name,
+        band,
+    )
 
 
-def _shown(running: Floats) -> NDArray[np.intp]:
+def _shown(running: Floats) -> Numbers:
     """All points of the curve, or of many those next to equally spaced coverages."""
     if len(running) <= MOST_POINTS:
         return np.arange(len(running))
@@ -115,29 +185,124 @@ def _shown(running: Floats) -> NDArray[np.intp]:
     return np.unique(np.minimum(np.searchsorted(running, wanted), len(running) - 1))
 
 
-def _by_confidence(task: Predictions | BinTable) -> tuple[Floats, Floats, Floats, Floats, int]:
-    """Confidence, weight, squared weight and weight of wrong rows, in the order of falling confidence; rows."""
-    top = isinstance(task, Multiclass)
-    one = task.top_label() if isinstance(task, Multiclass) else task
-    cells = probability_cells(one, None, needed_by="risk_coverage")
-    score = np.where(cells.low == cells.high, cells.low, cells.predicted_mean)
-    event = (score >= 0.5) | top
-    confidence = np.where(event, score, 1 - score)
-    wrong = np.where(event, cells.weight - cells.observed, cells.observed)
-    values, place = np.unique(-np.round(confidence, 12), return_inverse=True)  # 0.9 and 1 - 0.1 are one confidence
-    columns = (cells.weight, cells.weight_squares, wrong)
-    sums = [np.bincount(place, column, len(values)).astype(np.float64) for column in columns]
-    falling: Floats = -values.astype(np.float64)
-    return falling, sums[0], sums[1], np.maximum(sums[2], 0.0), cells.n
+def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: ArrayLike | None) -> OrderedLosses:
+    if isinstance(task, BinTable):
+        if not isinstance(loss, str) or confidence is not None:
+            message = "A table has no rows for the loss or the confidence of each; pass the predictions."
+            raise InvalidPredictions(message)
+        return _table_entries(task, loss)
+    n = len(task)
+    given = None if confidence is None else _numbers("confidence", confidence, n)
+    if isinstance(loss, str):
+        own, losses = _class_losses(task, loss)
+        given = own if given is None else given
+    else:
+        losses = _numbers("loss", loss, n)
+        if given is None:
+            given = _class_losses(task, "error")[0]
+    weight = np.ones(n) if task.weight is None else task.weight
+    cluster = None if task.group is None else np.unique(task.group, return_inverse=True)[1].reshape(-1)
+    return OrderedLosses.of(given, losses, weight, weight**2, cluster)
 
 
-def _area(weight: Floats, wrong: Floats) -> float:
-    """Mean over rows of the risk up to each, with the rows of a cell sharing their errors equally."""
-    from scipy.special import digamma
+def _numbers(name: str, values: ArrayLike, n: int) -> Floats:
+    return np.asarray(validation.column(name, values, length=n), dtype=np.float64)
 
-    some = weight > 0
-    weight, wrong = weight[some], wrong[some]
-    before, errors = np.cumsum(weight) - weight, np.cumsum(wrong) - wrong
-    rate = wrong / weight
-    steps = digamma(before + weight + 1) - digamma(before + 1)  # the sum of 1 / k over the rows of the cell
-    return float((rate * weight + (errors - rate * before) * steps).sum() / weight.sum())
+
+def _class_losses(task: Predictions, loss: str) -> tuple[Floats, Floats]:
+    """Confidence and loss of each row of class probabilities."""
+    if not isinstance(task, Binary | Multiclass):
+        message = f"risk_coverage needs loss and confidence of each row (arrays) for {task!r}."
+        raise InvalidPredictions(message)
+    if isinstance(task, Binary):
+        p, y = task.y_prob.astype(np.float64), task.y_true.astype(np.float64)
+        return _rounded(np.maximum(p, 1 - p)), _loss(loss, p, y)
+    top = task.top_label()
+    own, right = top.y_prob.astype(np.float64), top.y_true
+    if loss == "error":
+        return _rounded(own), 1.0 - right.astype(np.float64)
+    chance = task.y_prob.astype(np.float64)
+    hit = chance[np.arange(len(task)), task.y_true]
+    if loss == "brier":
+        return _rounded(own), np.asarray((chance**2).sum(axis=1) - 2 * hit + 1)
+    _require_log_loss(loss)
+    return _rounded(own), np.asarray(-np.log(np.maximum(hit, np.finfo(np.float64).tiny)), dtype=np.float64)
+
+
+def _table_entries(task: BinTable, loss: str) -> OrderedLosses:
+    """Two entries per cell: its events and its other rows."""
+    cells = probability_cells(task, None, needed_by="risk_coverage")
+    p = np.where(cells.low == cells.high, cells.low, cells.predicted_mean)
+    confidence, zero = _rounded(np.maximum(p, 1 - p)), np.zeros_like(p)
+    losses = [_loss(loss, p, outcome) for outcome in (zero + 1, zero)]
+    weight = [cells.observed, np.maximum(cells.weight - cells.observed, 0.0)]
+    squares = [cells.observed_squares, np.maximum(cells.weight_squares - cells.observed_squares, 0.0)]
+    return OrderedLosses.of(*(np.concatenate(x) for x in ([confidence, confidence], losses, weight, squares)))
+
+
+def _loss(loss: str, p: Floats, y: Floats) -> Floats:
+    if loss == "error":
+        return np.asarray(((p >= 0.5) != (y > 0)).astype(np.float64))
+    if loss == "brier":
+        return np.asarray((p - y) ** 2)
+    _require_log_loss(loss)
+    return -np.log(np.maximum(np.where(y > 0, p, 1 - p), np.finfo(np.float64).tiny))
+
+
+def _require_log_loss(loss: str) -> None:
+    if loss != "log_loss":
+        message = f"loss must be 'error', 'brier', 'log_loss' or an array, got {loss!r}."
+        raise ValueError(message)
+
+
+def _rounded(confidence: Floats) -> Floats:
+    return np.round(confidence, 12)  # 0.9 and 1 - 0.1 are one confidence
+
+
+def _limits(entries: OrderedLosses, shown: Numbers, level: float) -> tuple[Floats, Floats]:
+    from scipy.special import stdtrit
+
+    risk = entries.risk[shown]
+    variance, carrying = entries.variances(shown)
+    if np.isin(entries.loss, (0.0, 1.0)).all():
+        risk = np.clip(risk, 0.0, 1.0)
+        size = entries.running[shown] ** 2 / np.cumsum(entries.squares)[entries.ends[shown]]
+        if entries.cluster is not None:  # where all losses are the same, nothing is known of the spread in clusters
+            own = risk * (1 - risk)
+            first = np.sort(np.unique(entries.cluster, return_index=True)[1])
+            seen = np.searchsorted(first, entries.ends[shown], side="right").astype(np.float64)
+            clustered = np.divide(own, variance, out=seen, where=(variance > 0) & (own > 0))
+            size = np.minimum(size, clustered)
+        return mid_p_interval(risk * size, size, level)
+    reach = stdtrit(np.maximum(carrying - 1, 1e-9), (1 + level) / 2) * np.sqrt(variance)
+    reach = np.where(carrying >= 2 - 1e-9, reach, np.inf)
+    least = 0.0 if entries.loss.min() >= 0 else -np.inf
+    return np.maximum(risk - reach, least), risk + reach
+
+
+def _difference(entries: OrderedLosses, ideal: OrderedLosses) -> Floats:
+    """The influence on the excess of each entry, in the order of `entries`."""
+    by_loss = np.argsort(entries.loss, kind="stable")
+    found = entries.area_influence()
+    found[by_loss] -= ideal.area_influence()
+    return found
+
+
+def _area_estimate(
+    name: str, value: float, entries: OrderedLosses, influence: Floats, level: float, n: int
+) -> Estimate:
+    from scipy.special import stdtrit
+
+    error, carrying = entries.spread(influence)
+    reach = float(stdtrit(max(carrying - 1, 1e-9), (1 + level) / 2)) * error if carrying >= 2 - 1e-9 else np.inf
+    least = 0.0 if entries.loss.min() >= 0 or name != "AURC" else -np.inf
+    target = Target("risk-coverage area")
+    interval = Interval(
+        max(value - reach, least),
+        value + reach,
+        level=level,
+        method="delta method",
+        assumption="independent rows (or clusters), not too few",
+        target=target,
+    )
+    return Estimate(value, name=name, method="rows of equal confidence together", n=n, target=target, interval=interval)

@@ -1,6 +1,7 @@
 from .canvas import axes as axes
 from .decisions import cost_diagram as cost_diagram
 from .decisions import decision_diagram as decision_diagram
+from .decisions import risk_coverage_diagram as risk_coverage_diagram
 from .groups import forest as forest
 from .panels import class_panels as class_panels
 from .panels import confidence_strip as confidence_strip

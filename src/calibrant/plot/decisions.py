@@ -6,6 +6,7 @@ from typing import Any
 
 from calibrant.inference.decision_costs import MiscalibrationCost
 from calibrant.inference.decision_curves import DecisionCurve
+from calibrant.inference.selective_prediction import RiskCoverage
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes
 
 
@@ -57,5 +58,31 @@ def cost_diagram(found: MiscalibrationCost, *, ax: Any = None, **style: Any) -> 
     ax.fill_between(found.threshold, found.low, found.high, **band)
     ax.axhline(0.0, color=GREY, linestyle=":", linewidth=1)
     ax.set(xlabel="threshold", ylabel="net benefit gained by recalibration")
+    ax.legend()
+    return ax
+
+
+def risk_coverage_diagram(curve: RiskCoverage, *, ax: Any = None, **style: Any) -> Any:
+    """Draw the mean loss of the predictions that are made against their share, with its band.
+
+    `style` goes to the line (`Axes.plot`).
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> curve = cal.risk_coverage([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.4])
+    >>> risk_coverage_diagram(curve, ax=Figure().subplots()).get_ylabel()
+    'error rate of predictions made'
+    """
+    ax = axes(ax)
+    ax.plot(curve.coverage, curve.risk, **{"color": BLUE, "label": f"AURC {curve.aurc.value:.4f}", **style})
+    top = max(1.1 * float(curve.risk.max()), 2 * float(curve.risk[-1]), 1e-3)
+    band = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": f"{curve.level:.0%} interval, {curve.band}"}
+    ax.fill_between(curve.coverage, curve.low.clip(-top), curve.high.clip(max=2 * top), **band)
+    ax.axhline(float(curve.risk[-1]), color=GREY, linestyle=":", label="all predictions made")
+    words = {"error": "error rate", "brier": "Brier score", "log_loss": "log loss"}.get(curve.loss, "mean loss")
+    ax.set(xlabel="share of predictions made", ylabel=f"{words} of predictions made", xlim=(0, 1))
+    ax.set_ylim(min(0.0, float(curve.risk.min())), top)
     ax.legend()
     return ax
