@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # `make bench TOPICS=binned` runs one of them.
 TOPICS ?= $(filter-out collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
-EXTRAS := cli,boost,spark,warehouse,dask,mlflow
+EXTRAS := cli,boost,spark,warehouse,dask,mlflow,fast
+# What the compiled loops serve; `make compiled` tests it with them, `make test` mostly without.
+COMPILED := tests/numerics tests/data tests/table tests/estimators tests/pu tests/scale/test_streaming.py
 
 PAPERS ?= $(basename $(notdir $(shell grep -l __main__ reproduce/*.py)))
 # `make fast SINCE=main~3` compares with a commit of your choice.
@@ -16,10 +18,10 @@ BUDGET ?= 30
 MINUTES ?= 10
 SEED ?= 0
 # Two test processes, one thread each: libraries that start threads of their own only slow each other down.
-fast test mutants fuzz reproduce: export OMP_NUM_THREADS := 1
-fast test mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
+fast test compiled mutants fuzz reproduce: export OMP_NUM_THREADS := 1
+fast test compiled mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test check format durations mutants fuzz bench reproduce docs release wheel lowest chromium clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce docs release wheel lowest chromium clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -35,6 +37,9 @@ fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in 
 
 test: $(VENV)/test.stamp chromium check ## everything that must pass before a change lands, with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
+
+compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
+	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)
 
 check: $(VENV)/test.stamp ## lint and types
 	$(BIN)/ruff format --check .

@@ -31,3 +31,12 @@ def shared_data() -> Path:
     if place is None:
         pytest.skip("the real predictions are not here; set CALIBRANT_SHARED_DATA to their folder")
     return place
+
+
+@pytest.fixture(params=["off", "on"])
+def fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test without the compiled loops and with them."""
+    if request.param == "on":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("CALIBRANT_FAST", request.param)
+    return request.param

@@ -75,6 +75,8 @@ from .inference.intervals import interval as interval
 from .inference.reliability import reliability_curve as reliability_curve
 from .inference.selective_prediction import risk_coverage as risk_coverage
 from .integrations.testing import assert_calibrated as assert_calibrated
+from .numerics.environment import show_versions as show_versions
+from .numerics.environment import warm_up as warm_up
 from .reporting.build import report as report
 from .results.estimate import Estimate as Estimate
 from .results.estimate import Interval as Interval

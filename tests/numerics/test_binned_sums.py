@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.numerics import binned_sums
 from calibrant.numerics.binned_sums import (
-    _exact_hybrid_index,
     equal_width_index,
     equal_width_indexer,
+    exact_hybrid_index,
     hybrid_index,
     hybrid_scale,
     sums_by_index,
@@ -62,7 +62,7 @@ def test_single_precision_finds_the_very_cells_of_double_precision(dtype, cells,
     small = 10 ** rng.uniform(-45, 0, 50_000)
     for p in (rng.random(50_000), rng.beta(2.77, 0.048, 50_000), small, 1 - small, np.array([0, 0.5, 1, 5e-324])):
         p = p.astype(dtype)
-        np.testing.assert_array_equal(hybrid_index(p, cells, limit), _exact_hybrid_index(p, cells, limit))
+        np.testing.assert_array_equal(hybrid_index(p, cells, limit), exact_hybrid_index(p, cells, limit))
 
 
 def test_no_score_of_single_precision_is_so_near_an_edge_that_engines_could_disagree():

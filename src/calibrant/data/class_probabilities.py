@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.top_class import checked_top_class
+
+#: The most probable class of each row, and its probability.
+Top = tuple[Codes, NDArray[Any]]
 
 #: Rows of class probabilities may miss a sum of 1 by this much (float32 softmax over a thousand classes does).
 SUM_TOLERANCE = 1e-3
@@ -17,6 +21,17 @@ SUM_TOLERANCE = 1e-3
 
 def class_probabilities(name: str, values: Any, *, clip: bool, logits: str = "logits=") -> NDArray[Any]:
     """A matrix of at least two columns in [0, 1] whose rows sum to 1; `logits` says how to give those instead."""
+    return checked_class_probabilities(name, values, clip=clip, logits=logits)[0]
+
+
+def checked_class_probabilities(
+    name: str, values: Any, *, clip: bool = False, logits: str = "logits="
+) -> tuple[NDArray[Any], Top | None]:
+    """`class_probabilities`, with the top class of each row and its probability if the check came by them."""
+    if type(values) is np.ndarray and values.ndim == 2 and values.shape[0] and values.shape[1] > 1:
+        top = checked_top_class(values, SUM_TOLERANCE)
+        if top is not None:
+            return values, top
     matrix = _one_per_class(name, values)
     if clip:
         matrix = validation.in_unit_interval(name, matrix.ravel(), clip=clip).reshape(matrix.shape)
@@ -29,7 +44,7 @@ def class_probabilities(name: str, values: Any, *, clip: bool, logits: str = "lo
     sums = matrix.sum(axis=1, dtype=np.float64)
     fine = np.abs(sums - 1) <= SUM_TOLERANCE
     validation.require(name, matrix, fine, "must have rows that sum to 1", remedy=instead)
-    return matrix
+    return matrix, None
 
 
 def of_logits(name: str, values: Any) -> Floats:

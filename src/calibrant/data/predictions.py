@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import groups, validation
 from calibrant.data.array_likes import column_names, frozen, row_index
 from calibrant.data.class_probabilities import SUM_TOLERANCE as SUM_TOLERANCE
-from calibrant.data.class_probabilities import class_probabilities, label_shares, of_logits
+from calibrant.data.class_probabilities import Top, checked_class_probabilities, label_shares, of_logits
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
@@ -269,6 +269,8 @@ class Multiclass(Predictions):
     codes: NDArray[np.intp] | None
     #: The labels where they are probabilities of the classes, else None.
     label_shares: Floats | None = None
+    #: The matrix, the most probable class of its rows and the probability of that, where the check came by them.
+    _top: tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]] | None = None
 
     def __init__(
         self,
@@ -286,9 +288,11 @@ class Multiclass(Predictions):
             message = "Give y_prob, one column of probabilities per class, or logits=."
             raise InvalidPredictions(message)
         names = column_names(y_prob if logits is None else logits)
-        self.y_prob = (
-            class_probabilities("y_prob", y_prob, clip=clip) if logits is None else of_logits("logits", logits)
-        )
+        top: Top | None = None
+        if logits is None:
+            self.y_prob, top = checked_class_probabilities("y_prob", y_prob, clip=clip)
+        else:
+            self.y_prob = of_logits("logits", logits)
         columns = self.y_prob.shape[1]
         labels = validation.as_array("y_true", y_true)
         if labels.ndim == 2 and labels.shape[1] > 1:
@@ -302,6 +306,7 @@ class Multiclass(Predictions):
             self.codes, self.classes = class_codes(labels, columns, classes=classes, names=names)
         self._attach(weight, group)
         self._freeze()
+        self._top = None if top is None else (self.y_prob, *top)
 
     def __len__(self) -> int:
         return len(self.y_prob)
@@ -315,6 +320,8 @@ class Multiclass(Predictions):
 
     def top_label(self) -> Binary:
         """The confidence of the predicted class and whether it was right (the first of equal maxima)."""
+        if self._top is not None and self._top[0] is self.y_prob:
+            return self._binary(*self._top[1:])
         best = self.y_prob.argmax(axis=1)
         return self._binary(best, self.y_prob[np.arange(len(self)), best])
 

@@ -113,6 +113,8 @@ def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
 
 def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[np.intp]:
     """b* of each sample: the last number of bins before the first whose mean outcomes fall, in whole numbers."""
+    if bins is EqualMass and len(samples) == 1 and (found := samples.largest_rising()) is not None:
+        return np.array([found])
     chosen = np.full(len(samples), samples.n, dtype=np.intp)
     active = np.arange(len(samples))
     for n_bins in range(2, samples.n + 1):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK, SMALL_CHUNK, Floats, Singles
 from calibrant.numerics.rows import SUMS, Rows
+from calibrant.numerics.switch import by_chunks, compiled
 
 Scratch = tuple[Singles, Singles, NDArray[np.int32]]
 
@@ -85,7 +86,7 @@ def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp
     """
     tolerance = np.float32(4e-7 * cells)
     if tolerance > 0.1 or limit > 80 or key.dtype not in (np.float32, np.float64):
-        return _exact_hybrid_index(key, cells, limit)
+        return exact_hybrid_index(key, cells, limit)
     index = np.empty(len(key), np.intp)
     for start in range(0, len(key), SMALL_CHUNK):
         p = key[start : start + SMALL_CHUNK]
@@ -95,7 +96,7 @@ def hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp
         position -= whole
         position -= np.float32(0.5)
         near = np.flatnonzero(np.abs(position, out=position) > np.float32(0.5) - tolerance)
-        part[near] = _exact_hybrid_index(p[near], cells, limit)
+        part[near] = exact_hybrid_index(p[near], cells, limit)
     return index
 
 
@@ -114,7 +115,7 @@ def _hybrid_position(p: NDArray[Any], cells: int, limit: float) -> NDArray[np.fl
     return position
 
 
-def _exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
+def exact_hybrid_index(key: NDArray[Any], cells: int, limit: float) -> NDArray[np.intp]:
     """The definition, counted from the middle of the grid as engines do, to the same rounding."""
     p, middle = key.astype(np.float64), cells // 2
     offset, slope = hybrid_scale(cells, limit)
@@ -144,6 +145,42 @@ def sums_by_index(rows: Rows, index: Indexer, size: int, *, squares: bool = True
     return totals
 
 
+def equal_width_sums(rows: Rows, edges: Floats, *, squares: bool = True) -> Floats:
+    """`sums_by_index` for bins of equal width."""
+    half = rows.plain and rows.role != "both"
+    if (rows.plain_binary or half) and not squares:
+        by_outcome = checked_counts(None if half else rows.observed, rows.key, edges)
+        if by_outcome is not None:
+            return _half_columns(rows, *by_outcome.sum(axis=2)) if half else _binary_columns(*by_outcome)
+    return sums_by_index(rows, equal_width_indexer(edges), len(edges) - 1, squares=squares)
+
+
+def checked_equal_width_sums(y: NDArray[Any], p: NDArray[Any], edges: Floats) -> Floats | None:
+    """The sums of rows that nobody has checked yet, in one pass that also checks them; None if it cannot be done.
+
+    That is where rows are few, or not plain numbers, or a score or a label is bad, so that somebody has to look closer.
+    """
+    if p.dtype.char not in "fd" or y.dtype.kind not in "iub" or p.ndim != 1 or p.shape != y.shape or not len(p):
+        return None
+    by_outcome = checked_counts(y.view(np.int8) if y.dtype == np.bool_ else y, p, edges)
+    return None if by_outcome is None else _binary_columns(*by_outcome)
+
+
+def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Floats | None:
+    """Rows and sums of p per bin and outcome, of shape (2, bins, 2); None where no compiled loop is at hand or fits."""
+    unit = len(edges) <= 1 << 10 and edges[0] == 0 and edges[-1] == 1
+    contiguous = (
+        p.flags.c_contiguous and p.dtype.isnative and (y is None or (y.flags.c_contiguous and y.dtype.isnative))
+    )
+    fast = compiled(len(p), saves=4.0) if unit and contiguous else None
+    if fast is None:
+        return None
+    parts = by_chunks(len(p), lambda rows: fast.equal_width(p[rows], None if y is None else y[rows], edges))
+    if any(part is None for part in parts):
+        return None
+    return np.stack(parts, axis=-1).sum(axis=-1)  # along the last axis NumPy adds in pairs
+
+
 def _chunks(rows: Rows) -> Iterator[slice]:
     return (slice(start, start + CHUNK) for start in range(0, len(rows.key), CHUNK))
 
@@ -168,9 +205,15 @@ def _plain_binary_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) 
         where += where
         where += rows.observed[part]
         lanes.add(where, p)
-    counts, sums = lanes.totals()
-    count, positives = counts[::2] + counts[1::2], counts[1::2]
-    return np.stack([count, count, count, sums[::2] + sums[1::2], positives, squared, sums[1::2], positives])
+    counts, sums = (total.reshape(size, 2) for total in lanes.totals())
+    return _binary_columns(counts, sums, squared)
+
+
+def _binary_columns(counts: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
+    """The columns of `SUMS` from rows and sums of p by bin and outcome."""
+    count, positives = counts.sum(axis=1), counts[:, 1]
+    squared = np.full(len(count), np.nan) if squared is None else squared
+    return np.stack([count, count, count, sums.sum(axis=1), positives, squared, sums[:, 1], positives])
 
 
 def _plain_half_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) -> Floats:
@@ -182,7 +225,13 @@ def _plain_half_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) ->
         if squares:
             squared += np.bincount(where, p * p, size)
         lanes.add(where, p)
-    (count, sums), none = lanes.totals(), np.zeros(size)
+    return _half_columns(rows, *lanes.totals(), squared)
+
+
+def _half_columns(rows: Rows, count: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
+    """The columns of `SUMS` from rows and sums of p by bin, of the population or of the positives."""
+    none = np.zeros(len(count))
+    squared = none * np.nan if squared is None else squared
     if rows.role == "population":
         return np.stack([count, count, count, sums, none, squared, none, none])
     return np.stack([count * rows.counted, none, none, none, count, none, sums, count])

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorting import SortedRows, sort_with_outcomes
+from calibrant.numerics.switch import compiled
 
 Ranks = NDArray[np.intp]
+
+#: Rows in perfect order, which would be swept to the end, are looked for at this number of bins.
+_ORDER_CHECK = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +104,24 @@ class SortedSamples:
             return np.arange(self.n + 1)
         key = self.key[sample]
         return np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1, [self.n]])
+
+    def largest_rising(self) -> int | None:
+        """Of a single sample, the last number of equal-mass bins before the first whose mean outcomes fall.
+
+        By a compiled loop; None where none is at hand.
+        """
+        fast = compiled(self.n, saves=4.0)
+        if fast is None:
+            return None
+        rows = self._running_positives[0], self.run_ends(0)[1:] if self.tied else np.zeros(1, np.intp), self.tied
+        found = int(fast.largest_rising(*rows, 2, min(_ORDER_CHECK, self.n)))
+        if found or self.n <= _ORDER_CHECK:
+            return found or self.n
+        cuts = self.run_ends(0)
+        rate = self.observed(cuts)[0] / np.diff(cuts)
+        if not (rate[1:] < rate[:-1]).any():  # then no bins fall, and trying all would take forever
+            return self.n
+        return int(fast.largest_rising(*rows, _ORDER_CHECK, self.n)) or self.n
 
     def _at_most(self, samples: Ranks, values: Floats) -> Ranks:
         """How many scores of each of these samples are at most the value: all bisections at once."""

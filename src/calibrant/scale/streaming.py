@@ -16,7 +16,7 @@ from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
 from calibrant.numerics.rows import SUMS
-from calibrant.table.batch_sums import BatchSums
+from calibrant.table.batch_sums import BatchSums, CompiledSums, grid_sums
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
@@ -54,7 +54,7 @@ class StreamingTable:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._files: dict[str, FileState] = {}
-        self._batches: dict[np.dtype[Any], BatchSums] = {}
+        self._batches: dict[np.dtype[Any], BatchSums | CompiledSums] = {}
         self._others: BinTable | None = None
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None) -> None:
@@ -69,7 +69,7 @@ class StreamingTable:
         with self._alone():
             sums = self._batches.get(y_prob.dtype)
             if sums is None:
-                sums = self._batches[y_prob.dtype] = BatchSums(self.grid, y_prob.dtype)
+                sums = self._batches[y_prob.dtype] = grid_sums(self.grid, y_prob.dtype)
             sums.take(y_true, y_prob)
 
     def add(self, table: BinTable) -> None:

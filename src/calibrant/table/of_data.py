@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.table.binning import Binning, Distinct, as_binning
+from calibrant.numerics.binned_sums import checked_equal_width_sums
+from calibrant.table.binning import Binning, Distinct, EqualWidth, as_binning
 from calibrant.table.bintable import BinTable
+from calibrant.table.from_rows import of_bins
 from calibrant.table.task import Spread
 from calibrant.table.unlabeled import Unlabeled
 
@@ -32,7 +35,9 @@ def binned(
     bins = as_binning(bins)
     if isinstance(data, BinTable):
         require_rows(data)
-    if not isinstance(data, BinTable):
+    if (made := _in_one_pass(data, y_prob, bins)) is not None:
+        table, words = made, repr(bins)
+    elif not isinstance(data, BinTable):
         task = binary(data, y_prob)
         rows = task.linear_rows() if linear and isinstance(task, Binary) and task.outcomes is None else task
         table, words = BinTable.of(rows, bins, squares=squares), repr(bins)
@@ -44,6 +49,14 @@ def binned(
         require_kind(table, needed_by=needed_by)
     table.task.warn(table)
     return table, words
+
+
+def _in_one_pass(data: Data, y_prob: ArrayLike | None, bins: Binning) -> BinTable | None:
+    """The table of two plain arrays in bins of equal width, checked and summed in one pass; None if it takes more."""
+    if type(data) is not np.ndarray or type(y_prob) is not np.ndarray or not isinstance(bins, EqualWidth):
+        return None
+    sums = checked_equal_width_sums(data, y_prob, bins.edges)
+    return None if sums is None else BinTable(*of_bins(bins.edges, sums))
 
 
 def fine(data: Data, y_prob: ArrayLike | None, *, needed_by: str, spread: bool = False) -> BinTable:
