@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.group_tests import group_tests, one_by_one, slice_tests
+from calibrant.inference.group_tests import cells_of_groups, group_tests, one_by_one, slice_tests
 from calibrant.inference.groupings import groupings
+from calibrant.inference.sample import Sample
 
 
 def some_groups(seed, groups, rows, truth=lambda p, group: p, scores=lambda rng, size: rng.random(size)):
@@ -104,3 +105,20 @@ def test_several_classes_are_found_among_many_groups_by_their_confidence(monkeyp
     found = one_by_one(data, groupings(group, length=4000), None)[0]
     assert found.adjusted[7] < 1e-3
     assert np.delete(found.adjusted, 7).min() >= 0.05
+
+
+def test_cells_of_groups_are_those_of_their_rows():
+    rng = np.random.default_rng(1)
+    p, group, weight = rng.random(600).round(2), rng.integers(0, 3, 600), rng.integers(0, 3, 600).astype(float)
+    data = cal.Binary(rng.random(600) < p, p, weight=weight)
+    column = groupings(group, length=600)[0]
+    for cells, rows in zip(cells_of_groups(data, column), column.rows(), strict=True):
+        alone = Sample.of(data.take(rows), needed_by="").pooled(256)
+        for name in ("count", "share", "predicted", "observed", "position"):
+            np.testing.assert_allclose(getattr(cells, name), getattr(alone, name))
+
+
+def test_a_group_without_weight_is_named():
+    data = cal.Binary([0, 1, 1, 0], [0.1, 0.7, 0.8, 0.3], weight=[1, 1, 0, 0])
+    with pytest.raises(cal.InvalidPredictions, match="group 'b' have weight 0"):
+        group_tests(data, groupings(["a", "a", "b", "b"], length=4))

@@ -144,7 +144,7 @@ def test_rough_gaps_are_covered_at_large_n(scores, curve, truth):
 
 def test_other_norms_follow_from_what_is_proven():
     data = sampled(lambda rng, n: rng.random(n), lambda p: p**1.5, 2000, 0)
-    one, between, two, three = cal.inference.Inversion(99).intervals(data, norms=(1.0, 1.5, 2.0, 3.0))
+    one, between, two, three = cal.inference.Inversion().intervals(data, norms=(1.0, 1.5, 2.0, 3.0))
     assert one.low == between.low < two.low == three.low  # norms increase
     assert one.high < between.high < two.high < three.high
     largest = max(float(data.y_prob.max()), 1 - float(data.y_prob.min()))

@@ -85,4 +85,4 @@ def test_effective_counts_are_those_of_kish_divided_by_the_design_effect():
 def test_simulated_outcomes_have_the_variance_of_the_effective_count():
     cells = PooledCells.of(sums_of(np.array([0.2, 0.2, 0.7, 0.7]), weight=np.array([1.0, 3.0, 2.0, 2.0])), 4)
     drawn = cells.outcomes(np.array([0.3, 0.6]), 20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(drawn.var(axis=0), [0.21 / 1.6, 0.24 / 2], rtol=0.05)
+    np.testing.assert_allclose(drawn.var(axis=1), [0.21 / 1.6, 0.24 / 2], rtol=0.05)

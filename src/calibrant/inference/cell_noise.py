@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.inference.pooled_cells import PooledCells
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binomial_draws import BinomialDraws
 
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
 FEW_EVENTS = 20.0
@@ -51,10 +52,9 @@ class RowNoise:
         noise = self._normal * np.sqrt(probability * (1 - probability) / count)[:, None]
         few = count * np.minimum(probability, 1 - probability) < FEW_EVENTS
         if few.any():
-            whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)[:, None]
-            chance, size = probability[few, None], (int(few.sum()), self.draws)
-            drawn = np.random.default_rng([self.seed, 1]).binomial(whole.astype(np.int64), chance, size) / whole
-            noise[few] = (chance - drawn) * np.sqrt(whole / count[few, None])
+            whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
+            drawn = self._binomial.counts(whole.astype(np.int64), probability[few], few) / whole[:, None]
+            noise[few] = (probability[few, None] - drawn) * np.sqrt(whole / count[few])[:, None]
         return noise
 
     @cached_property
@@ -71,6 +71,10 @@ class RowNoise:
     @cached_property
     def _normal(self) -> Floats:
         return np.random.default_rng([self.seed, 0]).standard_normal((len(self.cells.share), self.draws))
+
+    @cached_property
+    def _binomial(self) -> BinomialDraws:
+        return BinomialDraws.of(len(self.cells.share), self.draws, np.random.default_rng([self.seed, 1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,7 +220,7 @@ class Cox:
 def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:
     """The observed outcomes, then simulated ones of a calibrated model, one sample per row."""
     drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, np.random.default_rng(seed))
-    return np.concatenate([cells.observed[None], drawn])
+    return np.concatenate([cells.observed[None], drawn.T])
 
 
 def _rank(values: Floats) -> float:

@@ -16,7 +16,7 @@ def rank_p_values(statistics: Floats) -> Floats:
     array([0.25, 1.  , 0.75, 0.75])
     """
     ordered = np.sort(statistics, axis=0)
-    slack = 1e-10 * (np.abs(statistics) + statistics.std(axis=0))
+    slack = 1e-10 * (np.abs(statistics) + np.abs(ordered[len(ordered) // 2]))
     below = [np.searchsorted(*pair) for pair in zip(ordered.T, (statistics - slack).T, strict=True)]
     return (len(statistics) - np.stack(below, axis=1)) / len(statistics)
 

@@ -11,12 +11,14 @@ from calibrant.inference.cell_noise import FEW_EVENTS, CellNoise, ClusterNoise
 from calibrant.inference.pooled_cells import Numbers
 from calibrant.inference.smooth_part import SmoothPart
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binomial_draws import BinomialDraws
 
 #: Folds that the rows of each cell (or whole clusters) are divided into.
 FOLDS = 5
 
-#: If the noise changes by more than this factor from one multiple to the next, the step between them is divided.
-STEADY, SMALL_STEPS = 1.5, 7
+#: If the noise changes by more than this factor from one multiple to the next, the step between them is halved, so
+#: many times at most.
+STEADY, HALVINGS = 1.5, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +44,15 @@ class DualBound:
         if tried[0] == 0 and observed <= tops[0]:
             return 0.0
         after = _step(tops, observed)
-        if not _steady(means, tops, after):  # the noise depends on the multiple: take smaller steps
-            between = np.linspace(tried[after - 1], tried[after], SMALL_STEPS)[1:-1]
-            inner = self._trials(between)
-            means, tops = (np.insert(ends, after, new) for ends, new in zip((means, tops), inner, strict=True))
+        for _ in range(HALVINGS):
+            if _steady(means, tops, after):
+                break
+            between = (tried[after - 1 : after] + tried[after]) / 2  # the noise depends on the multiple: halve the step
+            new = (between, *self._trials(between))
+            tried, means, tops = (np.insert(*pair) for pair in zip((tried, means, tops), [after] * 3, new, strict=True))
             after = _step(tops, observed)
-            if not _steady(means, tops, after) or tops[after] <= observed + 1e-9:  # a jump to the observed value
-                return max(0.0, float(means[after - 1]))
+        if not _steady(means, tops, after):  # a jump to the observed value
+            return max(0.0, float(means[after - 1]))
         rise = tops[after] - tops[after - 1]
         along = (observed - tops[after - 1]) / rise if rise > 0 else 0.0
         return max(0.0, float(means[after - 1] + along * (means[after] - means[after - 1])))
@@ -103,9 +107,9 @@ class DualBound:
         drawn = self._normal * np.sqrt(variance)[:, :, None]
         few = rows * np.minimum(probability, 1 - probability) < FEW_EVENTS
         if few.any():
-            size, chance = self._sizes[few][:, :, None], probability[few][:, None, None]
-            events = np.random.default_rng([self.seed, 7]).binomial(size, chance, drawn[few].shape)
-            drawn[few] = size * chance - events
+            size, chance = self._sizes[few], probability[few]
+            events = self._binomial.counts(size.ravel(), np.repeat(chance, FOLDS), np.repeat(few, FOLDS))
+            drawn[few] = (size * chance[:, None])[:, :, None] - events.reshape(-1, FOLDS, noise.draws)
         scale = np.sqrt(rows / self.part.cells.count)
         return np.asarray(drawn * scale[:, None, None] + (self._sizes * gap[:, None])[:, :, None])
 
@@ -134,6 +138,10 @@ class DualBound:
     def _normal(self) -> Floats:
         size = (len(self._rows), FOLDS, self._noise.draws)
         return np.random.default_rng([self.seed, 6]).standard_normal(size)
+
+    @cached_property
+    def _binomial(self) -> BinomialDraws:
+        return BinomialDraws.of(FOLDS * len(self._rows), self._noise.draws, np.random.default_rng([self.seed, 7]))
 
     @cached_property
     def _error(self) -> Floats:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.mixture_likelihood import likelihood_ratio_p
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
 from calibrant.inference.multiscale import statistics, weights, with_drawn
-from calibrant.inference.sample import Sample
+from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.slice_sums import ScoreCells, gap_p, ratio_p
 from calibrant.numerics.arrays import Floats
 
@@ -135,12 +136,31 @@ def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
 def _combined_tails(data: Binary, grouping: Grouping, draws: int, rng: np.random.Generator) -> Floats:
     """The statistic q of the data (first row) and of each of the draws, for every group (column)."""
     found = np.empty((draws + 1, len(grouping.names)))
-    for k, rows in enumerate(grouping.rows()):
-        cells = Sample.of(data.take(rows), needed_by="by_group").pooled(_CELLS)
+    for k, cells in enumerate(cells_of_groups(data, grouping)):
         values = statistics(cells, with_drawn(cells, 2 * draws, rng))
         tails = gamma_tails(values[draws + 1 :], values[: draws + 1])
         found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
     return found
+
+
+def cells_of_groups(data: Binary, grouping: Grouping) -> Iterator[PooledCells]:
+    """The cells of each group; the sums of all distinct scores of all groups are taken at once, which is fast."""
+    order = np.lexsort((data.y_prob, grouping.index))
+    if data.weight is not None:
+        order = order[data.weight[order] > 0]
+    group, score = grouping.index[order], data.y_prob[order].astype(np.float64)
+    weight = np.ones(len(order)) if data.weight is None else data.weight[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (group[1:] != group[:-1]) | (score[1:] != score[:-1])
+    starts = np.flatnonzero(first)
+    columns = [np.ones(len(order)), weight, weight**2, weight * score, weight * data.y_true[order]]
+    sums = np.stack([np.add.reduceat(column, starts) for column in columns])
+    bounds = np.searchsorted(group[starts], np.arange(len(grouping.names) + 1))
+    for name, start, end in zip(grouping.names, bounds[:-1], bounds[1:], strict=True):
+        if start == end:
+            message = f"All rows of group {name!r} have weight 0, so nothing is known about it; leave them out."
+            raise InvalidPredictions(message)
+        yield PooledCells.of(sums[:, start:end], _CELLS)
 
 
 def _likelihood_ratios(data: Binary, grouping: Grouping) -> Floats:

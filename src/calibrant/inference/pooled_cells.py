@@ -123,20 +123,20 @@ class PooledCells:
         )
 
     def outcomes(self, probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
-        """Mean outcomes of simulated samples with this probability per cell, one sample per row.
+        """Mean outcomes of simulated samples with this probability per cell, one sample per column.
 
         Binomial; if weights make the effective count fractional, rescaled to the right variance.
         """
         whole = np.maximum(np.floor(self.count + 1e-9), 1.0)
-        many = whole > 1
-        drawn = np.empty((draws, len(whole)))
+        many, chance = whole > 1, probability[:, None]
+        drawn = np.empty((len(whole), draws))
         if not many.all():
-            np.less(rng.random(out=drawn), probability, out=drawn)
-        rows, size = whole[many].astype(np.int64)[:, None], (int(many.sum()), draws)
-        drawn[:, many] = rng.binomial(rows, probability[many, None], size).T  # one distribution per cell to set up
-        drawn /= whole
-        scale = np.sqrt(whole / self.count)
-        return drawn if np.all(scale == 1) else probability + (drawn - probability) * scale
+            drawn[:] = rng.random(out=drawn) < chance
+        if many.any():
+            rows = whole[many].astype(np.int64)[:, None]
+            drawn[many] = rng.binomial(rows, chance[many], (len(rows), draws)) / rows
+        scale = np.sqrt(whole / self.count)[:, None]
+        return drawn if np.all(scale == 1) else chance + (drawn - chance) * scale
 
 
 def knots_for(effective_n: float) -> float:
