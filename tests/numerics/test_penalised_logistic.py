@@ -28,6 +28,10 @@ def test_batched_fits_equal_single_fits_by_a_general_optimiser():
             hessian = (basis.T * ((positive[d] + negative[d]) * mean * (1 - mean))) @ basis + np.diag(precision[j])
             variance = np.einsum("mp,pq,mq->m", basis, np.linalg.inv(hessian), basis)
             assert fits.variance[d, j] == pytest.approx(variance)
+            inverse = np.linalg.inv(hessian)
+            moved = basis @ inverse @ (hessian - np.diag(precision[j])) @ inverse
+            sandwich = np.einsum("mp,mp->m", moved, basis)
+            assert fits.sampling_variance(basis, precision)[d, j] == pytest.approx(sandwich)
             evidence = -loss(best.x) + np.log(precision[j]).sum() / 2 - np.linalg.slogdet(hessian)[1] / 2
             assert fits.evidence[d, j] == pytest.approx(evidence, abs=0.01)
 

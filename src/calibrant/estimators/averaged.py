@@ -147,7 +147,7 @@ class _Curves:
             fitted = expit(fit.eta)
             gaps.append(fitted - predicted)
             slope = fitted * (1 - fitted)
-            noises.append(_sampling_variance(family.basis, bins.mass * slope, family.precision) * slope**2)
+            noises.append(fit.sampling_variance(family.basis, family.precision) * slope**2)
             fits.append(fit)
         share = bins.mass / bins.mass.sum()
         return cls(share, np.concatenate(gaps, axis=1), np.concatenate(noises, axis=1), _weights(fits))
@@ -187,17 +187,3 @@ def _weights(fits: list[LogisticFits]) -> Floats:
     by_evidence, by_held_out = (member_weights(fits, by)[0] for by in ("evidence", "held_out"))
     calibrated = np.cbrt(by_evidence[:, :1])  # even a small weight of the identity counts
     return calibrated * by_evidence + (1 - calibrated) * by_held_out
-
-
-def _sampling_variance(basis: Floats, information: Floats, precision: Floats) -> Floats:
-    r"""Variance of each fitted logit over new outcomes.
-
-    The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, for a basis (m, p), and for each of d sets and
-    j penalties the information (d, j, m) of the bins and the precision (j, p).
-    """
-    hessian = (basis.T * information[..., None, :]) @ basis
-    diagonal = np.arange(basis.shape[1])
-    hessian[..., diagonal, diagonal] += precision
-    moved = np.linalg.inv(hessian) @ basis.T
-    posterior = np.einsum("mp,...pm->...m", basis, moved)
-    return posterior - np.einsum("jp,djpm->djm", precision, moved**2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.small_products import product
 from calibrant.numerics.special import expit
 
 #: Newton stops when half a squared step promises less than this in log-likelihood.
@@ -31,6 +32,8 @@ class LogisticFits:
         Laplace approximation of the log marginal likelihood.
     held_out : array (...)
         Log-likelihood of every row under the fit without that row (one Newton step from the full fit).
+    covariance : array (..., p, p)
+        Posterior covariance C of the coefficients.
     """
 
     coefficients: Floats
@@ -38,6 +41,15 @@ class LogisticFits:
     variance: Floats
     evidence: Floats
     held_out: Floats
+    covariance: Floats
+
+    def sampling_variance(self, basis: Floats, precision: Floats) -> Floats:
+        r"""Variance of each fitted logit over new outcomes, of the same basis and penalties.
+
+        The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, H the information and P the precision.
+        """
+        moved = self.covariance @ basis.T
+        return np.asarray(self.variance - np.einsum("jp,djpm->djm", precision, moved**2))
 
 
 def logistic_fits(
@@ -64,7 +76,8 @@ def logistic_fits(
     if start is not None:
         first[:, : start.shape[1]] = np.repeat(start, j, axis=0)
     b, eta, chol = _newton(basis, offset, ones, total, penalty, first)
-    half = np.linalg.inv(chol) @ basis.T
+    root = np.linalg.inv(chol)
+    half = root @ basis.T
     variance = np.einsum("spm,spm->sm", half, half)
     evidence = (
         _objective(eta, b, ones, total, penalty)
@@ -79,6 +92,7 @@ def logistic_fits(
         variance.reshape(*shape, -1),
         evidence.reshape(shape),
         held_out.reshape(shape),
+        (root.transpose(0, 2, 1) @ root).reshape(*shape, *root.shape[1:]),
     )
 
 
@@ -86,7 +100,8 @@ def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits
     """The predicted probabilities as they are, in the same shape as fits of one penalty."""
     eta = np.broadcast_to(offset, (len(positive), 1, len(offset)))
     likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
-    return LogisticFits(np.zeros((len(positive), 1, 0)), eta, np.zeros_like(eta), likelihood, likelihood)
+    none = np.zeros((len(positive), 1, 0))
+    return LogisticFits(none, eta, np.zeros_like(eta), likelihood, likelihood, none[..., None])
 
 
 def _newton(
@@ -98,14 +113,14 @@ def _newton(
     in a step or two, and costs no factorisation.
     """
     products = _Products(basis)
-    eta, inverse = offset + b @ basis.T, np.empty((*b.shape, b.shape[1]))
+    eta, inverse = offset + product(b, basis.T), np.empty((*b.shape, b.shape[1]))
     value = _objective(eta, b, ones, total, penalty)
     live, promised = np.arange(len(b)), np.full(len(b), np.inf)
     for _ in range(MAX_STEPS):
         stale = live[promised[live] > KEEP_MATRIX]
         if len(stale):
             inverse[stale] = np.linalg.inv(products.hessian(eta[stale], total[stale], penalty[stale]))
-        gradient = (ones[live] - total[live] * expit(eta[live])) @ basis - penalty[live] * b[live]
+        gradient = product(ones[live] - total[live] * expit(eta[live]), basis) - penalty[live] * b[live]
         step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
         promised[live] = decrement
@@ -115,7 +130,7 @@ def _newton(
             break
         b[live], eta[live], value[live] = _backtracked(
             (b[live], eta[live], value[live]),
-            (step, step @ basis.T, decrement),
+            (step, product(step, basis.T), decrement),
             (ones[live], total[live], penalty[live]),
         )
     return b, eta, np.asarray(np.linalg.cholesky(products.hessian(eta, total, penalty)), np.float64)
@@ -134,7 +149,7 @@ class _Products:
     def hessian(self, eta: Floats, total: Floats, penalty: Floats) -> Floats:
         """Of each problem of the stack."""
         mean = expit(eta)
-        result: Floats = ((total * mean * (1 - mean)) @ self.products)[:, self.place]
+        result: Floats = product(total * mean * (1 - mean), self.products)[:, self.place]
         diagonal = np.arange(penalty.shape[1])
         result[:, diagonal, diagonal] += penalty
         return result

@@ -289,11 +289,9 @@ def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Float
 
 def kernel_basis_at(x: Floats, knots: Floats, kernel: _Kernel, length: float) -> Floats:
     """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it."""
-    from scipy.linalg import solve_triangular
-
     root = np.linalg.cholesky(kernel(knots[:, None] - knots, length) + 1e-8 * np.eye(len(knots)))
-    basis: Floats = solve_triangular(root, kernel(knots[:, None] - x, length), lower=True).T
-    return basis
+    # For matrices as small as these, BLAS's solver of triangular systems spends its time on starting threads.
+    return np.asarray(np.linalg.solve(root, kernel(knots[:, None] - x, length)).T)
 
 
 def matern(distance: Floats, length: float) -> Floats:
