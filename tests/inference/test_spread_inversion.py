@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import calibrant as cal
 from calibrant.inference import Bootstrap, SpreadInversion
+from calibrant.numerics.inverted_path import tail_risk
 from tests.inference.spreads import forecasts
 
 ESTIMATORS = (cal.ence, cal.sweep_ence, cal.debiased_ence, cal.uce)
@@ -78,3 +80,13 @@ def test_what_it_is_not_for_is_refused():
     with pytest.raises(ValueError, match="fine table"):
         cal.interval(cal.ence, cal.BinTable.of(data, cal.EqualMass(5)))
     assert "Bootstrap" in cal.interval(cal.ence, data, method=Bootstrap(19)).interval.method
+
+
+def test_levels_near_one_have_ends_as_far_out_as_normal_quantiles():
+    data = forecasts(np.random.default_rng(2), 2000, factor=1.3)
+    found = [cal.interval(cal.ence, data, level=level).interval for level in (0.95, 0.99, 0.999)]
+    lows, highs = np.array([one.low for one in found]), np.array([one.high for one in found])
+    assert (np.diff(lows) < 0).all()
+    assert (np.diff(highs) > 0).all()
+    quantiles = ndtri(1 - tail_risk(np.array([0.95, 0.99, 0.999])))
+    np.testing.assert_allclose((highs - lows) / (highs[0] - lows[0]), quantiles / quantiles[0], rtol=0.12)

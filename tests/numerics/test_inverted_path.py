@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.inverted_path import InvertedPath, tail_risk, widened
+from calibrant.numerics.inverted_path import InvertedPath, enough_draws, tail_risk, widened
 
 
 def test_a_shifted_normal_statistic_gives_the_textbook_interval():
@@ -23,6 +23,14 @@ def test_hypotheses_need_no_order_and_ends_stay_among_them():
     assert (path.lower_end(-9.0), path.upper_end(-9.0)) == (0, 0)
     assert (path.lower_end(9.0), path.upper_end(9.0)) == (2, 2)
     assert path.lower_end(1.2) <= 1.2 <= path.upper_end(1.2)
+
+
+def test_high_levels_get_more_draws_or_a_refusal():
+    assert enough_draws(299, tail_risk(0.9)) == 299
+    assert enough_draws(299, tail_risk(0.999)) * tail_risk(0.999) >= 5
+    with pytest.raises(ValueError, match=r"level is too close to 1: .* need 142_858 simulated samples"):
+        enough_draws(299, tail_risk(0.9999))
+    assert enough_draws(200_000, tail_risk(0.9999)) == 200_000
 
 
 def test_the_risk_is_shared_by_both_tails():

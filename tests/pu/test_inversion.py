@@ -4,8 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import calibrant as cal
+from calibrant.numerics.inverted_path import tail_risk
 from calibrant.pu import PUInversion
 from tests.pu.test_inference import single_sample
 from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn
@@ -114,3 +116,11 @@ def test_bad_options_are_refused():
     known = single_sample(np.random.default_rng(7), 500, LESS, "label_frequency")
     with pytest.raises(cal.InvalidPredictions, match="label_frequency"):
         PUInversion(prior_interval=(0.4, 0.6)).interval(known)
+
+
+def test_a_higher_level_is_wider_by_at_least_the_ratio_of_normal_quantiles():
+    data = drawn(np.random.default_rng(2), 1000, 10_000, LESS)
+    usual, high = (PUInversion().interval(data, level=level) for level in (0.95, 0.99))
+    assert high.low < usual.low < usual.high < high.high
+    ratio = ndtri(1 - tail_risk(0.99)) / ndtri(1 - tail_risk(0.95))
+    assert 0.95 * ratio < (high.high - high.low) / (usual.high - usual.low) < 1.3 * ratio

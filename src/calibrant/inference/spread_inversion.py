@@ -12,7 +12,7 @@ from calibrant.data import validation
 from calibrant.inference.spread_cells import SpreadCells
 from calibrant.inference.spread_fit import SpreadFit
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inverted_path import InvertedPath, tail_risk, widened
+from calibrant.numerics.inverted_path import InvertedPath, enough_draws, tail_risk, widened
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 
@@ -22,7 +22,8 @@ SPREAD_ERRORS = ("relative spread error", "variance error")
 #: Multiples of a shape that are tested; the finer grid on which the last plausible one is looked for.
 STEPS, SEARCH = 10, 81
 
-#: Hypotheses are tried as long as the fit as a whole does not speak against them at this level.
+#: Hypotheses are tried as long as the fit as a whole does not speak against them at this level, or a higher one that
+#: the level of the interval needs.
 JOINT = 0.995
 
 #: In how many steps the mean square is raised by the mass that may be missing.
@@ -50,7 +51,7 @@ class SpreadInversion:
     Parameters
     ----------
     draws : int
-        Number of simulated samples.
+        Number of simulated samples; more are drawn if `level` needs them.
     seed : int
 
     Notes
@@ -85,7 +86,8 @@ class SpreadInversion:
             )
             raise TypeError(message)
         cells = SpreadCells.of(data, needed_by="SpreadInversion")
-        fit = SpreadFit.of(cells, self.draws, np.random.default_rng(self.seed))
+        draws = enough_draws(self.draws, tail_risk(level))
+        fit = SpreadFit.of(cells, draws, np.random.default_rng(self.seed))
         low, high = _Trials(fit, SpreadError.of(target, fit.variance), level).ends()
         words = "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
         words = f"{TAILS}; {words}" if fit.heavy_tails else words
@@ -188,7 +190,7 @@ class _Trials:
         Exponentials of wild multiples would make upper ends absurd.
         """
         fit = self.fit
-        far = float(np.quantile(fit.noise**2 @ fit.share, JOINT))
+        far = float(np.quantile(fit.noise**2 @ fit.share, max(JOINT, 1 - tail_risk(self.level) / 2)))
         distances = [(fit.gap + more - gaps) ** 2 @ fit.share for more in (0.0, fit.missing / 2, fit.missing)]
         near = np.flatnonzero(np.min(distances, axis=0) <= far)
         return int(near[-1]) if len(near) else None

@@ -12,6 +12,9 @@ from calibrant.numerics.arrays import Floats
 #: Draws that must lie beyond a quantile for them to tell where it is.
 BEYOND = 5
 
+#: Simulated samples at most, unless more are asked for: up to levels of 0.999.
+MOST_DRAWS = 15_000
+
 #: Share of alpha that the quantiles use; the rest is reserved for the true shape not being that of the path. With all
 #: of alpha, binary intervals covered as little as 0.88 in some published settings, at a level of 0.95.
 ALPHA_SHARE = 0.7
@@ -20,6 +23,22 @@ ALPHA_SHARE = 0.7
 def tail_risk(level: float, *, one_sided: bool = False) -> float:
     """The probability that the quantiles of an inverted test leave in each tail."""
     return ALPHA_SHARE * (1 - level) / (1 if one_sided else 2)
+
+
+def enough_draws(draws: int, risk: float) -> int:
+    """The number of draws, or more of them if fewer than `BEYOND` would lie beyond the quantiles.
+
+    >>> enough_draws(299, tail_risk(0.95)), enough_draws(299, tail_risk(0.99))
+    (299, 1429)
+    """
+    needed = int(np.ceil(BEYOND / risk))
+    if needed > max(draws, MOST_DRAWS):
+        message = (
+            f"level is too close to 1: its quantiles need {needed:_} simulated samples, and at most {MOST_DRAWS:_} are "
+            "simulated unless more are asked for (draws=...)."
+        )
+        raise ValueError(message)
+    return max(draws, needed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ _LINES = 96
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """left @ right by one thread, piece by piece.
+    """The product of two matrices by one thread, piece by piece.
 
     Thousands of products of a millisecond each are slower with threads: these wait for each other, and where other
     programs run they wait by using the processor. Products as small as these pieces are never divided among threads.

@@ -15,7 +15,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.hat_functions import orthonormal_hats
-from calibrant.numerics.inverted_path import InvertedPath, tail_risk, widened
+from calibrant.numerics.inverted_path import InvertedPath, enough_draws, tail_risk, widened
 from calibrant.pu.pooled import PooledScores, fine_cells
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
@@ -43,7 +43,7 @@ class PUInversion:
     Parameters
     ----------
     draws : int
-        Number of simulated samples per multiple.
+        Number of simulated samples per multiple; more are drawn if `level` needs them.
     seed : int
     prior_error : float
         Standard error of the prior (of the prior implied by a known label frequency): 0 takes it as known.
@@ -176,16 +176,20 @@ class _Trials:
             yield InvertedPath.of(np.array(truth), np.array(drawn), tail_risk(self.level))
 
     @cached_property
+    def _draws(self) -> int:
+        return enough_draws(self.method.draws, tail_risk(self.level))
+
+    @cached_property
     def _normal_draws(self) -> tuple[Floats, Floats]:
         rng = np.random.default_rng(self.method.seed)
-        return rng.standard_normal((self.method.draws, self.half.shape[1])), rng.standard_normal((self.method.draws, 1))
+        return rng.standard_normal((self._draws, self.half.shape[1])), rng.standard_normal((self._draws, 1))
 
     def _size(self, gaps: Floats) -> Any:
         return (np.abs(gaps) ** self.norm @ self.scores.gaps.share) ** (1 / self.norm)
 
     def _noise(self, rate: Floats) -> Floats:
         """Simulated errors of the coordinates of the fit if `rate` is the chance of a positive, from common draws."""
-        gaps, half, draws, seed = self.scores.gaps, self.half, self.method.draws, self.method.seed
+        gaps, half, seed = self.scores.gaps, self.half, self.method.seed
         normal, prior_draws = self._normal_draws
         positive = self.scores.positives(rate)
         uncertain = self.method.prior_error * prior_draws * (positive @ half)
@@ -195,7 +199,7 @@ class _Trials:
         rows = np.diag(gaps.predicted_squares) - np.outer(gaps.predicted, gaps.predicted)
         unlabeled = normal @ _root(half.T @ rows @ half / max(gaps.n_unlabeled - 1, 1.0)).T
         count = max(round(gaps.n_positive), 1)
-        labelled = np.random.default_rng([seed, 1]).multinomial(count, positive / positive.sum(), draws) / count
+        labelled = np.random.default_rng([seed, 1]).multinomial(count, positive / positive.sum(), self._draws) / count
         return unlabeled + gaps.prior * (labelled - positive) @ half + uncertain
 
 
