@@ -16,8 +16,9 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import fine
 
 #: Below this many rows per unit of excess kurtosis, or with this share of the fourth moment in one row and a power law
-#: of index below 4, errors that are not in the sample decide.
-ENOUGH, DOMINATED = 20.0, 0.2
+#: of index below 4, errors that are not in the sample decide. That share falls with the number of rows beyond these as
+#: a power of it: so it does if the fourth moment is finite, and hardly otherwise.
+ENOUGH, DOMINATED, DOMINATED_ROWS, FALLING = 20.0, 0.2, 1000, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,8 @@ class SpreadCells:
 
         So it is if there are too few rows for this kurtosis, or if the kurtosis itself seems to be infinite.
         """
-        infinite = self.tail_index < 4 and float(self.largest_fourth.max()) > DOMINATED * float(self.fourth.sum())
+        share = DOMINATED * min(1.0, (DOMINATED_ROWS / size) ** FALLING)
+        infinite = self.tail_index < 4 and float(self.largest_fourth.max()) > share * float(self.fourth.sum())
         return infinite or size < ENOUGH * (kurtosis - 1)
 
 
