@@ -6,13 +6,13 @@ PROJECT = Project()
 #: Modules without tests of their own, and why.
 EXEMPT = {
     "calibrant._version": "one constant",
-    "calibrant.numerics.arrays": "types and chunk sizes",
     "calibrant.numerics.sizes": "constants",
 }
 #: Files of tests that belong to a room, not to one of its modules, and why.
 CROSS_CUTTING = {
     "tests/cli/test_help.py": "the help of every command",
     "tests/estimators/test_kinds_of_tables.py": "every estimator, on every kind of table",
+    "tests/estimators/test_large_matrices.py": "memory of every measure of many classes",
     "tests/estimators/test_real_predictions.py": "every estimator, on real predictions",
     "tests/estimators/test_signatures.py": "what every estimator takes",
     "tests/estimators/test_weights.py": "weights, for every estimator, interval and test",

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from calibrant.numerics.class_entries import LEADING, Entries, compressed_logs, row_blocks
+from calibrant.numerics.class_entries import LEADING, Entries, compressed_logs
 
 
 def test_small_probabilities_are_compressed_in_order():
@@ -81,10 +81,3 @@ def test_logits_are_their_softmax():
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     one, two = Entries.of(logits, 20, logits=True), Entries.of(p, 20)
     np.testing.assert_allclose(one.logs, two.logs, atol=1e-5)
-
-
-def test_blocks_cover_all_rows_once():
-    for rows, columns in ((10, 3), (5000, 1000), (3, 10**7)):
-        parts = list(row_blocks(rows, columns))
-        np.testing.assert_array_equal(np.concatenate([np.arange(rows)[part] for part in parts]), np.arange(rows))
-        assert all((part.stop - part.start) * columns <= max(2_000_000, columns) for part in parts)

@@ -39,7 +39,7 @@ def test_inputs_of_few_classes_are_standardised_logs():
 def test_inputs_of_many_classes_are_principal_scores():
     rng = np.random.default_rng(2)
     f = softmax(rng.normal(size=(400, 3)) @ rng.normal(size=(3, 70)) + 0.1 * rng.normal(size=(400, 70)))
-    frame, rows = Frame.of(f)
+    _, rows = Frame.of(f)
     logs = rows.entries.logs.astype(float)
     centred = logs - logs.mean(axis=0)
     centred -= centred.mean(axis=1, keepdims=True)

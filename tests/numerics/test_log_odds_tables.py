@@ -44,7 +44,11 @@ def test_sums_are_those_of_the_definition():
     weight = rng.uniform(0.5, 2, 300).astype(np.float32)
     cells = tables.PairCells.of(logs, 6, 4)
     codes, live = cells.codes(logs), np.array([1, 4])
-    gap, information = tables._cell_sums(cells, codes, logs, y, weight, live)
+    gap = tables._cell_sums(cells, codes, live, lambda rows: tables._gaps(cells, live, logs, y, weight, rows))
+    every = np.arange(6)
+    information = tables._cell_sums(
+        cells, codes, every, lambda rows: tables._information(cells, logs[rows], weight[rows])
+    )[live]
     q, outcome = np.exp(logs.astype(float)), np.eye(4)[y]
     for i, f in enumerate(live):
         a, b = cells.first[f], cells.second[f]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.arrays import Codes, Floats, row_blocks
 from calibrant.numerics.top_class import checked_top_class
 
 #: The most probable class of each row, and its probability.
@@ -36,9 +36,9 @@ def checked_class_probabilities(
     if clip:
         matrix = validation.in_unit_interval(name, matrix.ravel(), clip=clip).reshape(matrix.shape)
     instead = f" Pass unnormalised scores with {logits}."
-    inside = ((matrix >= 0) & (matrix <= 1)).all(axis=1)
+    inside = _within(matrix, 0.0)
     if not inside.all():
-        rounding = bool(((matrix >= -validation.ROUNDING) & (matrix <= 1 + validation.ROUNDING)).all())
+        rounding = bool(_within(matrix, validation.ROUNDING).all())
         remedy = " All of them are rounding: pass clip=True to repair it." if rounding else instead
         validation.require(name, matrix, inside, "must lie in [0, 1]", remedy=remedy)
     sums = matrix.sum(axis=1, dtype=np.float64)
@@ -47,21 +47,34 @@ def checked_class_probabilities(
     return matrix, None
 
 
-def of_logits(name: str, values: Any) -> Floats:
-    """The softmax of each row of logits."""
+def of_logits(name: str, values: Any) -> NDArray[Any]:
+    """The softmax of each row of logits, in the precision of the logits but computed in double precision."""
     from calibrant.numerics.special import softmax
 
-    return softmax(_one_per_class(name, values).astype(np.float64))
+    logits = _one_per_class(name, values)
+    result = np.empty_like(logits)
+    for rows in row_blocks(*logits.shape):
+        result[rows] = softmax(logits[rows].astype(np.float64))
+    return result
 
 
 def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:
     """Outcomes with one column per class: a single 1 per row, or probabilities."""
     sums = matrix.sum(axis=1, dtype=np.float64)
-    valid = ((matrix >= 0) & (matrix <= 1)).all(axis=1) & (np.abs(sums - 1) <= SUM_TOLERANCE)
+    valid = _within(matrix, 0.0) & (np.abs(sums - 1) <= SUM_TOLERANCE)
     remedy = " Rows of which several classes are true are one Binary task per class."
     rule = "with one column per class must have a single 1 per row, or probabilities that sum to 1"
     validation.require(name, matrix, valid, rule, remedy=remedy)
     return matrix.astype(np.float64)
+
+
+def _within(matrix: NDArray[Any], margin: float) -> NDArray[np.bool_]:
+    """Which rows lie in [0, 1], but for a margin."""
+
+    def rule(part: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(((part >= -margin) & (part <= 1 + margin)).all(axis=1))
+
+    return validation.rows_where(matrix, rule)
 
 
 def _one_per_class(name: str, values: Any) -> NDArray[Any]:

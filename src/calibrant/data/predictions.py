@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from calibrant.data.class_probabilities import SUM_TOLERANCE as SUM_TOLERANCE
 from calibrant.data.class_probabilities import Top, checked_class_probabilities, label_shares, of_logits
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import InvalidPredictions
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.rows import Rows
 
 #: What to say where outcomes must be known, not only how probable they are.
@@ -255,6 +255,11 @@ class Multiclass(Predictions):
     weight, group, clip
         As for `Binary`.
 
+    Notes
+    -----
+    Probabilities stay in the precision they come in. Checks and measures work on blocks of rows, so that their
+    temporary arrays are small beside the predictions; a read-only array of float32 or float64 is not copied at all.
+
     Examples
     --------
     >>> data = Multiclass(["cat", "dog"], [[0.8, 0.2], [0.6, 0.4]], classes=["cat", "dog"])
@@ -322,12 +327,18 @@ class Multiclass(Predictions):
         """The confidence of the predicted class and whether it was right (the first of equal maxima)."""
         if self._top is not None and self._top[0] is self.y_prob:
             return self._binary(*self._top[1:])
-        best = self.y_prob.argmax(axis=1)
+        best = np.empty(len(self), np.intp)
+        for rows in row_blocks(*self.y_prob.shape):  # NumPy copies a whole read-only array before it looks for maxima
+            best[rows] = self.y_prob[rows].argmax(axis=1)
         return self._binary(best, self.y_prob[np.arange(len(self)), best])
 
-    def one_vs_rest(self) -> dict[Hashable, Binary]:
-        """One binary task per class."""
-        return {name: self._binary(k, np.ascontiguousarray(self.y_prob[:, k])) for k, name in enumerate(self.classes)}
+    def one_vs_rest(self) -> Mapping[Hashable, Binary]:
+        """One binary task per class, each made when it is asked for: all of them would be a copy of the predictions."""
+        return OneVersusRest(self)
+
+    def class_task(self, column: int) -> Binary:
+        """The task of one class against the others."""
+        return self._binary(column, np.ascontiguousarray(self.y_prob[:, column]))
 
     def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
@@ -346,6 +357,26 @@ class Multiclass(Predictions):
         made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
         made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
         return made
+
+
+class OneVersusRest(Mapping[Hashable, Binary]):
+    """The binary tasks of the classes, by label; none is kept."""
+
+    def __init__(self, data: Multiclass) -> None:
+        self._data = data
+        self._columns = {name: k for k, name in enumerate(data.classes)}
+
+    def __getitem__(self, label: Hashable) -> Binary:
+        return self._data.class_task(self._columns[label])
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} binary tasks of {self._data!r}>"
 
 
 def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:

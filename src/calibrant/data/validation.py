@@ -6,13 +6,14 @@ break it and the first of them. Nothing is repaired in silence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import UnreadableArrayError, read, row_index, typed
-from calibrant.numerics.arrays import CHUNK, Floats
+from calibrant.numerics.arrays import CHUNK, Floats, row_blocks
 
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 ROUNDING = 1e-6
@@ -175,8 +176,13 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     _require_numbers(name, array)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
-    require(name, array, np.isfinite(array).all(axis=1), "must be finite")
+    require(name, array, rows_where(array, lambda part: np.isfinite(part).all(axis=1)), "must be finite")
     return array
+
+
+def rows_where(matrix: NDArray[Any], rule: Callable[[NDArray[Any]], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Which rows follow a rule, looked at block by block: no temporary array is as large as the matrix."""
+    return np.concatenate([rule(matrix[rows]) for rows in row_blocks(*matrix.shape)])
 
 
 def as_number(value: Any) -> float:

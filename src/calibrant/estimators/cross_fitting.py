@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational_norms import Norm, contributions
-from calibrant.numerics.arrays import Codes, Floats, Reals
-from calibrant.numerics.class_entries import row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals, row_blocks
 from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.weights import Mass

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators.log_scores import check_floor, floored, infinite_rows, log_losses, log_provenance
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualWidth
@@ -45,10 +45,8 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     if isinstance(task, PositiveUnlabeled):
         return _table_brier(BinTable.of(task, EqualWidth(1)))
     if isinstance(task, Multiclass):
-        p = task.y_prob.astype(np.float64, copy=False)
-        shares = task.label_shares
-        hit = p[np.arange(len(p)), task.y_true] if shares is None else np.einsum("ij,ij->i", p, shares)
-        return _score(_mean(np.einsum("ij,ij->i", p, p) - 2 * hit + 1, task), "Brier score", len(task))
+        parts = [_vector_brier(task, rows) for rows in row_blocks(*task.y_prob.shape)]
+        return _score(_mean(np.concatenate(parts), task), "Brier score", len(task))
     if isinstance(task, Binary) and task.label_shares is not None:
         p, share = task.y_prob.astype(np.float64), task.label_shares
         return _score(_mean(share * (1 - p) ** 2 + (1 - share) * p**2, task), "Brier score", len(task))
@@ -106,16 +104,30 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
 
 def _row_log_losses(task: Predictions, floor: float) -> Floats:
     """Minus the log of the floored probability of each row's outcome."""
-    if isinstance(task, Multiclass) and task.label_shares is not None:
-        p = floored(task.y_prob.astype(np.float64, copy=False), floor)
-        losses = log_losses(p.ravel(), task.label_shares.ravel(), np.zeros(p.size))
-        return np.asarray(losses.reshape(p.shape).sum(axis=1))
     if isinstance(task, Multiclass):
-        p = floored(task.y_prob.astype(np.float64, copy=False), floor)[np.arange(len(task)), task.y_true]
-        return log_losses(p, np.ones_like(p), np.zeros_like(p))
+        return np.concatenate([_vector_log_losses(task, rows, floor) for rows in row_blocks(*task.y_prob.shape)])
     rows = task.linear_rows() if isinstance(task, Binary) else _probability_rows(task)
     observed = rows.observed.astype(np.float64)
     return log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
+
+
+def _vector_brier(task: Multiclass, rows: slice) -> Floats:
+    """Squared distances of some rows from their outcomes."""
+    p = task.y_prob[rows].astype(np.float64, copy=False)
+    shares = task.label_shares
+    hit = p[np.arange(len(p)), task.y_true[rows]] if shares is None else np.einsum("ij,ij->i", p, shares[rows])
+    losses: Floats = np.einsum("ij,ij->i", p, p) - 2 * hit + 1
+    return losses
+
+
+def _vector_log_losses(task: Multiclass, rows: slice, floor: float) -> Floats:
+    """Minus the log of the floored probability of the outcome, of some rows."""
+    p = floored(task.y_prob[rows].astype(np.float64, copy=False), floor)
+    if task.label_shares is None:
+        hit = p[np.arange(len(p)), task.y_true[rows]]
+        return log_losses(hit, np.ones_like(hit), np.zeros_like(hit))
+    losses = log_losses(p.ravel(), task.label_shares[rows].ravel(), np.zeros(p.size))
+    return np.asarray(losses.reshape(p.shape).sum(axis=1))
 
 
 def _table_log_loss(cells: BinTable, floor: float) -> Estimate:

@@ -244,7 +244,7 @@ def _top(rows: CrossFitted) -> CrossFitted:
     """The predicted class alone, with the map of the whole vector."""
     if rows.columns == 1:
         return rows
-    best = rows.predicted.argmax(axis=1)
+    best = np.concatenate([part.predicted.argmax(axis=1) for part in rows.blocks()])
     taken: dict[str, Any] = {
         name: np.take_along_axis(values, best[:, None], axis=1).astype(np.float64)
         for name, values in (("predicted", rows.predicted), ("recalibrated", rows.fitted))

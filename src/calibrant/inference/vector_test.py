@@ -12,7 +12,7 @@ from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.combination import cauchy_rank, rank_p_values
 from calibrant.inference.vector_looks import WEIGHTS, Layout, gaps_of_labels, statistics
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.weights import all_alike
 from calibrant.results.estimate import Significance
 
@@ -115,7 +115,9 @@ def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArr
     if not all_alike(data.weight):
         message = f"{needed_by} needs rows of equal weight; leave the weights out to test the sampled rows themselves."
         raise InvalidPredictions(message)
-    p = data.y_prob.astype(np.float64)
-    p /= p.sum(axis=1, keepdims=True)
-    order = np.lexsort((data.y_true, *p.T[:4][::-1]))
-    return p[order], data.y_true[order]
+    sums = data.y_prob.sum(axis=1, dtype=np.float64)
+    order = np.lexsort((data.y_true, *(data.y_prob[:, :4] / sums[:, None]).T[::-1]))
+    p = np.empty(data.y_prob.shape)
+    for rows in row_blocks(len(p), data.y_prob.shape[1]):
+        p[rows] = data.y_prob[order[rows]] / sums[order[rows], None]
+    return p, data.y_true[order]

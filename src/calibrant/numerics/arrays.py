@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,3 +29,18 @@ SMALL_CHUNK = 12_288
 
 Codes = NDArray[np.intp]
 """Class numbers: the outcome of each row as a column number."""
+
+
+#: Numbers of a matrix that are worked on at once.
+_BLOCK = 2_000_000
+
+
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Consecutive slices of the rows of a matrix that hold about two million numbers each.
+
+    >>> list(row_blocks(3, 1_000_000))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    step = max(1, _BLOCK // columns)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))

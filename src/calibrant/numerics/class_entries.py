@@ -6,28 +6,18 @@ others are pooled into bands of ranks that double: a thousand classes are 22 ent
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
 from calibrant.numerics.special import log_softmax, row_sum
 
 #: Up to this many classes all are entries; with more, the leading ones are, and bands of ranks.
 FEW_CLASSES, LEADING = 40, 16
 #: One minus the top confidence is not taken to be smaller than this.
 LEAST_DOUBT = 1e-9
-#: Probabilities worked on at once.
-_BLOCK = 2_000_000
-
-
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Consecutive slices of rows that hold about two million numbers each."""
-    step = max(1, _BLOCK // columns)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
 
 
 def compressed_logs(z: Floats, rows: float) -> Reals:

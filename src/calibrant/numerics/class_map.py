@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics import neighbours
-from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
-from calibrant.numerics.class_entries import LEADING, row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
+from calibrant.numerics.class_entries import LEADING
 from calibrant.numerics.class_frame import Frame, Prepared
 from calibrant.numerics.conditional_logit import ConditionalLogit
 from calibrant.numerics.leading_matrix import LeadingMatrix, leading_logits

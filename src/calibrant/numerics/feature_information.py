@@ -45,11 +45,11 @@ class DenseInformation:
         weighted = mean * weight[:, None]
         px = shared * weighted[:, :, None]
         root = np.sqrt(weight)[:, None]
-        centre = px.sum(axis=1) / root
+        centre = np.einsum("nkp->np", px) / root
         h = np.empty((p + 2 * k, p + 2 * k))
         h[:p, :p] = px.reshape(n * k, p).T @ shared.reshape(n * k, p) - centre.T @ centre
         own = np.hstack([mean, mean * slope]) * root
-        inner = np.vstack([px.sum(axis=0), np.einsum("nk,nkp->kp", slope, px)])
+        inner = np.vstack([np.einsum("nkp->kp", px), np.einsum("nk,nkp->kp", slope, px)])
         h[p:, :p] = inner - own.T @ centre
         h[:p, p:] = h[p:, :p].T
         h[p:, p:] = -(own.T @ own)

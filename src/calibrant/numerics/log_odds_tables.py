@@ -11,7 +11,9 @@ adds :math:`\tfrac12 (1 - \mathrm{df}/X^2)\, G / V` to the logit of a and takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,8 +121,11 @@ def fit_tables(cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: 
     some = np.flatnonzero(row_max(logs)[:, 0] < _CONFIDENT)
     codes, logs, labels, weight = codes[some], logs[some], labels[some], weight[some]
     live, total = np.arange(len(cells.first)), dict[tuple[int, int], Floats]()
+    information = _cell_sums(cells, codes, live, lambda rows: _information(cells, logs[rows], weight[rows]))
     for _ in range(ROUNDS):
-        found, live = _candidates(cells, codes, logs, labels, weight, live)
+        gap = _cell_sums(cells, codes, live, partial(_gaps, cells, live, logs, labels, weight))
+        found, again = _candidates(gap, information[live], live)
+        live = live[again]
         if not found:
             break
         one = PairTables(*(np.array(part) for part in zip(*found, strict=True)))
@@ -151,10 +156,9 @@ def _step_that_gains(
 
 
 def _candidates(
-    cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles, live: Codes
-) -> tuple[list[tuple[int, int, Floats]], Codes]:
-    """The best table of each live pair if it stands out, and the pairs that are worth another look."""
-    gap, information = _cell_sums(cells, codes, logs, labels, weight, live)
+    gap: Floats, information: Floats, live: Codes
+) -> tuple[list[tuple[int, int, Floats]], NDArray[np.bool_]]:
+    """The best table of each live pair if it stands out, and which pairs are worth another look."""
     usable = information > LEAST_INFORMATION
     safe = np.where(usable, information, 1.0)
     square = np.where(usable, gap**2 / safe, 0.0).sum(axis=(1, 3))
@@ -168,27 +172,38 @@ def _candidates(
             shrunk = _STEP * (1 - freedom[i, j] / square[i, j])
             values = np.where(usable[i, :, j], shrunk * gap[i, :, j] / safe[i, :, j], 0.0)
             found.append((int(live[i]), int(j), np.clip(values, -_LARGEST, _LARGEST)))
-    return found, live[score[np.arange(len(live)), best] > KEPT]
+    return found, score[np.arange(len(live)), best] > KEPT
 
 
-def _cell_sums(
-    cells: PairCells, codes: NDArray[np.uint8], logs: Reals, labels: Codes, weight: Singles, live: Codes
-) -> tuple[Floats, Floats]:
-    """G and V by cell of each live pair and cell of every pair, (live, B, F, B): products of indicator columns."""
+def _gaps(cells: PairCells, live: Codes, logs: Reals, labels: Codes, weight: Singles, rows: slice) -> Reals:
+    """Weighted residuals of the first class of each live pair less those of the second."""
+    first, second, label = cells.first[live], cells.second[live], labels[rows, None]
+    q = np.exp(logs[rows])
+    gap = q[:, second] - q[:, first]
+    gap += label == first
+    gap -= label == second
+    return gap * weight[rows, None]
+
+
+def _information(cells: PairCells, logs: Reals, weight: Singles) -> Reals:
+    """Weighted variances of the same for all pairs; they change so little that those of the first round are kept."""
+    q = np.exp(logs)
+    a, b = q[:, cells.first], q[:, cells.second]
+    return (a + b - (a - b) ** 2) * weight[:, None]
+
+
+def _cell_sums(cells: PairCells, codes: NDArray[np.uint8], live: Codes, values: Callable[[slice], Reals]) -> Floats:
+    """Sums of values (rows, live) by cell of each live pair and cell of every pair: (live, B, F, B).
+
+    They are products of indicator columns, which are made block by block.
+    """
     size, pairs = cells.cells, len(cells.first)
-    first, second = cells.first[live], cells.second[live]
-    sums = np.zeros((2, len(live) * size, pairs * size))
+    total = np.zeros((len(live) * size, pairs * size))
     unit = np.eye(size, dtype=np.float32)
-    for start in range(0, len(logs), _ROWS):
+    for start in range(0, len(codes), _ROWS):
         rows = slice(start, start + _ROWS)
-        q, w = np.exp(logs[rows]), weight[rows, None]
         column = unit[codes[rows]]
-        own, flat = column[:, live], column.reshape(len(q), -1)
-        a, b = q[:, first], q[:, second]
-        residual = b - a
-        residual += labels[rows, None] == first
-        residual -= labels[rows, None] == second
-        for total, values in zip(sums, (residual * w, (a + b - (a - b) ** 2) * w), strict=True):
-            total += (own * values[:, :, None]).reshape(len(q), -1).T @ flat
-    gap, information = sums.reshape(2, len(live), size, pairs, size)
-    return gap, information
+        own = column if len(live) == pairs else np.take(column, live, axis=1)
+        own = (own * values(rows)[:, :, None]).reshape(len(column), len(live) * size)
+        total += own.T @ column.reshape(len(column), pairs * size)
+    return total.reshape(len(live), size, pairs, size)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.arrays import Codes, Floats, Reals
-from calibrant.numerics.class_entries import row_blocks
+from calibrant.numerics.arrays import Codes, Floats, Reals, row_blocks
 from calibrant.numerics.class_frame import Frame
 from calibrant.numerics.class_map import Correction, Locality, Stages, fit_stages, working_weights
 from calibrant.numerics.log_odds_tables import PairCells, PairTables
