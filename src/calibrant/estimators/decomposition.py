@@ -61,6 +61,11 @@ class Decomposition:
         """Score after recalibration: uncertainty - discrimination."""
         return self.uncertainty - self.discrimination
 
+    def _repr_html_(self) -> str:
+        from calibrant.reporting.notebook import decomposition_html
+
+        return decomposition_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         return {name: getattr(self, name).to_dict() for name in self.__dataclass_fields__}

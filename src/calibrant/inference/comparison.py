@@ -74,6 +74,11 @@ class Comparison:
             f"at {self.interval.level:.0%}, p = {self.adjusted:.4g}>"
         )
 
+    def _repr_html_(self) -> str:
+        from calibrant.reporting.notebook import comparison_html
+
+        return comparison_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         return {**asdict(self), "interval": self.interval.to_dict()}

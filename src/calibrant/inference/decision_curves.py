@@ -77,6 +77,11 @@ class DecisionCurve:
         rest = {name: getattr(self, name) for name in ("prevalence", "level", "n", "standardized", "band")}
         return {**columns, **rest}
 
+    def _repr_html_(self) -> str:
+        from calibrant.reporting.notebook import decision_curve_html
+
+        return decision_curve_html(self)
+
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the curve with its band, treating everyone and treating no one (needs matplotlib)."""
         from calibrant.plot.decisions import decision_diagram

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import Any, Literal
 
 from calibrant.results.estimate import Estimate, Significance
@@ -212,7 +211,9 @@ class ByGroup:
         return text(self)
 
     def _repr_html_(self) -> str:
-        return html(self)
+        from calibrant.reporting.notebook import groups_html
+
+        return groups_html(self, summary(self), notes(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; the groups, most evidence first, are a list of flat rows."""
@@ -239,18 +240,7 @@ def text(result: ByGroup) -> str:
         )
         for line in [header, *rows]
     ]
-    return "\n".join([_summary(result), "", *(line.rstrip() for line in lines), "", _notes(result)])
-
-
-def html(result: ByGroup) -> str:
-    """The same table for a notebook; no scripts, all text escaped."""
-    header, rows = _table(result)
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rows)
-    return (
-        f"<table><caption>{escape(_summary(result))}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table><p>{escape(_notes(result))}</p>"
-    )
+    return "\n".join([summary(result), "", *(line.rstrip() for line in lines), "", notes(result)])
 
 
 def _table(result: ByGroup) -> tuple[list[str], list[list[str]]]:
@@ -272,7 +262,8 @@ def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[s
     return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, f"{row.adjusted:.3g}"]
 
 
-def _summary(result: ByGroup) -> str:
+def summary(result: ByGroup) -> str:
+    """How many groups were tested, and how many are flagged."""
     search = result.search
     flagged = sum(row.adjusted < _ALPHA for row in result.rows) if search is None else search.significant
     number = len(result) if search is None else search.groups
@@ -284,13 +275,14 @@ def _summary(result: ByGroup) -> str:
     return f"{number:,} groups{of}{how} {some} significantly miscalibrated {rule}."
 
 
-def _notes(result: ByGroup) -> str:
+def notes(result: ByGroup) -> str:
+    """What the intervals are for, and what is not shown."""
     search = result.search
     chosen = search is not None and not search.confirmed
-    notes = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
+    said = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
     if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
-        notes.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
-    return " ".join(notes)
+        said.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
+    return " ".join(said)
 
 
 def _plain(group: Hashable) -> Any:

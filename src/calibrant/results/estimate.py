@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.results.target import Target
@@ -83,6 +82,11 @@ class Significance:
 
     def __repr__(self) -> str:
         return f"<{self.method}: statistic {self.statistic:.4g}, p = {self.p_value:.4g}, n={self.n:_}>"
+
+    def _repr_html_(self) -> str:
+        from calibrant.reporting.notebook import significance_html
+
+        return significance_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
@@ -222,16 +226,9 @@ class Estimate(float):
         return float.__repr__(self)
 
     def _repr_html_(self) -> str:
-        rows = [("estimate", f"{self.value:.6g}")]
-        if self.interval is not None:
-            rows.append((f"{self.interval.level:.0%} interval", f"{self.interval} ({self.interval.method})"))
-        if self.note:
-            rows.append(("note", self.note))
-        if self.target is not None:
-            rows.append(("target", str(self.target)))
-        rows += [("rows", f"{self.n:,}"), ("method", self.method)]
-        body = "".join(f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in rows)
-        return f"<table><caption>{escape(self.name)}</caption>{body}</table>"
+        from calibrant.reporting.notebook import estimate_html
+
+        return estimate_html(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         message = f"{type(self).__name__} is immutable."

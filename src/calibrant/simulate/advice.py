@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -146,7 +145,9 @@ class Advice:
         return text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(text(self))}</pre>"
+        from calibrant.reporting.notebook import advice_html
+
+        return advice_html(self, _before(self), _conclusions(self))
 
 
 def advise(
@@ -277,9 +278,7 @@ class _Path:
 def text(advice: Advice) -> str:
     """The table of estimators and what follows from it; errors in percent."""
     wide = max(len(row.name) for row in advice.rows) + 2
-    lines = [_true_error(advice), *_simulated(advice)]
-    if advice.simulated_n < advice.n:
-        lines.append(f"Simulated with {advice.simulated_n:,} rows; with all of them biases and errors are smaller.")
+    lines = _before(advice)
     header = ("estimate", "bias", "sd", "rmse", "if calibrated", "detects")
     lines += ["", f"{'percent':<{wide}}" + "".join(f"{name:>{max(len(name) + 2, 10)}}" for name in header)]
     for row in advice.rows:
@@ -292,6 +291,14 @@ def text(advice: Advice) -> str:
             + "".join(f"{cell:>{max(len(name) + 2, 10)}}" for cell, name in zip(cells, header, strict=True))
         )
     return "\n".join([*lines, "", *_conclusions(advice)])
+
+
+def _before(advice: Advice) -> list[str]:
+    """What is known of the true error, and what was simulated."""
+    lines = [_true_error(advice), *_simulated(advice)]
+    if advice.simulated_n < advice.n:
+        lines.append(f"Simulated with {advice.simulated_n:,} rows; with all of them biases and errors are smaller.")
+    return lines
 
 
 def _true_error(advice: Advice) -> str:

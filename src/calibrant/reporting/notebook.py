@@ -1,0 +1,226 @@
+"""Results of other rooms as HTML for a notebook: tables in the words of the report, with intervals drawn.
+
+Results reach up to here from their `_repr_html_` alone, so nothing below needs this room to compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from calibrant.reporting.contents import Value
+from calibrant.reporting.drawing.forest import FLAGGED, HELPS, QUIET, Forest, Style
+from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
+from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
+
+if TYPE_CHECKING:
+    from calibrant.estimators.decomposition import Decomposition
+    from calibrant.inference.comparison import Comparison
+    from calibrant.inference.decision_curves import DecisionCurve
+    from calibrant.inference.group_results import ByGroup, GroupResult
+    from calibrant.results.estimate import Estimate, Interval, Significance
+    from calibrant.simulate.advice import Advice
+
+_LEVEL = 0.05
+#: Groups and thresholds that a notebook shows.
+_SHOWN = 20
+_WIDTH, _HEIGHT = 200, 26
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """The estimate with its interval, what it aims at, and how it was made."""
+    found = Value(estimate.value, *_ends(estimate.interval))
+    name = name_of_estimate(estimate)
+    lines: list[tuple[str, Child]] = [("estimate", _number(found))]
+    if estimate.interval is not None:
+        lines.append((_level(estimate.interval.level), _interval_text(found)))
+        lines.append(("", Forest.of_differences([found]).cell(found, HELPS, width=_WIDTH, height=_HEIGHT)))
+    if estimate.note:
+        lines.append(("note", estimate.note))
+    if name.line:
+        lines.append(("what it is", name.line))
+    if estimate.target is not None:
+        lines.append(("target", str(estimate.target)))
+    lines += [("rows", count(estimate.n)), ("method", estimate.method)]
+    if estimate.interval is not None:
+        lines.append(("interval by", estimate.interval.method))
+    return _pairs(name.text, lines)
+
+
+def significance_html(test: Significance) -> str:
+    """The test in one line, with the question it asks and what follows."""
+    name = name_of_test(test)
+    rejected = test.p_value < _LEVEL
+    found = "evidence" if rejected else "no significant evidence"
+    follows = f"{found} of miscalibration" if test.null == "calibrated" else f"{found} against: {test.null}"
+    lines: list[tuple[str, Child]] = [
+        ("p-value", p_number(test.p_value, simulations(test))),
+        ("says", tag("span", follows, class_="hit" if rejected else None)),
+        ("statistic", _number(Value(test.statistic))),
+        ("rows", count(test.n)),
+    ]
+    if name.line:
+        lines.insert(0, ("asks", name.line))
+    return _pairs(name.text, lines)
+
+
+def decomposition_html(parts: Decomposition) -> str:
+    """The score and its three parts, with what each means."""
+    meaning = (
+        (parts.score, "", "the mean score itself"),
+        (parts.miscalibration, "= ", "what recalibration would remove"),
+        (parts.discrimination, "− ", "what telling rows apart gains over the base rate"),
+        (parts.uncertainty, "+ ", "the score of the base rate alone"),
+    )
+    whole = parts.uncertainty or 1.0
+    rows = [
+        (f"{sign}{part.name}", _number(Value(part.value)), f"{100 * part.value / whole:.0f} %", words)
+        for part, sign, words in meaning
+    ]
+    head = ("", "value", "of the uncertainty", "what it is")
+    return _wrapped(_table(f"{parts.score.name}, n = {count(parts.score.n)}", head, rows, ("", "n", "n", "")))
+
+
+def comparison_html(found: Comparison) -> str:
+    """Both models and their difference, drawn with its interval."""
+    difference = Value(found.difference, *_ends(found.interval))
+    clear = found.adjusted < _LEVEL
+    better = found.a if found.difference < 0 else found.b
+    words = f"Lower: {better}" if clear else "No clear difference"
+    words += f" ({p_words(found.adjusted)})"
+    drawn = Forest.of_differences([difference])
+    rows: list[Sequence[Child]] = [
+        (found.a, _number(Value(found.value_a)), "", ""),
+        (found.b, _number(Value(found.value_b)), "", ""),
+        (
+            f"{found.a} − {found.b}",
+            _number(difference),
+            _interval_text(difference),
+            drawn.cell(difference, HELPS if clear else QUIET, width=_WIDTH, height=_HEIGHT),
+        ),
+    ]
+    head = ("", found.estimator, _level(found.interval.level), drawn.head(_WIDTH))
+    return _wrapped(_table(words, head, rows, ("", "n", "n", "g")))
+
+
+def groups_html(result: ByGroup, summary: str, notes: str) -> str:
+    """The groups with the most evidence, each with its interval on one axis."""
+    shown = result.ranked[:_SHOWN]
+    values = [Value(row.estimate.value, *_ends(row.estimate.interval)) for row in shown]
+    forest = Forest.of_differences(values)
+    digits = max(significant(v.value) for v in values)
+    counted = shown[0].predicted is not None
+    head: list[Child] = ["group", "rows", *(["events", "predicted", "observed"] if counted else [])]
+    head += [name_of_estimate(shown[0].estimate).text, "95 % interval", forest.head(_WIDTH), "direction", "adjusted p"]
+    level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
+    head[head.index("95 % interval")] = _level(level)
+    styles = ["", "n", *(["n"] * 3 if counted else []), "n", "n", "g", "", "n"]
+    largest = max(row.n for row in shown)
+    rows = []
+    for row, value in zip(shown, values, strict=True):
+        flagged = row.adjusted < _LEVEL
+        cell = forest.cell(value, _style(flagged=flagged), width=_WIDTH, height=_HEIGHT, size=row.n / largest)
+        ends = (
+            ""
+            if value.low is None or value.high is None
+            else f"{fixed(value.low, digits)} to {fixed(value.high, digits)}"
+        )
+        words = tag("span", row.direction or "mixed", class_="hit") if flagged else "not flagged"
+        start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
+        rows.append([*start, fixed(value.value, digits), ends, cell, words, p_number(row.adjusted)])
+    return _wrapped(_table(summary, head, rows, styles), tag("p", notes))
+
+
+def advice_html(advice: Advice, before: Sequence[str], after: Sequence[str]) -> str:
+    """The table of estimators, with what was simulated before it and what follows after it."""
+    head = ("points", "estimate", "bias", "sd", "rmse", "bias if calibrated", "detects errors above")
+    rows = []
+    for row in advice.rows:
+        seen = "–" if row.detectable is None else fixed(100 * row.detectable, 2)
+        numbers = (row.estimate, row.fitted.bias, row.fitted.sd, row.fitted.rmse, row.calibrated.bias)
+        rows.append((row.name, *(fixed(100 * number, 2) for number in numbers), seen))
+    table = _table("Which estimator for rows like these?", head, rows, ("", *["n"] * 6))
+    texts = [tag("p", " ".join(lines)) for lines in (before, after) if lines]
+    return _wrapped(table, *texts)
+
+
+def decision_curve_html(curve: DecisionCurve) -> str:
+    """Net benefit at some thresholds."""
+    chosen = range(0, len(curve.threshold), max(1, -(-len(curve.threshold) // _SHOWN)))
+    values = [Value(float(curve.value[k]), float(curve.low[k]), float(curve.high[k])) for k in chosen]
+    digits = max(significant(v.value) for v in values)
+    forest = Forest.of_differences(values)
+    rows = []
+    for k, value in zip(chosen, values, strict=True):
+        alone = float(curve.treat_all[k])
+        useful = value.value > max(alone, 0.0)
+        drawn = forest.cell(value, HELPS if useful else QUIET, width=_WIDTH, height=_HEIGHT)
+        ends = f"{fixed(value.low or 0.0, digits)} to {fixed(value.high or 0.0, digits)}"
+        numbers = [f"{curve.threshold[k]:g}", fixed(value.value, digits), ends]
+        rows.append([*numbers, drawn, fixed(alone, digits), f"{100 * curve.treated[k]:.0f} %"])
+    what = "standardized net benefit" if curve.standardized else "net benefit"
+    head = ("threshold", what, _level(curve.level), forest.head(_WIDTH), "treating all", "treated")
+    caption = f"Decision curve, n = {count(curve.n)}, {100 * curve.prevalence:.3g} % events"
+    return _wrapped(_table(caption, head, rows, ("n", "n", "n", "g", "n", "n")))
+
+
+def _level(level: float) -> str:
+    return f"{100 * level:g} % interval"
+
+
+def _means(row: GroupResult) -> list[Child]:
+    shown = ["" if value is None else f"{value:.4g}" for value in (row.predicted, row.observed)]
+    return ["" if row.events is None else count(row.events), *shown]
+
+
+def _style(*, flagged: bool) -> Style:
+    return FLAGGED if flagged else QUIET
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    if interval is None:
+        return None, None
+    low, high = interval.low, interval.high
+    return (low if low - low == 0 else None), (high if high - high == 0 else None)
+
+
+def _number(value: Value) -> str:
+    if value.low is None or value.high is None:
+        return fixed(value.value, max(4, significant(value.value)) if abs(value.value) < 10 else 2)
+    return rounded(value).value
+
+
+def _interval_text(value: Value) -> str:
+    if value.low is None and value.high is None:
+        return ""
+    if value.high is None:
+        return f"at least {fixed(value.low or 0.0, 4)}"
+    if value.low is None:
+        return f"at most {fixed(value.high, 4)}"
+    return rounded(value).ends
+
+
+def _table(caption: str, head: Sequence[Child], rows: Sequence[Sequence[Child]], styles: Sequence[str]) -> Markup:
+    names = [tag("th", cell, scope="col", class_=style or None) for cell, style in zip(head, styles, strict=True)]
+    body = [
+        tag("tr", *(tag("td", cell, class_=style or None) for cell, style in zip(row, styles, strict=True)))
+        for row in rows
+    ]
+    return tag("table", tag("caption", caption), tag("thead", tag("tr", *names)), tag("tbody", *body))
+
+
+def _pairs(caption: str, lines: Sequence[tuple[str, Child]]) -> str:
+    body = [tag("tr", tag("th", name, scope="row"), tag("td", text)) for name, text in lines]
+    return _wrapped(tag("table", tag("caption", caption), tag("tbody", *body)))
+
+
+def _wrapped(*parts: Markup) -> str:
+    return str(tag("div", tag("style", Markup(_style_text())), joined(parts), class_="calibrant-result"))
+
+
+@cache
+def _style_text() -> str:
+    return files("calibrant.reporting").joinpath("assets", "result.css").read_text(encoding="utf8")
