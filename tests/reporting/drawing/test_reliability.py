@@ -1,20 +1,12 @@
 """The diagram is square on both axes, shows every bin, and holds no text that is not escaped."""
 
-import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from calibrant.reporting.contents import Bin, Curve, Value
-from calibrant.reporting.drawing.reliability import (
-    CONFIDENCE,
-    before_after_figure,
-    bin_hint,
-    curve_points,
-    probability_scale,
-    reliability_figure,
-)
+from calibrant.reporting.drawing.reliability import CONFIDENCE, bin_hint, reliability_figure
 from tests.reporting import hand_made
 
 
@@ -41,23 +33,6 @@ def test_dots_are_where_the_numbers_say():
     for dot, b in zip(dots, section.bins["linear"], strict=True):
         assert float(dot.get("cx")) == pytest.approx(left + side * b.predicted, abs=0.06)
         assert float(dot.get("cy")) == pytest.approx(top + side * (1 - b.observed.value), abs=0.06)
-
-
-def test_rare_events_get_a_linear_axis_that_ends_near_them():
-    rare = [Bin(0, 0.02, 100, 1, 0.01, Value(0.012, 0.001, 0.04))]
-    assert probability_scale(rare, "linear").high == 0.05
-    assert probability_scale(rare, "log odds").holds(0.01)
-    assert probability_scale([], "log odds").holds(0.5)
-
-
-def test_certain_bins_do_not_break_the_axis_of_log_odds():
-    bins = [Bin(0, 0.1, 9, 0, 0.0, Value(0.0, 0.0, 0.3)), Bin(0.9, 1.0, 9, 9, 1.0, Value(1.0, 0.7, 1.0))]
-    scale = probability_scale(bins, "log odds")
-    assert 0 < scale.low < scale.high < 1
-
-
-def test_the_curve_is_level_within_a_block():
-    assert curve_points(Curve((0.1, 0.3), (0.2, 0.3), (0.0, 0.5))) == [(0.1, 0.0), (0.2, 0.0), (0.3, 0.5)]
 
 
 def test_no_bands_no_threshold_no_bins_is_a_figure_still():
@@ -98,13 +73,3 @@ def test_confidence_has_its_own_words():
     assert "Over-confident" in figure.svg_wide
     assert "Too high" not in figure.svg_wide
     assert figure.title.startswith("Confidence")
-
-
-def test_before_and_after_have_a_curve_each():
-    section = hand_made.reliability()
-    after = hand_made.recalibration().after
-    figure = before_after_figure(section.curve, after, section.bins["log odds"], "log odds", "Platt scaling")
-    assert figure.title == "Before and after Platt scaling"
-    for svg in (figure.svg_wide, figure.svg_narrow):
-        assert re.findall(r'class="(curve2?)"', svg) == ["curve", "curve2"]
-        assert svg.count("afterband") == 1

@@ -76,7 +76,12 @@ def _labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
     inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
     blocked = []
     lines = {}
-    series = (("mass", section.equal_mass), ("width", section.equal_width), ("null", section.null_high))
+    series = (
+        ("mass", section.equal_mass),
+        ("width", section.equal_width),
+        ("null", section.null_high),
+        ("low", section.null_low),
+    )
     for key, values in series:
         line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
         lines[key] = _dense(line)
@@ -90,7 +95,7 @@ def _labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
     right_half = [p for p in lines["mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
     for words, style, line in (
         ("plain ECE, equal mass", "m halo", right_half),
-        ("grey: what a perfectly calibrated model would show", "halo", lines["null"][len(lines["null"]) // 2 :]),
+        ("grey: what a perfectly calibrated model would show", "halo", lines["low"][len(lines["low"]) // 2 :]),
     ):
         place = least_covered(words, line, blocked, inside)
         if place is not None:

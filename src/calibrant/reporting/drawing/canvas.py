@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from calibrant.reporting.contents import Band
 from calibrant.reporting.drawing.markup import Child, Markup, joined, number, tag
 from calibrant.reporting.drawing.scales import Formatter, Scale
 
@@ -108,6 +109,10 @@ class Canvas:
         there = [(self.x(a), self.y(b)) for a, b in zip(across, high, strict=True)]
         back = [(self.x(a), self.y(b)) for a, b in zip(across, low, strict=True)]
         self.clipped(tag("path", d=f"{_d([*there, *reversed(back)])}Z", class_=style))
+
+    def band(self, band: Band, style: str) -> None:
+        """A band of limits at each score."""
+        self.area(band.score, band.low, band.high, style)
 
     def frame(self) -> None:
         """The border of the plotting area."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from calibrant.reporting.contents import Bin, BinCounts, Classes, Groups, OverTime, Reliability, Shares, Spread, Value
 from calibrant.reporting.drawing.figure import Table
-from calibrant.reporting.drawing.ranges import outside, runs, score_range
+from calibrant.reporting.drawing.ranges import outside, range_name, runs, score_range
 from calibrant.reporting.drawing.titles import short_rate
 from calibrant.reporting.names import listed
 from calibrant.reporting.rounding import count, fixed, p_number, points, rate, rates, ratio, score
@@ -33,7 +33,7 @@ def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
     clear = [b for b in parts if outside(b)]
     if clear:
         worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value))
-        at = f"At scores {score_range(worst.low, worst.high, of='of ')}"
+        at = f"At scores {range_name(worst, parts, of='of ')}"
         text += f" {at}: {short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)} observed."
     return text
 

@@ -28,6 +28,14 @@ def score_range(low: float, high: float, *, of: str = "") -> str:
     return f"{of}{score(low).removesuffix(' %')} to {score(high)}"
 
 
+def range_name(b: Bin, ranges: Sequence[Bin], *, of: str = "") -> str:
+    """The name of one of several ranges that hold all rows: the first is "below", the last "above"."""
+    first, last = b is ranges[0], b is ranges[-1]
+    low = 0.0 if first and not last else b.low
+    high = 1.0 if last and not first else b.high
+    return score_range(low, high, of=of)
+
+
 def outside(b: Bin) -> bool:
     """Whether the interval of the observed frequency excludes the mean prediction."""
     return b.observed.excludes(b.predicted)
@@ -41,12 +49,13 @@ def relation(b: Bin) -> Relation:
 
 
 def runs(bins: Sequence[Bin]) -> list[tuple[Relation, float, float]]:
-    """Neighbouring ranges with the same relation, joined: relation, low end, high end."""
+    """Neighbouring ranges with the same relation, joined: relation, low end, high end; the outer ends are 0 and 1."""
     found: list[tuple[Relation, float, float]] = []
     for b in bins:
         kind = relation(b)
+        low, high = 0.0 if b is bins[0] else b.low, 1.0 if b is bins[-1] else b.high
         if found and found[-1][0] == kind:
-            found[-1] = (kind, found[-1][1], b.high)
+            found[-1] = (kind, found[-1][1], high)
         else:
-            found.append((kind, b.low, b.high))
+            found.append((kind, low, high))
     return found

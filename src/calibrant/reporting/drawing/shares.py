@@ -9,8 +9,8 @@ from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, hint, strok
 from calibrant.reporting.drawing.descriptions import implied_table, implied_text, shares_table, shares_text
 from calibrant.reporting.drawing.figure import Figure, both
 from calibrant.reporting.drawing.markup import Markup
-from calibrant.reporting.drawing.reliability import probability_scale
 from calibrant.reporting.drawing.scales import Scale, covering, percent_tick, plain_tick
+from calibrant.reporting.drawing.square import diagonal, probability_axes, probability_scale, square
 from calibrant.reporting.drawing.titles import implied_title, shares_title
 from calibrant.reporting.rounding import points, rate, rates, score
 
@@ -85,15 +85,10 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
 
 def _implied(section: Shares, name: str, width: float, style: str) -> Markup:
     scale = probability_scale(section.implied, "log odds")
-    left = 56.0 if width > 400 else 48.0
-    side = width - left - 8
-    canvas = Canvas(width, 14 + side + 46, Margins(left, 14, 8, 46), scale, scale)
-    most = 7 if canvas.roomy else 5
-    canvas.x_ticks(percent_tick, "Predicted probability", most=most)
-    canvas.y_ticks(percent_tick, most=most)
-    canvas.frame()
+    canvas = square(width, scale)
+    probability_axes(canvas, "Predicted probability")
     canvas.corners(("Too low", "more positives than predicted"), ("Too high", "fewer positives than predicted"))
-    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+    diagonal(canvas)
     if len(section.implied) > 1:
         canvas.curve([b.predicted for b in section.implied], [b.observed.value for b in section.implied], "curve")
     for b in section.implied:

@@ -15,7 +15,8 @@ from calibrant.reporting.drawing.descriptions import (
 )
 from calibrant.reporting.drawing.figure import Figure, both
 from calibrant.reporting.drawing.markup import Markup, tag
-from calibrant.reporting.drawing.scales import Scale, covering, percent_tick, plain_tick
+from calibrant.reporting.drawing.scales import Scale, covering, plain_tick
+from calibrant.reporting.drawing.square import diagonal, probability_axes, square
 from calibrant.reporting.drawing.titles import coverage_title, pit_title, spread_title
 from calibrant.reporting.rounding import count, fixed, rates, score
 
@@ -50,16 +51,10 @@ def pit_figure(section: Spread) -> Figure:
     return Figure(*both(draw, 1040), title=pit_title(section), text=pit_text(section))
 
 
-def _square(width: float, scale: Scale) -> Canvas:
-    left = 50.0 if width > 400 else 44.0
-    side = width - left - 8
-    return Canvas(width, 14 + side + 46, Margins(left, 14, 8, 46), scale, scale)
-
-
 def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
     bins = section.bins
     values = [v for b in bins for v in (b.predicted, b.error.value, b.error.low, b.error.high, *b.null) if v]
-    canvas = _square(width, covering(values, "log", pad=0.05))
+    canvas = square(width, covering(values, "log", pad=0.05))
     unit = f", {section.unit}" if section.unit else ""
     canvas.x_ticks(plain_tick, f"Predicted standard deviation{unit}", most=6)
     canvas.y_ticks(plain_tick, most=6)
@@ -67,7 +62,7 @@ def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
     canvas.corners(("Too narrow", "errors larger than predicted"), ("Too wide", "errors smaller than predicted"))
     spreads = [b.predicted for b in bins]
     canvas.area(spreads, [b.null[0] for b in bins], [b.null[1] for b in bins], "nullband")
-    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+    diagonal(canvas)
     canvas.curve(spreads, [b.error.value for b in bins], "curve")
     for b in bins:
         x, y = canvas.x(b.predicted), canvas.y(b.error.value)
@@ -82,16 +77,14 @@ def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
 
 
 def _coverage(section: Spread, name: str, width: float, style: str) -> Markup:
-    canvas = _square(width, Scale(0.0, 1.0))
-    canvas.x_ticks(percent_tick, "Nominal coverage of the central interval", most=6)
-    canvas.y_ticks(percent_tick, most=6)
-    canvas.frame()
+    canvas = square(width, Scale(0.0, 1.0))
+    probability_axes(canvas, "Nominal coverage of the central interval")
     canvas.corners(("Too wide", "more inside than predicted"), ("Too narrow", "fewer inside than predicted"))
     known = [c for c in section.coverage if c.observed.low is not None and c.observed.high is not None]
     low, high = [c.observed.low or 0.0 for c in known], [c.observed.high or 0.0 for c in known]
     if known:
         canvas.area([0.0, *(c.nominal for c in known), 1.0], [0.0, *low, 1.0], [0.0, *high, 1.0], "confband")
-    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+    diagonal(canvas)
     levels, shares = [c.nominal for c in section.coverage], [c.observed.value for c in section.coverage]
     canvas.curve([0.0, *levels, 1.0], [0.0, *shares, 1.0], "curve")
     for c in section.coverage:

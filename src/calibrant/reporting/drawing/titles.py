@@ -14,7 +14,7 @@ from calibrant.reporting.contents import (
     Spread,
     Value,
 )
-from calibrant.reporting.drawing.ranges import outside, score_range
+from calibrant.reporting.drawing.ranges import outside, range_name
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import fixed, percent, rates, ratio, score
 from calibrant.reporting.rounding import significant as significant_decimals
@@ -48,7 +48,7 @@ def reliability_title(section: Reliability, *, significant: bool, confidence: bo
         return "The predictions are off, but at no range of scores by a clear amount"
     worst = max(clear, key=_share)
     too_high = worst.predicted > worst.observed.value
-    where = score_range(worst.low, worst.high, of="of ")
+    where = range_name(worst, section.ranges, of="of ")
     numbers = f"{short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)}"
     if confidence:
         return f"Confidence {where} {'exceeds' if too_high else 'falls short of'} accuracy: {numbers} right"

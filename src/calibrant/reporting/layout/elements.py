@@ -73,7 +73,9 @@ def drawn(figure: Figure) -> Markup:
 def as_text(figure: Figure) -> Markup:
     """The fold below a figure: a paragraph and its table."""
     label = "Figure as text and table" if figure.table is not None else "Figure as text"
-    return text_fold(label, tag("p", figure.text), None if figure.table is None else data_table(figure.table))
+    return text_fold(
+        label, tag("p", figure.text), None if figure.table is None else data_table(figure.table, figure.title)
+    )
 
 
 def text_fold(label: str, *parts: Child) -> Markup:
@@ -81,11 +83,11 @@ def text_fold(label: str, *parts: Child) -> Markup:
     return tag("details", tag("summary", label), *parts, class_="alt")
 
 
-def data_table(table: Table) -> Markup:
+def data_table(table: Table, title: str) -> Markup:
     """The numbers of a figure, in a box that scrolls and can be reached by keyboard."""
     styles = ["", *("n" for _ in table.head[1:])]
     inner = plain_table(table.head, table.rows, styles)
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label="Data of the figure")
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=f"Data: {title}")
 
 
 def plain_table(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from calibrant.reporting.contents import BinCounts, Contents, Recalibration, Reliability
+from calibrant.reporting.drawing.before_after import before_after_figure
 from calibrant.reporting.drawing.bin_counts import bin_counts_figure
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.reliability import CONFIDENCE, PROBABILITIES, before_after_figure, reliability_figure
+from calibrant.reporting.drawing.reliability import CONFIDENCE, PROBABILITIES, reliability_figure
 from calibrant.reporting.drawing.titles import recalibration_title
 from calibrant.reporting.layout.elements import Block, as_text, callout, code_box, drawn, is_significant
 from calibrant.reporting.layout.keys import CONFIDENCE_KEY, PROBABILITY_KEY

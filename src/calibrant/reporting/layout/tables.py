@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold, Value
 from calibrant.reporting.drawing.forest import HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.ranges import score_range
+from calibrant.reporting.drawing.ranges import range_name, score_range
 from calibrant.reporting.layout.columns import value_column, with_interval
 from calibrant.reporting.layout.elements import pill, plain_table, quiet
 from calibrant.reporting.rounding import count, rate, score
@@ -48,7 +48,7 @@ def range_table(ranges: Sequence[Bin]) -> Markup:
     """Where the error sits: the share of it that each range of scores carries."""
     rows = [
         (
-            score_range(b.low, b.high),
+            range_name(b, ranges),
             count(b.n),
             rate(b.predicted),
             rate(b.observed.value),

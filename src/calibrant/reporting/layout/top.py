@@ -66,9 +66,10 @@ def kicker(contents: Contents) -> str:
 
 
 def header(contents: Contents, title: str) -> Markup:
-    """Kind, title, and the button for light and dark."""
+    """Kind, title, the button for light and dark, and the line of facts."""
     words = tag("div", tag("p", kicker(contents), class_="kicker"), tag("h1", title))
-    return tag("header", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
+    first = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
+    return tag("header", first, facts(contents))
 
 
 def facts(contents: Contents) -> Markup:
@@ -111,6 +112,7 @@ def verdict(found: Verdict, event: str) -> Markup:
     three = [tag("div", tag("h3", name), tag("p", rich(text))) for name, text in answers if text]
     return tag(
         "div",
+        tag("h2", "Verdict", class_="vh"),
         tag("p", icon(found.severity), state, class_="state"),
         tag("p", found.sentence, class_="say"),
         tag("p", found.second, class_="more") if found.second else None,
