@@ -184,6 +184,8 @@ class OverTime:
     column: str
     periods: tuple[Period, ...]
     change: Change | None
+    omitted: str = ""
+    """Which rows have no place in time."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,100 @@
+"""P-values of groups that allow for all of them: of rows, of clustered rows, of tables, of forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.forecasts import Forecast
+from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.group_tests import group_tests, one_by_one
+from calibrant.inference.groupings import Grouping
+from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, step_down_min
+from calibrant.inference.multiscale import statistics, weights, with_drawn
+from calibrant.inference.regression_tests import MeanSquaredZ
+from calibrant.inference.sample import Sample
+from calibrant.inference.score_covariance import ScoreCovariance
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.logistic import affine
+from calibrant.numerics.special import log_odds
+from calibrant.reporting.sections.events import events_of
+from calibrant.reporting.sections.mean_error import mean_standardised_error
+from calibrant.table.bintable import BinTable
+
+#: Cells per group, and simulated samples, of the test of tables.
+_CELLS, _DRAWS = 256, 999
+
+
+def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
+    """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
+
+    Rows of one event are tested as by `calibrant.by_group`. Clustered rows are tested for the intercept 0 and slope 1
+    of their log odds, with a covariance over clusters, and forecasts for the mean and the mean square of their
+    standardised errors; both with Holm's adjustment.
+    """
+    if isinstance(data, Forecast):
+        return holm_of([spread_p_value(data.take(rows)) for rows in grouping.rows()])
+    if data.group is not None:
+        return holm_of([_clustered_p_value(data.take(rows)) for rows in grouping.rows()])
+    if isinstance(data, Binary):
+        return group_tests(data, [grouping])[0].adjusted
+    return one_by_one(data, [grouping], None)[0].adjusted
+
+
+def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
+    """The same for tables of one event each: the statistics of `MultiScale`, ranked step-down over all groups."""
+    rng = np.random.default_rng([seed, 4])
+    found = np.empty((_DRAWS + 1, len(tables)))
+    for k, table in enumerate(tables):
+        cells = Sample.of(table, needed_by="report").pooled(_CELLS)
+        values = statistics(cells, with_drawn(cells, 2 * _DRAWS, rng))
+        tails = gamma_tails(values[_DRAWS + 1 :], values[: _DRAWS + 1])
+        found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
+    return step_down_min(found[0], found[1:])
+
+
+def holm_of(p_values: Sequence[float]) -> Floats:
+    """Holm's adjusted p-values; NaN stays NaN, and does not count as a test."""
+    p = np.array(p_values, dtype=np.float64)
+    tested = ~np.isnan(p)
+    p[tested] = holm(p[tested].tolist())
+    return p
+
+
+def spread_p_value(data: Any) -> float:
+    """Of a forecast or a table of spreads: is the mean square of z 1 and, where there are rows, is its mean 0?"""
+    try:
+        of_square = MeanSquaredZ().test(data).p_value
+    except (InvalidPredictions, ValueError):  # one row, or no error at all
+        return float("nan")
+    shift = mean_standardised_error(data)
+    return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
+
+
+def _clustered_p_value(data: Predictions) -> float:
+    """Score test of intercept 0 and slope 1 with a covariance over clusters, referred to Hotelling's distribution."""
+    from scipy.special import fdtrc
+
+    try:
+        spread = ScoreCovariance.of(events_of(data), fitted=lambda p: p, columns=_columns, needed_by="report")
+    except InvalidPredictions:  # too few clusters
+        return float("nan")
+    if spread.cluster_sums is None:  # pragma: no cover - the rows have clusters
+        return float("nan")
+    clusters, total = len(spread.cluster_sums), spread.cluster_sums.sum(axis=0)
+    centred = spread.cluster_sums - total / clusters
+    covariance = centred.T @ centred * (clusters / (clusters - 1))
+    rank = int(np.linalg.matrix_rank(covariance))
+    if rank == 0 or clusters <= rank:
+        return float("nan")
+    distance = float(total @ np.linalg.pinv(covariance) @ total)
+    return float(fdtrc(rank, clusters - rank, distance * (clusters - rank) / (rank * (clusters - 1))))
+
+
+def _columns(p: Floats) -> Floats:
+    """Ones and log odds; rows predicted 0 or 1 count for the first only."""
+    inside = (p > 0) & (p < 1)
+    return affine(np.where(inside, log_odds(np.where(inside, p, 0.5)), 0.0))

@@ -1,0 +1,214 @@
+"""Groups of rows: observed and expected events, error, direction, and a p-value adjusted for all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.forecasts import Forecast
+from calibrant.data.groups import group_texts
+from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.dispersion import scale_factor
+from calibrant.estimators.recalibration_framework import calibration_slope, observed_expected
+from calibrant.estimators.regression_spread import ence
+from calibrant.inference.groupings import Grouping, groupings
+from calibrant.inference.intervals import interval
+from calibrant.inference.inversion import Inversion
+from calibrant.numerics.arrays import Floats
+from calibrant.reporting.contents import Direction, GroupRow, Groups, Value
+from calibrant.reporting.part import headline_error
+from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values, holm_of, spread_p_value
+from calibrant.reporting.sections.mean_error import mean_standardised_error
+from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.table.binning import Distinct
+from calibrant.table.bintable import BinTable
+from calibrant.table.task import Spread
+
+ALPHA = 0.05
+#: Groups with an interval of the error: those with the most evidence, then the largest. It takes this many draws.
+WITH_INTERVAL, DRAWS = 20, 99
+#: With fewer events, or non-events, a group that is not flagged cannot be judged.
+FEWEST_EVENTS = 10
+#: Groups that a sentence names.
+_NAMED = 8
+
+
+def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: Predictions | None = None) -> Groups:
+    """Every group of one column, or of a cross of several.
+
+    Parameters
+    ----------
+    data : Binary, Multiclass or Forecast
+        A table of all rows goes with a table per group.
+    by : array-like; mapping of columns to array-likes; or mapping of groups to tables
+        Of several columns the groups are the combinations that occur.
+    column : str
+        What the section is called, e.g. "country" or "country × device".
+    after : Predictions, optional
+        The same rows as `data` with recalibrated predictions, of maps that were not fitted on them; flagged groups are
+        tested again on these.
+    """
+    if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
+        names, parts = group_texts(by), list(by.values())
+        p_values = _p_values_of_tables(parts)
+        still = None
+    else:
+        if isinstance(data, BinTable):
+            message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
+            raise CannotBuild(message)
+        grouping = _one_grouping(data, by)
+        names, parts = _texts(grouping), [_table(data, rows) for rows in grouping.rows()]
+        p_values = adjusted_p_values(data, grouping)
+        still = None if after is None else adjusted_p_values(after, grouping) < ALPHA
+    if len(parts) < 2:
+        message = f"All rows are in one group of {column}."
+        raise CannotBuild(message)
+    made = _rows(names, parts, p_values, still)
+    return Groups(column, tuple(sorted(made, key=_from_too_high_to_too_low)), _untested(names, p_values))
+
+
+def _one_grouping(data: Predictions, by: Any) -> Grouping:
+    """The groups of one column, or of all columns crossed."""
+    columns = groupings(by, length=len(data), check=data.require_same_rows)
+    return columns[0] if len(columns) == 1 else groupings(by, length=len(data), depth=len(columns))[-1]
+
+
+def _texts(grouping: Grouping) -> list[str]:
+    crossed = (" × ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names)
+    return group_texts(crossed)
+
+
+def _table(data: Any, rows: NDArray[np.intp]) -> Any:
+    """One group: rows with their clusters, a forecast, or the exact table of independent rows of one event."""
+    some = data.take(rows)
+    some = some.top_label() if isinstance(some, Multiclass) else some
+    return BinTable.of(some, Distinct()).filled() if isinstance(some, Binary) and some.group is None else some
+
+
+def _p_values_of_tables(tables: list[BinTable]) -> Floats:
+    if isinstance(tables[0].task, Spread):
+        return holm_of([spread_p_value(table) for table in tables])
+    return adjusted_of_tables(tables)
+
+
+def _rows(names: list[str], parts: list[Any], p_values: Floats, still: NDArray[np.bool_] | None) -> list[GroupRow]:
+    size = np.array([_number_of_rows(part) for part in parts], dtype=np.float64)
+    tested = np.nan_to_num(p_values, nan=1.0)
+    chosen = set(np.lexsort((-size, np.where(tested < ALPHA, tested, 1.0)))[:WITH_INTERVAL].tolist())
+    found = []
+    for k, (name, part) in enumerate(zip(names, parts, strict=True)):
+        make = _spread_row if _is_spread(part) else _event_row
+        row = make(name, part, float(size[k]), float(p_values[k]), with_interval=k in chosen)
+        again = None if still is None or not row.flagged else bool(still[k])
+        found.append(replace(row, flagged_after=again))
+    return found
+
+
+def _event_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
+    """A group of rows with events."""
+    cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
+    rate, mean = (float(column.sum()) / cells.total for column in (cells.observed, cells.predicted))
+    flagged = p_value < ALPHA
+    ratio = _value(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
+    slope = _value(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
+    return GroupRow(
+        name=name,
+        n=n,
+        ratio=ratio,
+        error=_error(part, cells, with_interval=with_interval),
+        direction=direction(ratio, slope) if flagged else "not flagged",
+        p_value=p_value,
+        flagged=flagged,
+        judged=flagged or (not np.isnan(p_value) and n * min(rate, 1 - rate) >= FEWEST_EVENTS),
+        observed=n * rate,
+        expected=n * mean,
+        slope=slope,
+    )
+
+
+def direction(ratio: Value, slope: Value | None) -> Direction:
+    """The first that applies: the total is too high or low, the slope too extreme or moderate, or mixed."""
+    if ratio.excludes(1.0):
+        return "too high" if ratio.value < 1 else "too low"
+    if slope is not None and slope.excludes(1.0):
+        return "too extreme" if slope.value < 1 else "too moderate"
+    return "mixed"
+
+
+def _error(part: Any, cells: BinTable, *, with_interval: bool) -> Value:
+    """The headline error with its interval; beyond the first groups the debiased ECE, which is cheap, without one."""
+    if not with_interval:
+        return Value(max(float(debiased_ece(cells, norm=1)), 0.0))
+    estimate = interval(headline_error, part, method=Inversion(draws=DRAWS))
+    found = estimate.interval
+    value = max(float(estimate), 0.0)
+    return Value(value) if found is None else Value(value, max(float(found.low), 0.0), float(found.high))
+
+
+def _spread_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
+    """A group of forecasts: `ratio` is errors over predicted spread, `error` the ENCE."""
+    flagged = p_value < ALPHA
+    shift = mean_standardised_error(part) if flagged else None
+    ratio = _value(scale_factor, part)
+    return GroupRow(
+        name=name,
+        n=n,
+        ratio=ratio,
+        error=Value(_estimate(ence, part)),
+        direction=spread_direction(ratio, None if shift is None else shift.value) if flagged else "not flagged",
+        p_value=p_value,
+        flagged=flagged,
+        judged=not np.isnan(p_value),
+    )
+
+
+def spread_direction(ratio: Value, shift: Value | None) -> Direction:
+    """Shifted where the mean of z explains most of the excess of its square; else too narrow or too wide, or mixed."""
+    if shift is not None and shift.excludes(0.0) and 2 * shift.value**2 >= ratio.value**2 - 1 >= 0:
+        return "shifted"
+    if ratio.excludes(1.0):
+        return "too narrow" if ratio.value > 1 else "too wide"
+    return "shifted" if shift is not None and shift.excludes(0.0) else "mixed"
+
+
+def _value(estimator: Any, part: Any) -> Value:
+    """An estimate with its interval, or alone where the data give none (as of too few clusters)."""
+    try:
+        found = interval(estimator, part)
+    except (InvalidPredictions, ValueError):
+        return Value(float(_estimate(estimator, part)))
+    limits = found.interval
+    return Value(float(found)) if limits is None else Value(float(found), float(limits.low), float(limits.high))
+
+
+def _estimate(estimator: Any, part: Any) -> float:
+    try:
+        return float(estimator(part))
+    except (InvalidPredictions, ValueError):
+        return float("nan")
+
+
+def _is_spread(part: Any) -> bool:
+    return isinstance(part, Forecast) or (isinstance(part, BinTable) and isinstance(part.task, Spread))
+
+
+def _number_of_rows(part: Any) -> int:
+    return part.n if isinstance(part, BinTable) else len(part)
+
+
+def _from_too_high_to_too_low(row: GroupRow) -> tuple[bool, float, str]:
+    return bool(np.isnan(row.ratio.value)), row.ratio.value, row.name
+
+
+def _untested(names: list[str], p_values: Floats) -> str:
+    left_out = [name for name, p in zip(names, p_values.tolist(), strict=True) if np.isnan(p)]
+    if not left_out:
+        return ""
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    return f"Not tested, because too few independent rows belong to them: {', '.join(left_out[:_NAMED])}{more}."

@@ -1,0 +1,164 @@
+"""The section of groups: totals, direction, flags, crosses, tables, and what remains after a map."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.numerics.special import expit
+from calibrant.reporting.contents import Value
+from calibrant.reporting.sections.groups import WITH_INTERVAL, direction, group_section, spread_direction
+from calibrant.reporting.sections.omission import CannotBuild
+from tests.reporting.sections.worlds import binary
+
+KINDS = np.array(["high", "low", "extreme", "moderate", "right"])
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    kind = KINDS[np.arange(10_000) % 5]
+    z = rng.normal(0.0, 1.3, 10_000)
+    shift = np.select([kind == "high", kind == "low"], [-0.7, 0.7], 0.0)
+    slope = np.select([kind == "extreme", kind == "moderate"], [0.6, 1.7], 1.0)
+    return cal.Binary(rng.random(10_000) < expit(shift + slope * z), expit(z)), kind
+
+
+@pytest.fixture(scope="module")
+def section(data):
+    return group_section(data[0], data[1], column="kind")
+
+
+def test_directions_are_those_of_the_world(section):
+    found = {row.name: row.direction for row in section.rows}
+    assert found == {
+        "high": "too high",
+        "low": "too low",
+        "extreme": "too extreme",
+        "moderate": "too moderate",
+        "right": "not flagged",
+    }
+    assert [row.name for row in section.rows][0::4] == ["high", "low"]
+
+
+def test_totals_and_intervals(data, section):
+    for row in section.rows:
+        some = data[1] == row.name
+        assert row.n == 2000
+        assert row.observed == pytest.approx(data[0].y_true[some].sum())
+        assert row.expected == pytest.approx(data[0].y_prob[some].sum())
+        assert row.ratio.value == pytest.approx(row.observed / row.expected)
+        assert row.ratio.low < row.ratio.value < row.ratio.high
+        assert row.error.low <= row.error.value <= row.error.high
+        assert row.judged
+        assert row.flagged == (row.p_value < 0.05)
+
+
+def test_what_remains_after_a_map(data):
+    p = data[0].y_prob
+    repaired = expit(np.log(p / (1 - p)) - 0.7)
+    after = cal.Binary(data[0].y_true, np.where(data[1] == "high", repaired, p))
+    found = {row.name: row.flagged_after for row in group_section(data[0], data[1], column="kind", after=after).rows}
+    assert found == {"high": False, "low": True, "extreme": True, "moderate": True, "right": None}
+
+
+def test_crosses_are_named_by_both_columns(data):
+    other = np.where(np.arange(10_000) % 2, "a", "b")
+    found = group_section(data[0], {"kind": data[1], "device": other}, column="kind × device")
+    assert len(found.rows) == 10
+    assert "high × a" in {row.name for row in found.rows}
+
+
+def test_one_bad_group_among_two_hundred_is_flagged():
+    good = binary(20_000)
+    group = np.arange(20_000) % 200
+    p = np.where(group == 77, np.minimum(3 * good.y_prob, 0.99), good.y_prob)
+    found = group_section(cal.Binary(good.y_true, p), group, column="shop")
+    assert [row.name for row in found.rows if row.flagged] == ["77"]
+    assert found.rows[0].name == "77" or found.rows[0].ratio.value < 0.6
+    assert len(found.rows) == 200
+    assert sum(row.error.high is not None for row in found.rows) == WITH_INTERVAL
+    assert next(row for row in found.rows if row.name == "77").error.high is not None
+
+
+def test_small_groups_are_shown_but_not_judged():
+    data = binary(1000)
+    group = np.where(np.arange(1000) < 12, "tiny", "large")
+    found = {row.name: row for row in group_section(data, group, column="g").rows}
+    assert not found["tiny"].judged
+    assert found["tiny"].direction == "not flagged"
+    assert found["large"].judged
+
+
+def test_missing_groups_are_a_group():
+    data = binary(300)
+    group = np.where(np.arange(300) < 100, None, "a").astype(object)
+    assert {row.name for row in group_section(data, group, column="g").rows} == {"(missing)", "a"}
+    with pytest.raises(CannotBuild, match="one group of g"):
+        group_section(data, np.full(300, None), column="g")
+
+
+@pytest.mark.parametrize(
+    "columns", [{"group": np.arange(10_000) // 5}, {"weight": np.random.default_rng(1).random(10_000)}]
+)
+def test_clusters_and_weights(data, columns):
+    some = cal.Binary(data[0].y_true, data[0].y_prob, **columns)
+    found = {row.name: row.direction for row in group_section(some, data[1], column="kind").rows}
+    assert found["high"] == "too high"
+    assert found["right"] == "not flagged"
+
+
+def test_groups_with_few_clusters_are_named():
+    some = binary(400, group=np.r_[np.arange(390) // 10, np.full(10, 99)])
+    found = group_section(some, np.r_[np.full(390, "many"), np.full(10, "one")], column="g")
+    assert found.omitted.endswith("belong to them: one.")
+    assert not next(row for row in found.rows if row.name == "one").judged
+
+
+def test_tables_per_group(data):
+    tables = {kind: cal.BinTable.of(data[0].take(data[1] == kind), cal.table.Distinct()) for kind in KINDS}
+    whole = cal.table.merge(list(tables.values()))
+    found = {row.name: row.direction for row in group_section(whole, tables, column="k").rows}
+    assert found["high"] == "too high"
+    assert found["right"] == "not flagged"
+    with pytest.raises(CannotBuild, match="table per group"):
+        group_section(tables["high"], data[1], column="k")
+
+
+def test_forecasts():
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["narrow", "wide", "shifted", "right"], 800)
+    std = np.exp(0.3 * rng.normal(size=3200))
+    factor = np.select([kind == "narrow", kind == "wide"], [1.4, 0.7], 1.0)
+    y = std * (factor * rng.normal(size=3200) + np.where(kind == "shifted", 0.4, 0.0))
+    data = cal.Gaussian(y, np.zeros(3200), std)
+    found = {row.name: row for row in group_section(data, kind, column="kind").rows}
+    assert {name: row.direction for name, row in found.items()} == {
+        "narrow": "too narrow", "wide": "too wide", "shifted": "shifted", "right": "not flagged",
+    }  # fmt: skip
+    assert found["narrow"].ratio.value == pytest.approx(float(cal.scale_factor(data.take(kind == "narrow"))))
+    assert found["narrow"].observed is None
+    tables = {name: cal.BinTable.of(data.take(kind == name), cal.table.LogGrid()) for name in ("narrow", "right")}
+    assert [row.flagged for row in group_section(tables["right"], tables, column="k").rows] == [False, True]
+
+
+def test_several_classes_by_their_top_label():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 1200)
+    y = (rng.random((1200, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    sharp = np.arange(1200) >= 600
+    p[sharp] = p[sharp] ** 3 / (p[sharp] ** 3).sum(axis=1, keepdims=True)
+    group = np.where(sharp, "sharp", "right")
+    found = {row.name: row for row in group_section(cal.Multiclass(y, p), group, column="g").rows}
+    assert found["sharp"].direction == "too high"
+    assert not found["right"].flagged
+
+
+def test_the_first_direction_that_applies():
+    above, below, one = Value(1.2, 1.1, 1.3), Value(0.8, 0.7, 0.9), Value(1.0, 0.9, 1.1)
+    assert direction(below, above) == "too high"
+    assert direction(above, None) == "too low"
+    assert direction(one, below) == "too extreme"
+    assert direction(one, above) == "too moderate"
+    assert direction(one, one) == direction(one, None) == "mixed"
+    assert spread_direction(one, None) == "mixed"
+    assert spread_direction(below, Value(0.3, 0.2, 0.4)) == "too wide"

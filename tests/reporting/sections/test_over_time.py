@@ -1,0 +1,109 @@
+"""Calibration over time: periods, and changes that are found only where there is one."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.numerics.special import expit
+from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.reporting.sections.over_time import over_time
+from tests.reporting.sections.worlds import binary
+
+DAYS = np.datetime64("2025-01-01") + np.arange(365)
+
+
+def year(rng, n=3000, *, change=0.0, slope=1.0, shift=0.0, drift=0.0, clusters=None):
+    """A year of rows: `change` of the log odds from September on, scores that `drift`, dependence within clusters."""
+    day = np.sort(rng.integers(0, 365, n))
+    z = rng.normal(-1.5, 1.2, n) + drift * (day / 365 - 0.5)
+    own = 0.0
+    group = None
+    if clusters is not None:
+        group = rng.integers(0, clusters, n)
+        own = rng.normal(0, 1.0, clusters)[group]
+    y = rng.random(n) < expit(shift + slope * z + own + np.where(day >= 243, change, 0.0))
+    return cal.Binary(y, expit(z), group=group), DAYS[day]
+
+
+def test_a_change_is_found_where_it_is():
+    data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
+    found = over_time(data, days, column="day")
+    assert [one.name for one in found.periods][:2] == ["Jan 2025", "Feb 2025"]
+    assert found.change.significant
+    assert found.change.first == 8
+    assert found.change.p_value == 0.001
+    assert found.change.after.high < 0.8 < found.change.before.low
+    assert [one.flagged for one in found.periods[8:]] == [True] * 4
+    assert sum(one.n for one in found.periods) == 12_000
+
+
+WORLDS = {
+    "calibrated": {},
+    "always off": {"shift": -0.7},
+    "too extreme, drifting scores": {"slope": 0.6, "shift": -0.3, "drift": 2.0},
+    "clusters": {"clusters": 150},
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_changes_are_not_found_where_there_are_none(world):
+    """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %."""
+    rng = np.random.default_rng(1)
+    found = [over_time(*year(rng, 1200, **WORLDS[world]), column="day").change.significant for _ in range(40)]
+    assert sum(found) <= 6
+
+
+def test_periods_of_a_calibrated_model_are_rarely_flagged():
+    rng = np.random.default_rng(2)
+    found = [any(one.flagged for one in over_time(*year(rng, 1200), column="day").periods) for _ in range(40)]
+    assert sum(found) <= 6
+
+
+def test_forecasts():
+    rng = np.random.default_rng(0)
+    day = np.sort(rng.integers(0, 365, 4000))
+    std = np.exp(0.3 * rng.normal(size=4000))
+    noise = std * rng.standard_t(6, 4000) / np.sqrt(1.5)
+    for factor, changed in ((1.0, False), (1.4, True)):
+        data = cal.Gaussian(np.where(day >= 243, factor, 1.0) * noise, np.zeros(4000), std)
+        found = over_time(data, DAYS[day], column="day")
+        assert found.change.significant == changed
+    assert abs(found.change.first - 8) <= 1
+    assert found.change.after.low > 1.2
+
+
+def test_tables_per_period():
+    data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
+    month = days.astype("datetime64[M]").astype(int) % 12
+    tables = {f"month {k + 1}": cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
+    found = over_time(cal.table.merge(list(tables.values())), tables, column="month")
+    rows = over_time(data, days, column="day")
+    assert found.change.first == rows.change.first
+    assert found.periods[0].name == "month 1"
+    assert [one.observed for one in found.periods] == [one.observed for one in rows.periods]
+
+
+def test_missing_times_are_told():
+    data = binary(400)
+    times = np.repeat(["2025-01-01", "2025-01-02"], 200).astype(object)
+    times[:7] = None
+    found = over_time(data, times, column="day")
+    assert found.omitted == "7 rows have no day and are left out."
+    assert found.periods[0].n == 193
+
+
+def test_what_has_no_order():
+    data = binary(40)
+    with pytest.raises(CannotBuild, match="two periods"):
+        over_time(data, ["2025-01-01"] * 40, column="day")
+    with pytest.raises(CannotBuild, match="two periods"):
+        over_time(data, [None] * 40, column="day")
+    with pytest.raises(CannotBuild, match="table per period"):
+        over_time(cal.BinTable.of(data, cal.table.Distinct()), [1] * 40, column="day")
+
+
+def test_a_period_without_events_or_expectations():
+    data = cal.Binary([0, 0, 1, 0] * 10, [0.0, 0.0, 0.5, 0.5] * 10)
+    found = over_time(data, [1, 1, 2, 2] * 10, column="week")
+    assert np.isnan(found.periods[0].ratio.value)
+    assert found.periods[1].ratio.value == pytest.approx(1.0)
