@@ -56,9 +56,20 @@ def simulated(n: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     return logits, (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
 
 
+def image_like(n: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Overconfident logits of points near one of many centres in 24 dimensions, with an error per class."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(classes, 24))
+    logits = (centres[rng.integers(0, classes, n)] + 1.1 * rng.normal(size=(n, 24))) @ centres.T * 0.8
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return 1.7 * logits + 0.5 * rng.normal(size=classes), labels
+
+
 def cases() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Simulated scores, and real ones where they are at hand."""
     found = {f"simulated, K = {classes}": simulated(10_000, classes) for classes in (10, 100)}
+    found["simulated, K = 1000, n = 5,000"] = simulated(5000, 1000)
+    found["image-like, K = 1000, n = 5,000"] = image_like(5000, 1000)
     candidates = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
     folder = next((Path(place) for place in candidates if str(place) and Path(place).is_dir()), None)
     for name in ("cy_cifar10_resnet20", "cy_cifar10_vgg16_bn", "cy_cifar100_resnet20"):
@@ -92,7 +103,7 @@ def rival_objective(p: np.ndarray, y: np.ndarray) -> float:
 def measured(name: str, logits: np.ndarray, y: np.ndarray) -> tuple[list[str], str | None]:
     """Lines of the table for one case, and the version of the peer."""
     p = softmax(logits, axis=1)
-    repeats = 5 if p.shape[1] <= 10 else 2
+    repeats = 5 if p.shape[1] <= 10 else 2 if p.shape[1] <= 100 else 1
     lines, version = [], None
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "case.npz", p=p, y=y)
@@ -103,7 +114,8 @@ def measured(name: str, logits: np.ndarray, y: np.ndarray) -> tuple[list[str], s
             seconds = cpu_seconds(lambda scaling=scaling: scaling().fit(p, y), repeats)
             ours = scaling().fit(p, y)
             peer = run_peer(PEER, str(Path(folder) / "case.npz"), peer_name, str(repeats))
-            rival = f"{ours.objective_ - rival_objective(p, y):+.1e}" if label == "SMS" else ""
+            known = label == "SMS" and p.shape[1] <= 100  # beyond, L-BFGS to the last digit takes an hour
+            rival = f"{ours.objective_ - rival_objective(p, y):+.1e}" if known else ""
             cells = ["peer absent", "", ""]
             if peer is not None:
                 version = str(peer["version"])
@@ -115,8 +127,10 @@ def measured(name: str, logits: np.ndarray, y: np.ndarray) -> tuple[list[str], s
 
 def main() -> None:
     lines = [
-        "n = 10,000 rows; the whole fit, temperature scaling included; least CPU time of several fits, one thread.",
-        "The bar: at K = 10 at least 3 times as fast as probmetrics at an equal or lower objective; usable at K = 100.",
+        "n = 10,000 rows unless said otherwise; the whole fit, temperature scaling included; least CPU time of several "
+        "fits, one thread.",
+        "The bar: at K = 10 at least 3 times as fast as probmetrics, with 100 and 1,000 classes at least as fast, "
+        "at an equal or lower objective.",
         "",
         "| map and scores | CPU s | probmetrics CPU s | times as fast | its objective minus ours "
         "| our objective minus that of L-BFGS |",

@@ -67,6 +67,7 @@ def test_logits_give_probabilities_of_their_own_precision(given):
     np.testing.assert_allclose(data.y_prob, p, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_variational_estimate_needs_a_few_times_the_memory_of_its_input(given):
     y, p = given
     data = cal.Multiclass(y, p)

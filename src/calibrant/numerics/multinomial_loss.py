@@ -39,6 +39,13 @@ class Penalty:
     diagonal: float
     off_diagonal: float
 
+    def of_matrix(self, classes: int) -> Floats:
+        """The cost of each parameter of [A, b], where A is any matrix: (K, K + 1)."""
+        cost = np.full((classes, classes + 1), self.off_diagonal)
+        np.fill_diagonal(cost, self.diagonal)
+        cost[:, -1] = self.intercept
+        return cost
+
 
 class AffineLogLoss(ABC):
     """Penalised log loss of an affine map of log probabilities; what depends on its shape is left to subclasses.
@@ -148,10 +155,7 @@ class MatrixLogLoss(AffineLogLoss):
         super().__init__(z, codes, weight, penalty)
 
     def _costs(self, penalty: Penalty) -> Floats:
-        cost = np.full((self.classes, self.classes + 1), penalty.off_diagonal)
-        np.fill_diagonal(cost, penalty.diagonal)
-        cost[:, -1] = penalty.intercept
-        return cost
+        return penalty.of_matrix(self.classes)
 
     def _push(self, theta: Floats, rows: slice) -> Floats:
         return theta @ self._x[:, rows]

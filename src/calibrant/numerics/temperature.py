@@ -25,8 +25,8 @@ LOWEST, HIGHEST = 1e-7, 1e7
 #: others by less than 1e-10.
 RIDGE = 1e-14
 
-#: Rows of the first guess.
-_SAMPLE = 8192
+#: Rows of the first guess, fewer where that many logits make up less.
+_SAMPLE, _SAMPLED_LOGITS = 8192, 1 << 20
 
 Derivatives = tuple[float, float, float]
 
@@ -35,7 +35,7 @@ def inverse_temperature(logits: Floats, codes: Codes, weight: Floats | None) -> 
     """The b that minimises the log loss of softmax(b * logits)."""
     chosen = logits[np.arange(len(logits)), codes]
     guess = 1.0
-    step = len(logits) // _SAMPLE
+    step = len(logits) // min(_SAMPLE, max(_SAMPLED_LOGITS // logits.shape[1], 512))
     if step > 1:
         some = slice(None, None, step)
         part = None if weight is None else weight[some]
