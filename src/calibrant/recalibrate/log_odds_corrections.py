@@ -19,17 +19,22 @@ LARGEST = 27.6
 #: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1.
 _SCALES, _SCALE_WEIGHTS = (0.3, 1.0, 4.0, 16.0), (0.49, 0.47, 0.035, 0.005)
 
-#: Prior weights of no correction, an affine one, one with a bend, and wavy ones. The latter need this many rows and
-#: distinct scores; their length scales and prior standard deviations. With 0.3 for none, 50 calibrated rows were made
-#: worse by .005 in log loss on average; 0.58 halves that, and costs .001 where there is something to correct.
-_IDENTITY, _AFFINE, _BENT, _WAVY = 0.58, 0.22, 0.11, 0.09
+#: Prior weights of no correction, of a level or a slope alone, an affine correction, one with a bend, and wavy ones.
+#: Corrections of one parameter are found by few rows, at half the harm that affine ones do to calibrated predictions;
+#: without them, no correction needed a weight of 0.58 to be as safe.
+_IDENTITY, _LEVEL, _SLOPE, _AFFINE, _BENT, _WAVY = 0.38, 0.08, 0.22, 0.16, 0.08, 0.08
+
+#: Prior standard deviations of a level alone, and of the slope of the log odds about 0, less 1; equal weights.
+_LEVEL_SCALES, _SLOPE_SCALES = (0.3, 1.0), (0.3, 0.8)
+
+#: Wavy corrections need this many rows and distinct scores; their length scales and prior standard deviations.
 _WAVY_ROWS, _WAVY_SCORES = 50, 8
 _LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
 
 #: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n, and the same
 #: where some scores are certain to within 1e-6: these are mostly rounding, but rare events must not pay for it. One
 #: error among them is evidence enough.
-_CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.1, 0.4, 13.8
+_CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.1, 0.6, 13.8
 
 #: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
@@ -42,10 +47,10 @@ class Family:
     name: str
     offset: Floats
     basis: Floats
-    spread: float
     scales: tuple[float, ...]
     precision: Floats
     weight: Floats
+    slope_unit: float = np.inf
 
     @property
     def members(self) -> list[str]:
@@ -60,9 +65,9 @@ class Family:
 
     def slope(self, coefficients: Floats) -> Floats:
         """Slope of the corrected log odds in the predicted ones, of each member at the centre."""
-        if self.basis.shape[1] == 0:
+        if self.slope_unit == np.inf:
             return np.ones(len(coefficients))
-        return np.asarray(1 + coefficients[:, 1] / self.spread)
+        return np.asarray(1 + coefficients[:, min(1, coefficients.shape[1] - 1)] / self.slope_unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +129,15 @@ class Corrections:
         straight = np.stack([np.ones_like(u), u], axis=1)
         bent = np.column_stack([straight, np.sqrt(1 + u * u) - 1])
         sds, weights = np.array(_SCALES)[:, None], np.array(_SCALE_WEIGHTS)
-        yield Family("identity", x, np.empty((len(x), 0)), spread, (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
-        yield Family("affine", x, straight, spread, _SCALES, np.ones(2) / sds**2, _AFFINE * weights)
-        yield Family("bent", x, bent, spread, _SCALES, np.array([1.0, 1.0, 4.0]) / sds**2, _BENT * weights)
+        yield Family("identity", x, np.empty((len(x), 0)), (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
+        for name, column, sizes, weight, unit in (
+            ("level", np.ones_like(x), _LEVEL_SCALES, _LEVEL, np.inf),
+            ("slope", inside, _SLOPE_SCALES, _SLOPE, 1.0),
+        ):
+            precision = 1 / np.array(sizes)[:, None] ** 2
+            yield Family(name, x, column[:, None], sizes, precision, np.full(len(sizes), weight / len(sizes)), unit)
+        yield Family("affine", x, straight, _SCALES, np.ones(2) / sds**2, _AFFINE * weights, spread)
+        yield Family("bent", x, bent, _SCALES, np.array([1.0, 1.0, 4.0]) / sds**2, _BENT * weights, spread)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
         rank = np.interp(inside, fitted, self.ranks)
@@ -137,7 +148,7 @@ class Corrections:
             waves = kernel_basis_at(place, np.linspace(0, 1, max(6, round(3 / length))), matern, length)
             precision = np.hstack([trend, np.ones(waves.shape[1]) / np.array(_WAVE_SCALES)[:, None] ** 2])
             basis = np.hstack([bent, waves])
-            yield Family(f"waves of length {length:g}", x, basis, spread, _WAVE_SCALES, precision, share)
+            yield Family(f"waves of length {length:g}", x, basis, _WAVE_SCALES, precision, share, spread)
 
 
 def _limit(rows: float) -> float:

@@ -15,7 +15,14 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.folds import fold_counts, fold_of_rows
 from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.bayesian_average import BayesianAverage
-from calibrant.recalibrate.cross_validation import HeldOut, Loss, gain_and_error, mean_and_error, row_losses
+from calibrant.recalibrate.cross_validation import (
+    HeldOut,
+    Loss,
+    gain_and_error,
+    gain_estimate,
+    mean_and_error,
+    row_losses,
+)
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
@@ -31,8 +38,7 @@ from calibrant.recalibrate.spline import Spline
 from calibrant.recalibrate.sql import predicted_sql
 from calibrant.recalibrate.sql_scores import SqlScores
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
-from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import Target
+from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 
 Combine = Literal["average", "choose", "stack"]
@@ -171,21 +177,9 @@ class Auto(Recalibrator):
         >>> 0 in gain.interval
         True
         """
-        from scipy.special import ndtri
-
         check_is_fitted(self)
-        if not 0 < level < 1:
-            message = f"level must lie between 0 and 1, got {level!r}."
-            raise ValueError(message)
-        method, target = f"{self.folds}-fold cross-validation", Target("mean score")
-        reach = float(ndtri((1 + level) / 2)) * self.gain_se_
-        low, high = self.gain_ - reach, self.gain_ + reach
-        interval = Interval(
-            low, high, level=level, method=method, target=target, assumption="independent rows, new ones like these"
-        )
-        name = f"Gain in {'log loss' if self.loss == 'log_loss' else 'Brier score'}"
-        n = round(self.weight_)
-        return Estimate(self.gain_, name=name, method=method, n=n, target=target, interval=interval)
+        name = "log loss" if self.loss == "log_loss" else "Brier score"
+        return gain_estimate(self.gain_, self.gain_se_, loss=name, folds=self.folds, n=round(self.weight_), level=level)
 
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()

@@ -1,0 +1,216 @@
+"""The default recalibration of forecasts: an average of maps that starts from no change."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data import validation
+from calibrant.data.forecasts import Forecast, Quantiles
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.folds import fold_of_rows
+from calibrant.recalibrate.cross_validation import gain_estimate, mean_and_error
+from calibrant.recalibrate.forecast_changes import Changes, changes_of
+from calibrant.recalibrate.mixture_weights import posterior_weights, prior_weights
+from calibrant.recalibrate.regression_base import ForecastRecalibrator, OutputRecalibrator
+from calibrant.recalibrate.regression_distribution import Conformal
+from calibrant.recalibrate.regression_spread import SpreadSpline, StdScaling
+from calibrant.recalibrate.transformed_distributions import stretched
+from calibrant.results.estimate import Estimate
+
+#: A curve of the spread is tried from this many rows on: with 200 rows of heavy tails it did more harm than good.
+_CURVE_ROWS = 500
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AutoForecast(OutputRecalibrator):
+    r"""The recalibration of forecasts to use without further thought: an average of maps that starts from no change.
+
+    Each candidate is fitted on all folds but one and scored on that one. It counts by its prior weight (0.3 for no
+    change, the others share the rest) times its cross-validated likelihood, and what the candidates change is averaged,
+    each fitted to all rows:
+
+    .. math:: \log s(\sigma) = \sum_m w_m \log s_m(\sigma), \qquad
+              w_m \propto \pi_m \exp\Bigl(-\tfrac{1}{\varphi}\sum_i L\bigl(y_i, s_m^{(-i)}\bigr)\Bigr)
+
+    where s multiplies the predicted spread, L is the Dawid-Sebastiani score :math:`\log s\sigma + z^2/2s^2` (of a
+    Gaussian forecast the negative log likelihood), and φ, at least 1, the dispersion of z², so that the few rows that
+    make up heavy tails do not count for many. Forecasts keep their kind: Gaussian ones, ensembles and distributions are
+    stretched about their centre. `Quantiles` are shifted by the average shift, weighed by the pinball loss (the
+    likelihood of Laplace distributions of the best common scale).
+
+    **Never certain without evidence.** n rows never multiply a spread, or the distance of a quantile from the middle
+    one, by less than :math:`1/\sqrt{n+1}`.
+
+    Parameters
+    ----------
+    candidates : sequence of ForecastRecalibrator, optional
+        Maps that keep the kind of forecast. By default `StdScaling` and, from 500 rows on, `SpreadSpline`; for
+        `Quantiles` `Conformal`.
+    folds : int
+    seed : int
+        Of the folds.
+
+    Attributes
+    ----------
+    results_ : list of dict
+        One row per output and candidate: `output`, `name`, cross-validated `loss` with `loss_se`, `gain` over no change
+        with `gain_se`, and `weight` in the result.
+    left_out_ : list of dict
+        Candidates that were not tried, or could not be fitted: `output`, `name` and `reason`.
+    gain_, gain_se_ : float
+        Cross-validated gain of the result: see `expected_gain`.
+    outputs_ : list of dict
+        The fitted `maps` of each output and their `weights`.
+
+    References
+    ----------
+    Dawid, Sebastiani (1999), Coherent Dispersion Criteria for Optimal Experimental Design. Hoeting, Madigan, Raftery,
+    Volinsky (1999), Bayesian Model Averaging.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> z = np.random.default_rng(0).normal(size=500)
+    >>> auto = AutoForecast().fit(cal.Gaussian(2 * z, 0 * z, 0 * z + 1))  # errors twice the predicted spread
+    >>> auto.transform([[0.0, 1.0]]).round(1)
+    array([[0., 2.]])
+    >>> auto.expected_gain().interval.low > 0.5
+    True
+    """
+
+    candidates: Sequence[ForecastRecalibrator] | None = field(default=None, kw_only=False)
+    folds: int = 5
+    seed: int = 0
+
+    def expected_gain(self, *, level: float = 0.95) -> Estimate:
+        r"""How much less loss a new row has after the map than before, by cross-validation of the whole procedure.
+
+        The mean over outputs. The variance of the mean is at least what it would be if the forecasts before or after
+        the map were true, and is multiplied by :math:`1 + F/(F - 1)` for F folds, which share most of their rows.
+
+        References
+        ----------
+        Nadeau, Bengio (2003), Inference for the Generalization Error.
+        """
+        check_is_fitted(self)
+        return gain_estimate(
+            self.gain_, self.gain_se_, loss=self.loss_, folds=self.folds, n=round(self.weight_), level=level
+        )
+
+    def _fit(self, task: Forecast) -> None:
+        if self.folds < 2:
+            message = f"folds must be at least 2, got {self.folds!r}."
+            raise ValueError(message)
+        self.quantile_levels_ = task.levels if isinstance(task, Quantiles) else None
+        self.weight_ = float(len(task) if task.weight is None else task.weight.sum())
+        self.results_: list[dict[str, Any]] = []
+        self.left_out_: list[dict[str, Any]] = []
+        gains: list[tuple[float, float]] = []
+        self.outputs_ = []
+        for number, output in enumerate(task.outputs):
+            changes = changes_of(output)
+            self.loss_ = changes.loss_name
+            self.outputs_.append(self._averaged(changes, number, gains))
+        mean, error = np.array(gains).T
+        self.gain_ = float(mean.mean())
+        self.gain_se_ = float(np.sqrt(np.mean(error**2)) * np.sqrt(1 + self.folds / (self.folds - 1)))
+
+    def _fit_output(self, task: Forecast) -> dict[str, Any]:
+        return self._averaged(changes_of(task), 0, [])
+
+    def _averaged(self, changes: Changes, output: int, gains: list[tuple[float, float]]) -> dict[str, Any]:
+        """Maps of one output and their weights; notes results, what is left out, and the gain."""
+        fold = fold_of_rows(len(changes), [1] * self.folds, seed=validation.seed(self.seed))
+        held_out, names, maps = [changes.none], ["no change"], []
+        for template in self._templates(changes, output):
+            try:
+                held_out.append(_changed_out_of_fold(template, changes, fold))
+                maps.append(clone(template).fit(changes.task))
+                names.append(repr(template))
+            except (ValueError, InvalidPredictions) as error:
+                self.left_out_.append({"output": output, "name": repr(template), "reason": str(error)})
+        weight = _weights(changes, held_out)
+        losses = [changes.losses(change) for change in held_out]
+        for name, own, share in zip(names, losses, weight, strict=True):
+            mean, mean_se = mean_and_error(own, changes.mass)
+            gain, gain_se = mean_and_error(losses[0] - own, changes.mass)
+            row = {"loss": mean, "loss_se": mean_se, "gain": gain, "gain_se": gain_se, "weight": float(share)}
+            self.results_.append({"output": output, "name": name, **row})
+        gains.append(self._gain(changes, held_out, fold))
+        return {"maps": maps, "weights": weight[1:]}
+
+    def _templates(self, changes: Changes, output: int) -> list[ForecastRecalibrator]:
+        if self.candidates is not None:
+            return list(self.candidates)
+        if isinstance(changes.task, Quantiles):
+            return [Conformal()]
+        if len(changes) >= _CURVE_ROWS:
+            return [StdScaling(), SpreadSpline()]
+        reason = f"a curve of the spread is tried from {_CURVE_ROWS} rows on, here are {len(changes):,}"
+        self.left_out_.append({"output": output, "name": repr(SpreadSpline()), "reason": reason})
+        return [StdScaling()]
+
+    def _gain(self, changes: Changes, held_out: list[Floats], fold: Codes) -> tuple[float, float]:
+        """Mean gain and its error of the average whose weights were found without the rows of each fold."""
+        mixed = changes.none
+        for number in np.unique(fold):
+            here = np.flatnonzero(fold == number)
+            rest = np.flatnonzero(fold != number)
+            weight = np.eye(1, len(held_out))[0]
+            if len(rest):
+                weight = _weights(changes.take(rest), [change[rest] for change in held_out])
+            mixed[here] = sum(share * change[here] for share, change in zip(weight, held_out, strict=True))
+        mixed = changes.bounded(mixed, self.weight_)
+        gain, error = mean_and_error(changes.losses(changes.none) - changes.losses(mixed), changes.mass)
+        return gain, max(error, changes.error_if_true(mixed))
+
+    def _transform(self, task: Forecast) -> Forecast:
+        levels = task.levels if isinstance(task, Quantiles) else None
+        if not np.array_equal(levels, self.quantile_levels_):  # type: ignore[arg-type]
+            fitted = "forecasts with a spread" if self.quantile_levels_ is None else f"levels {self.quantile_levels_}"
+            message = f"AutoForecast was fitted to {fitted}; got {type(task).__name__} with levels {levels}."
+            raise InvalidPredictions(message)
+        parts = []
+        for learnt, output in zip(self.outputs_, task.outputs, strict=True):
+            changes = changes_of(output)
+            mixed = changes.none
+            for share, fitted_map in zip(learnt["weights"], learnt["maps"], strict=True):
+                mixed = mixed + share * changes.of(fitted_map)
+            parts.append(changes.bounded(mixed, self.weight_))
+        if isinstance(task, Quantiles):
+            kept: dict[str, Any] = {"weight": task.weight, "group": task.group}
+            return Quantiles(task.y_true, task.levels, task.values + parts[0], sort=True, **kept)
+        return stretched(task, np.exp(parts[0][:, 0] if task.y_true.ndim == 1 else np.hstack(parts)))
+
+    def _try(self) -> None:
+        if self.quantile_levels_ is None:
+            super()._try()
+        else:
+            values = np.tile(np.arange(len(self.quantile_levels_), dtype=np.float64), (2, 1))
+            self._transform(Quantiles(values[:, 0], self.quantile_levels_, values))
+
+
+def _changed_out_of_fold(template: ForecastRecalibrator, changes: Changes, fold: Codes) -> Floats:
+    """What the map changes in each fold when it is fitted to the others."""
+    changed = changes.none
+    for number in np.unique(fold):
+        rest = np.flatnonzero(fold != number)
+        if len(rest):  # else a single row: there is nothing to learn from
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the fit to all rows warns
+                inner = clone(template).fit(changes.take(rest).task)
+            here = np.flatnonzero(fold == number)
+            changed[here] = changes.take(here).of(inner)
+    return changed
+
+
+def _weights(changes: Changes, held_out: list[Floats]) -> Floats:
+    return posterior_weights(prior_weights(len(held_out)), changes.log_likelihoods(held_out))

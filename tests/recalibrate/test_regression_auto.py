@@ -1,0 +1,170 @@
+"""AutoForecast averages what maps change in a forecast, starts from no change, says why, and is never certain."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant as cal
+from calibrant import recalibrate as rc
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.folds import fold_of_rows
+
+
+def gaussian(n, factor=1.0, seed=0, errors=None, **options):
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.lognormal(0, 0.4, n)
+    z = rng.normal(size=n) if errors is None else errors(rng, n)
+    return cal.Gaussian(mean + factor * std * z, mean, std, **options)
+
+
+def expected_loss(before, after, factor):
+    """Of the true distribution: the Dawid-Sebastiani score at the factor s, when the errors have the given one."""
+    s = after.std / before.std
+    return np.mean(np.log(s) + factor**2 / (2 * s**2))
+
+
+def test_weights_and_losses_are_the_formula_written_out():
+    data = gaussian(40, 1.3)
+    auto = rc.AutoForecast([rc.StdScaling()], folds=4, seed=2).fit(data)
+    fold, z = fold_of_rows(40, [1] * 4, seed=2), (data.y_true - data.mean) / data.std
+    s = np.array([np.sqrt(np.mean(z[fold != k] ** 2)) for k in fold])
+    losses = {"no change": np.log(data.std) + z**2 / 2, "StdScaling()": np.log(s * data.std) + z**2 / 2 / s**2}
+    best = z / s if losses["StdScaling()"].sum() < losses["no change"].sum() else z
+    dispersion = max((np.mean(best**4) / np.mean(best**2) ** 2 - 1) / 2, 1)
+    priors = {"no change": 0.3, "StdScaling()": 0.7}
+    score = {name: priors[name] * np.exp(-own.sum() / dispersion) for name, own in losses.items()}
+    for row in auto.results_:
+        assert row["loss"] == pytest.approx(losses[row["name"]].mean())
+        assert row["weight"] == pytest.approx(score[row["name"]] / sum(score.values()))
+    weight = score["StdScaling()"] / sum(score.values())
+    factor = auto.transform(data).std / data.std
+    np.testing.assert_allclose(factor, np.sqrt(np.mean(z**2)) ** weight)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_many_rows_find_the_factor_and_promise_the_gain_it_brings(factor):
+    data = gaussian(2000, factor)
+    auto = rc.AutoForecast().fit(data)
+    fixed = auto.transform(data)
+    np.testing.assert_allclose(fixed.std / data.std, factor, rtol=0.15)
+    gain = expected_loss(data, data, factor) - expected_loss(data, fixed, factor)
+    assert gain in auto.expected_gain().interval
+    assert auto.expected_gain().interval.low > 0
+
+
+def test_many_rows_find_a_curve_of_the_spread():
+    rng = np.random.default_rng(0)
+    std = rng.uniform(0.5, 2, 4000)
+    data = cal.Gaussian(std**2 * rng.normal(size=4000), 0 * std, std)
+    fixed = rc.AutoForecast().fit(data).transform(data)
+    assert np.abs(fixed.std / std**2 - 1).mean() < 0.06
+
+
+@pytest.mark.filterwarnings("ignore:The row with std")
+@pytest.mark.parametrize("errors", [None, lambda rng, n: rng.standard_t(4, n) / np.sqrt(2)], ids=["normal", "t4"])
+@pytest.mark.parametrize("n", [5, 20, 100, 200])
+def test_calibrated_forecasts_are_harmed_less_than_by_the_factor_alone(n, errors):
+    harm = {"auto": [], "factor": []}
+    for seed in range(40):
+        data = gaussian(n, seed=seed, errors=errors)
+        for name, map in (("auto", rc.AutoForecast()), ("factor", rc.StdScaling())):
+            harm[name].append(expected_loss(data, map.fit(data).transform(data), 1) - expected_loss(data, data, 1))
+    assert np.mean(harm["auto"]) < 0.75 * np.mean(harm["factor"])
+    assert max(harm["auto"]) <= 1.05 * max(harm["factor"])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_n_rows_without_an_error_do_not_make_certain(n):
+    """Errors of a billionth of the predicted spread, whose mean square would set the spread to a billionth."""
+    std = np.geomspace(0.5, 2, n)
+    data = cal.Gaussian(1e-9 * std, 0 * std, std)
+    factor = rc.AutoForecast().fit(data).transform(data).std / std
+    assert (factor >= 1 / np.sqrt(n + 1) - 1e-12).all()
+    assert (factor <= 1).all()
+
+
+def test_errors_of_exactly_zero_leave_the_forecast_as_it_is_and_say_why():
+    data = cal.Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+    auto = rc.AutoForecast().fit(data)
+    np.testing.assert_array_equal(auto.transform(data).std, data.std)
+    reasons = {row["name"]: row["reason"] for row in auto.left_out_}
+    assert reasons["StdScaling()"] == "All errors are zero: no spread would be small enough."
+    assert reasons["SpreadSpline()"] == "a curve of the spread is tried from 500 rows on, here are 3"
+
+
+def test_every_kind_of_forecast_keeps_its_kind():
+    rng = np.random.default_rng(0)
+    data = gaussian(400, 2.0)
+    draws = cal.Samples(data.y_true, data.mean[:, None] + data.std[:, None] * rng.normal(size=(400, 30)))
+    whole = cal.Distribution(data.y_true, stats.norm(data.mean, data.std))
+    for forecast in (data, draws, whole):
+        fixed = rc.AutoForecast().fit(forecast).transform(forecast)
+        assert type(fixed) is type(forecast)
+        assert np.mean(np.asarray(fixed.std) / np.asarray(forecast.std)) == pytest.approx(2.0, rel=0.1)
+
+
+def test_quantiles_are_shifted_as_far_as_the_pinball_loss_says():
+    levels, rng = [0.1, 0.5, 0.9], np.random.default_rng(0)
+    for n, shift in ((2000, 1.0), (2000, 0.0), (30, 0.0)):
+        y = rng.normal(shift, 1, n)
+        data = cal.Quantiles(y, levels, np.tile(stats.norm.ppf(levels), (n, 1)))
+        auto = rc.AutoForecast().fit(data)
+        fixed = auto.transform(data)
+        assert isinstance(fixed, cal.Quantiles)
+        np.testing.assert_allclose(fixed.values[0], stats.norm.ppf(levels) + shift, atol=0.12 if n > 30 else 0.4)
+    few = cal.Quantiles(y[:5], levels, np.tile(stats.norm.ppf(levels), (5, 1)))
+    auto = rc.AutoForecast().fit(few)
+    np.testing.assert_array_equal(auto.transform(few).values, few.values)
+    assert auto.left_out_[0]["reason"] == "Level 0.9 needs at least 9 rows, got 4."
+
+
+def test_quantiles_do_not_close_up_on_rows_without_a_spread():
+    y = np.zeros(40)
+    data = cal.Quantiles(y, [0.1, 0.5, 0.9], np.tile([-1.0, 0.0, 1.0], (40, 1)))
+    fixed = rc.AutoForecast().fit(data).transform(data)
+    assert (np.diff(fixed.values, axis=1) >= 1 / np.sqrt(41) - 1e-12).all()
+    assert (np.diff(fixed.values, axis=1) < 0.5).all()
+
+
+def test_several_outputs_are_averaged_each_for_itself():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 2)) * [1.0, 3.0]
+    auto = rc.AutoForecast().fit(cal.Gaussian(z, 0 * z, 0 * z + 1))
+    np.testing.assert_allclose(auto.transform([[0.0, 0.0, 1.0, 1.0]])[0, 2:], [1.0, 3.0], rtol=0.12)
+    assert {row["output"] for row in auto.results_} == {0, 1}
+
+
+@pytest.mark.filterwarnings("ignore:The row with std")
+def test_weights_have_no_unit_and_a_row_of_none_is_no_row():
+    data, weight = gaussian(80, 1.5), np.random.default_rng(1).uniform(0.5, 1.5, 80)
+    weight[:5] = 0
+
+    def factor(rows, weight):
+        task = cal.Gaussian(data.y_true[rows], data.mean[rows], data.std[rows], weight=weight)
+        return rc.AutoForecast().fit(task).transform([[0.0, 1.0]])[0, 1]
+
+    np.testing.assert_allclose(factor(slice(None), weight), factor(slice(None), 1e3 * weight))
+    np.testing.assert_allclose(factor(slice(None), weight), factor(slice(5, None), weight[5:]))
+
+
+@pytest.mark.parametrize("quantiles", [False, True])
+def test_it_comes_back_from_disk(tmp_path, quantiles):
+    data = gaussian(200, 1.5)
+    if quantiles:
+        levels = [0.1, 0.5, 0.9]
+        data = cal.Quantiles(data.y_true, levels, data.mean[:, None] + data.std[:, None] * stats.norm.ppf(levels))
+    fitted = rc.AutoForecast().fit(data)
+    fitted.save(tmp_path / "map.json")
+    loaded = rc.load(tmp_path / "map.json")
+    name = "values" if quantiles else "std"
+    np.testing.assert_array_equal(getattr(loaded.transform(data), name), getattr(fitted.transform(data), name))
+    assert loaded.expected_gain().interval == fitted.expected_gain().interval
+
+
+def test_no_gain_is_promised_for_few_calibrated_rows_and_bad_options_are_refused():
+    missed = sum(rc.AutoForecast().fit(gaussian(30, seed=seed)).expected_gain().interval.low > 0 for seed in range(30))
+    assert missed <= 2
+    with pytest.raises(ValueError, match="folds must be at least 2"):
+        rc.AutoForecast(folds=1).fit(gaussian(30))
+    with pytest.raises(InvalidPredictions, match="was fitted to forecasts with a spread"):
+        rc.AutoForecast().fit(gaussian(30)).transform(cal.Quantiles([0.0], [0.5], [[0.0]]))
