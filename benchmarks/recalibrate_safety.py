@@ -61,8 +61,8 @@ def steps(p: np.ndarray) -> np.ndarray:
 #: Rows that a map is scored on at most: more would cost time, and regrets are differences on the same rows.
 TEST_ROWS = 10_000
 
-#: Score distribution and true curve. The scales of `BayesianAverage` were chosen on none of them; prior weights of no
-#: correction, of reversed and large ones and of cut log odds on all of them and every second file, with other seeds.
+#: Score distribution and true curve. The prior weights of `BayesianAverage` and the standard deviations of a slope alone
+#: were chosen on these worlds and all files, with other seeds.
 WORLDS: dict[str, tuple[Draw, Curve]] = {
     "uniform, calibrated": (uniform, lambda p: p),
     "uniform, p^1.5": (uniform, lambda p: p**1.5),
@@ -95,6 +95,20 @@ WORLDS: dict[str, tuple[Draw, Curve]] = {
     ),
 }
 
+#: Worlds on which nothing was chosen.
+NEW_WORLDS: dict[str, tuple[Draw, Curve]] = {
+    "beta(1, 3), calibrated": (beta(1, 3), lambda p: p),
+    "beta(1, 3), temperature 1.7": (beta(1, 3), tempered(1.7)),
+    "beta(3, 1), shifted by 0.7": (beta(3, 1), lambda p: expit(logit(p) + 0.7)),
+    "5 % events, temperature 2": (normal_logits(-3.5, 1.5), tempered(2.0)),
+    "5 % events, calibrated": (normal_logits(-3.5, 1.5), lambda p: p),
+    "confident on both sides, 5 % wrong": (normal_logits(0, 6), lambda p: 0.05 + 0.9 * p),
+    "uniform, only ranks": (uniform, lambda p: 0.2 + 0.6 * (p > 0.6)),
+    "no information": (normal_logits(0, 1.5), lambda p: np.full_like(p, 0.35)),
+    "rounded to tenths, calibrated": (rounded, lambda p: p),
+    "asymmetric bend": (beta(2, 3), lambda p: np.where(p < 0.4, p, 0.4 + 0.5 * (p - 0.4))),
+}
+
 
 def of_world(draw: Draw, curve: Curve) -> Case:
     def sample(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -120,8 +134,9 @@ def cases() -> Iterator[tuple[str, str, Case, int]]:
             yield "files", name, of_rows(p, y), len(y)
         else:
             yield "files", f"{name}, top label", of_rows(p.max(axis=1), (p.argmax(axis=1) == y).astype(int)), len(y)
-    for name, (draw, curve) in WORLDS.items():
-        yield "worlds", name, of_world(draw, curve), 1 << 60
+    for kind, worlds in (("worlds", WORLDS), ("new worlds", NEW_WORLDS)):
+        for name, (draw, curve) in worlds.items():
+            yield kind, name, of_world(draw, curve), 1 << 60
 
 
 def log_loss(chance: np.ndarray, q: np.ndarray) -> float:
@@ -174,7 +189,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--maps", nargs="*", default=[*SINGLE, "BayesianAverage"])
-    parser.add_argument("--kinds", nargs="*", default=["files", "worlds"])
+    parser.add_argument("--kinds", nargs="*", default=["files", "worlds", "new worlds"])
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--no-write", action="store_true")
     options = parser.parse_args()
