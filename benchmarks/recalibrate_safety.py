@@ -61,8 +61,8 @@ def steps(p: np.ndarray) -> np.ndarray:
 #: Rows that a map is scored on at most: more would cost time, and regrets are differences on the same rows.
 TEST_ROWS = 10_000
 
-#: Score distribution and true curve. The prior weights of `BayesianAverage` and the standard deviations of a slope alone
-#: were chosen on these worlds and all files, with other seeds.
+#: Score distribution and true curve. The prior weights of `BayesianAverage` and the standard deviations of a slope
+#: alone were chosen on these worlds and all files, with other seeds.
 WORLDS: dict[str, tuple[Draw, Curve]] = {
     "uniform, calibrated": (uniform, lambda p: p),
     "uniform, p^1.5": (uniform, lambda p: p**1.5),
