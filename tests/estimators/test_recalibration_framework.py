@@ -1,5 +1,7 @@
 """O:E ratio, calibration intercept and slope."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize, root_scalar
@@ -85,3 +87,16 @@ def test_positive_unlabeled_data_are_refused():
     data = cal.PositiveUnlabeled([0.4, 0.8], [0.1, 0.4, 0.4, 0.8], prior=0.5)
     with pytest.raises(cal.InvalidPredictions, match="outcome of every row"):
         cal.calibration_slope(data)
+
+
+def test_numbers_without_a_value_are_strict_json_with_a_note():
+    for estimate in (
+        cal.calibration_slope([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8]),
+        cal.calibration_slope([0, 1, 1, 1], [0.5] * 4),
+        cal.calibration_intercept([0, 0], [0.1, 0.2]),
+    ):
+        plain = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))
+        assert plain["value"] is None
+        assert estimate.method in plain["note"]
+    whole = cal.interval(cal.calibration_slope, [0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8])
+    assert json.dumps(whole.to_dict(), allow_nan=False)

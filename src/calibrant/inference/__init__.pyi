@@ -36,6 +36,8 @@ from .isotonic_bands import isotonic_band as isotonic_band
 from .largest_gap import LargestGapBound as LargestGapBound
 from .learned_test import LearnedTest as LearnedTest
 from .mid_p import MidP as MidP
+from .multinomial_framework import MultinomialRecalibration as MultinomialRecalibration
+from .multinomial_framework import multinomial_recalibration as multinomial_recalibration
 from .multiscale import MultiScale as MultiScale
 from .norm_bands import NormBand as NormBand
 from .paired_cross_fits import PairedCrossFits as PairedCrossFits

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 Side = Literal["two-sided", "lower", "upper"]
 
 
+def _finite(value: Any) -> Any:
+    """The value, or None for a number that JSON has no word for."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 @dataclass(frozen=True)
 class Interval:
     """A confidence interval that says its level, method, side and target. It need not contain the estimate.
@@ -61,7 +66,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; an end that is not limited is None."""
-        ends = {name: end if math.isfinite(end) else None for name, end in (("low", self.low), ("high", self.high))}
+        ends = {"low": _finite(self.low), "high": _finite(self.high)}
         return {**asdict(self), **ends, "target": None if self.target is None else self.target.to_dict()}
 
 
@@ -89,8 +94,10 @@ class Significance:
         return significance_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
-        return asdict(self)
+        """Plain types only, ready for JSON; numbers that are not finite are None."""
+        plain = asdict(self)
+        details = {name: _finite(detail) for name, detail in self.details.items()}
+        return {**plain, "statistic": _finite(self.statistic), "p_value": _finite(self.p_value), "details": details}
 
 
 class Estimate(float):
@@ -194,16 +201,16 @@ class Estimate(float):
         return Estimate(self.value, **{**self._fields(), "interval": interval, "target": target})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
+        """Plain types only, ready for JSON: numbers that are not finite are None, and `note` says what they were."""
         return {
             "name": self.name,
-            "value": self.value,
+            "value": _finite(self.value),
             "method": self.method,
             "n": self.n,
             "target": None if self.target is None else self.target.to_dict(),
             "interval": None if self.interval is None else self.interval.to_dict(),
-            "note": self.note,
-            "details": dict(self.details),
+            "note": self.note or ("" if math.isfinite(self.value) else f"the value is {self.value}: {self.method}"),
+            "details": {name: _finite(detail) for name, detail in self.details.items()},
         }
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
