@@ -219,8 +219,7 @@ class _Framework:
         """Intercepts with slopes of 1."""
         k = self.lines.lines
         start, free = np.concatenate([np.zeros(k), np.ones(k)]), np.arange(2 * k) < k
-        best, _, _ = self.lines.fit(start, free)
-        found = iter(self._limits(best, free, np.arange(k), level))
+        found = iter(self._limits(self.lines.fit(start, free)[0], free, np.arange(k), level) if k else [])
         made = []
         for seen in self.present:
             value, low, high = next(found) if seen else (-np.inf, -np.inf, np.inf)
