@@ -56,23 +56,53 @@ def second_class(z: np.ndarray, p: np.ndarray) -> np.ndarray:
     return softmax(z * np.where(second % 2 == 0, 0.6, 1.4)[:, None])
 
 
+def xor(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3)))
+
+
+def gate(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return softmax(z * np.where(odds(z, 0, 1) > 0, 0.5, 1.0)[:, None])
+
+
+def ring(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    shift = np.sin(odds(z, 0, 1)) * np.sin(odds(z, 2, 3))
+    return softmax(z + np.outer(shift, np.eye(z.shape[1])[0] - np.eye(z.shape[1])[1]))
+
+
+def weak_ring(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return moved(p, np.sin(odds(z, 0, 1)) * np.sin(odds(z, 2, 3)))
+
+
+def diagonal(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return moved(p, np.sign(odds(z, 0, 1) + odds(z, 2, 3)))
+
+
+def other_odds(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return moved(p, np.sign(odds(z, 2, 3)))
+
+
+def three_signs(z: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3)) * np.sign(odds(z, 4, 5)))
+
+
 #: Name, classes, rows, change, whether it was looked at while the map was designed.
 WORLDS: list[tuple[str, int, int, Change, bool]] = [
-    ("xor: share of 0 and 1 by the signs of two log odds", 4, 5000, lambda z, p: moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3))), True),
-    ("xor", 4, 20_000, lambda z, p: moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3))), True),
-    ("xor", 10, 10_000, lambda z, p: moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3))), True),
-    ("gate: temperature by the sign of one log odds", 4, 5000, lambda z, p: softmax(z * np.where(odds(z, 0, 1) > 0, 0.5, 1.0)[:, None]), True),
-    ("ring: share by a product of sines of two log odds", 4, 5000, lambda z, p: moved(p, np.sin(odds(z, 0, 1)) * np.sin(odds(z, 2, 3))), True),
-    ("ring", 4, 20_000, lambda z, p: moved(p, np.sin(odds(z, 0, 1)) * np.sin(odds(z, 2, 3))), True),
+    ("xor: share of 0 and 1 by the signs of two log odds", 4, 5000, xor, True),
+    ("xor", 4, 20_000, xor, True),
+    ("xor", 10, 10_000, xor, True),
+    ("gate: temperature by the sign of one log odds", 4, 5000, gate, True),
+    ("ring: log odds of 0 and 1 by a product of sines of two log odds", 4, 5000, ring, True),
+    ("ring", 4, 20_000, ring, True),
+    ("weak ring: the share of 0 and 1 by the same product", 4, 5000, weak_ring, False),
     ("corner: probability moves where two classes lead", 4, 5000, corner, False),
-    ("diagonal: share by the sign of a sum of two log odds", 4, 5000, lambda z, p: moved(p, np.sign(odds(z, 0, 1) + odds(z, 2, 3))), False),
+    ("diagonal: share by the sign of a sum of two log odds", 4, 5000, diagonal, False),
     ("temperature by the second class", 5, 5000, second_class, False),
-    ("third: share of 0 and 1 by the sign of other log odds", 6, 5000, lambda z, p: moved(p, np.sign(odds(z, 2, 3))), False),
-    ("product of three signs", 6, 20_000, lambda z, p: moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3)) * np.sign(odds(z, 4, 5))), False),
-    ("xor beyond 40 classes", 45, 10_000, lambda z, p: moved(p, np.sign(odds(z, 0, 1)) * np.sign(odds(z, 2, 3))), False),
+    ("third: share of 0 and 1 by the sign of other log odds", 6, 5000, other_odds, False),
+    ("product of three signs", 6, 20_000, three_signs, False),
+    ("xor beyond 40 classes", 45, 10_000, xor, False),
     ("temperature", 4, 1000, lambda z, p: softmax(z / 1.5), True),
     ("one-way matrix", 6, 2000, lambda z, p: softmax(z + 0.4 * np.roll(z, 1, axis=1)), True),
-]  # fmt: skip
+]
 
 #: Name, classes, rows, repeats, spread of the logits.
 CALIBRATED = [
