@@ -24,6 +24,8 @@ from .recalibration import PUBeta as PUBeta
 from .recalibration import PUPlatt as PUPlatt
 from .recalibration import PURecalibrator as PURecalibrator
 from .recalibration import PUTemperature as PUTemperature
+from .recalibration_average import PriorSensitivityWarning as PriorSensitivityWarning
+from .recalibration_average import PUAverage as PUAverage
 from .recalibration_nonparametric import PUHistogram as PUHistogram
 from .recalibration_nonparametric import PUIsotonic as PUIsotonic
 from .recalibration_nonparametric import prior_shift as prior_shift
