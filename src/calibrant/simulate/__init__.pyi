@@ -32,6 +32,8 @@ from .regression_worlds import RegressionWorld as RegressionWorld
 from .regression_worlds import Scaled as Scaled
 from .regression_worlds import Spreads as Spreads
 from .regression_worlds import UniformSpreads as UniformSpreads
+from .sample_sizes import SampleSize as SampleSize
+from .sample_sizes import sample_size as sample_size
 from .score_distributions import BetaScores as BetaScores
 from .score_distributions import EmpiricalScores as EmpiricalScores
 from .score_distributions import FixedScores as FixedScores

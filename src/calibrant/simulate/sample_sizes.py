@@ -1,0 +1,314 @@
+"""How many rows a validation needs: to see an error with some power, or for an interval of some width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.inference.calibration_tests import calibration_test
+from calibrant.inference.decision_curves import net_benefit
+from calibrant.inference.intervals import interval
+from calibrant.inference.multiscale import MultiScale
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit, log_odds
+from calibrant.results.target import Estimator, declared_by, name_of
+from calibrant.simulate.score_distributions import EmpiricalScores, Scores
+from calibrant.simulate.worlds import World
+
+#: The fewest and most rows that a simulation tries, and by how much its answer may be too large.
+FEWEST, MOST, STEP = 50, 1_000_000, 1.1
+
+#: Steps that are jumped over until a size is enough, about a factor of two.
+_JUMP = 8
+
+#: Of the runs, so many are used for widths of intervals, which vary less than rejections.
+_WIDTH_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """The rows that a validation needs; made by `sample_size`.
+
+    Attributes
+    ----------
+    n, events : int
+        Rows, and the events expected among them.
+    quantity, wanted, method : str
+        What is to be measured, how well, and how the number was found.
+    true_value, null_value : float
+        The quantity in the world, and what it is compared with where power was asked for.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = sample_size(cal.observed_expected, [0.018], width=1.0)
+    >>> found.n, found.events
+    (906, 16)
+    """
+
+    n: int
+    events: int
+    quantity: str
+    wanted: str
+    method: str
+    true_value: float
+    null_value: float | None
+
+    def __repr__(self) -> str:
+        return (
+            f"<SampleSize {self.n:_} rows ({self.events:_} events) for {self.quantity}, {self.wanted}, {self.method}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        return asdict(self)
+
+
+def sample_size(
+    estimator: Estimator | Callable[..., Any],
+    world: World | Scores | ArrayLike,
+    /,
+    *,
+    width: float | None = None,
+    power: float | None = None,
+    threshold: float | None = None,
+    standardized: bool = False,
+    level: float = 0.95,
+    runs: int = 200,
+    seed: int = 0,
+) -> SampleSize:
+    r"""Rows that a validation needs for an interval of some width, or to see the world's error with some power.
+
+    With V the variance of one row's contribution, z the normal quantile of the level and u that of the power,
+
+    .. math:: n = \frac{V}{s^2}, \qquad s = \frac{\text{width}}{2 z} \quad\text{or}\quad
+              s = \frac{|\theta - \theta_0|}{z + u}.
+
+    - `observed_expected`, on the logarithmic scale: :math:`V = (1 - \phi) / \phi`, with φ the rate of events; the
+      interval :math:`\mathrm{OE}\, e^{\pm z s}` is as wide as asked; θ₀ = 1.
+    - `calibration_slope`, `calibration_intercept`: V from the information of the logistic recalibration
+      :math:`I = E[m (1 - m)\, x x^\top]`, or its sandwich where the true curve is no logistic line; θ₀ = 1 or 0.
+    - `net_benefit` at a `threshold`: the variance of a row's worth; θ₀ is the better of treating all and none, so that
+      power is that of seeing that the model is of use. `standardized` divides by the prevalence.
+    - calibration errors (`ece`, ...): simulated. Power is that of `calibration_test`, width the mean one of the default
+      interval, and n is too large by at most 10% and the error of the simulation.
+
+    Parameters
+    ----------
+    estimator : callable
+    world : World, Scores, or the predicted probabilities expected
+        A `World` has an error; scores or probabilities are those of a calibrated model. Predicted log odds with a
+        normal distribution are ``LogitMixtureScores((mean,), (sd,), (1.0,))``.
+    width, power : float
+        Exactly one of them.
+    threshold : float
+        Of net benefit.
+    level : float
+        Of the interval; 1 - level is the significance of the test.
+    runs, seed : int
+        Of simulations: samples per size that is tried.
+
+    References
+    ----------
+    Archer, Snell, Ensor, Hudda, Collins, Riley (2021), Minimum sample size for external validation of a clinical
+    prediction model with a continuous outcome; Riley, Debray, Collins et al. (2021), Minimum sample size for external
+    validation of a clinical prediction model with a binary outcome.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import LogitMixtureScores, TemperatureCurve, World
+    >>> scores = LogitMixtureScores((-1.75,), (1.22,), (1.0,))  # 20% events, AUC 0.78
+    >>> sample_size(cal.calibration_slope, scores, width=0.2)
+    <SampleSize 2_9... rows (5... events) for calibration slope, 95% interval of width 0.2, formula>
+    >>> sample_size(cal.calibration_slope, World(scores, TemperatureCurve(1.25)), power=0.8).true_value  # 1 / 1.25
+    0.8
+    """
+    level = validation.fraction("level", level)
+    if (width is None) == (power is None):
+        message = "Give either width=... (of the interval) or power=... (to see the error of the world)."
+        raise ValueError(message)
+    if width is not None and not (np.isfinite(width) and width > 0):
+        message = f"width must be a positive number, got {width!r}."
+        raise ValueError(message)
+    if power is not None:
+        power = validation.fraction("power", power)
+    place = world if isinstance(world, World) else World(_scores(world))
+    wanted = f"{level:.0%} interval of width {width:g}" if width is not None else f"power {power:g} at {level:.0%}"
+    if estimator is net_benefit:
+        if threshold is None:
+            message = "The sample size of net_benefit needs threshold=..."
+            raise ValueError(message)
+        threshold = validation.fraction("threshold", threshold)
+        found = _net_benefit(place, threshold, standardized=standardized)
+    else:
+        target = declared_by(estimator)
+        quantity = "" if target is None else target.quantity
+        if quantity == "true error":
+            n = _simulated(estimator, place, width, power, level, runs, seed)
+            true_value = place.true_error(1 if target is None or target.norm is None else target.norm)
+            return _result(n, place, "calibration error", wanted, f"{runs} simulations per size", true_value, 0.0)
+        formulas = {
+            "observed to expected ratio": _ratio,
+            "calibration intercept": _intercept,
+            "calibration slope": _slope,
+        }
+        if quantity not in formulas:
+            message = (
+                f"There is no sample size for {name_of(estimator)}; it is known for observed_expected, "
+                "calibration_intercept, calibration_slope, net_benefit and calibration errors."
+            )
+            raise TypeError(message)
+        found = formulas[quantity](place)
+    n = found.rows(width, power, level)
+    return _result(n, place, found.quantity, wanted, "formula", found.value, None if power is None else found.null)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A quantity with its value, that without error, and the variance of one row's contribution."""
+
+    quantity: str
+    value: float
+    null: float
+    variance: float
+    logarithmic: bool = False
+
+    def rows(self, width: float | None, power: float | None, level: float) -> int:
+        from scipy.special import ndtri
+
+        z = float(ndtri((1 + level) / 2))
+        if width is not None:
+            error = np.arcsinh(width / (2 * self.value)) / z if self.logarithmic else width / (2 * z)
+        else:
+            away = abs(np.log(self.value / self.null)) if self.logarithmic else abs(self.value - self.null)
+            if not away > 1e-12:
+                message = f"This world has no error to see: its {self.quantity} is {self.value:g}."
+                raise ValueError(message)
+            error = away / (z + float(ndtri(power)))
+        return max(int(np.ceil(self.variance / error**2)), 2)
+
+
+def _ratio(world: World) -> _Known:
+    predicted, observed = world.expect(lambda p, c: p), world.expect(lambda p, c: c)
+    if not 0 < observed <= 1 or not predicted > 0:
+        message = "The O:E ratio needs a world with events, observed and predicted."
+        raise ValueError(message)
+    return _Known("O:E ratio", observed / predicted, 1.0, (1 - observed) / observed, logarithmic=True)
+
+
+def _intercept(world: World) -> _Known:
+    fit = _pseudo_true(world, free_slope=False)
+    return _Known("calibration intercept", fit[0][0], 0.0, float(fit[1][0, 0]))
+
+
+def _slope(world: World) -> _Known:
+    at, variance = _pseudo_true(world, free_slope=True)
+    return _Known("calibration slope", round(float(at[1]), 12), 1.0, float(variance[1, 1]))
+
+
+def _pseudo_true(world: World, *, free_slope: bool) -> tuple[Floats, Floats]:
+    """Intercept and slope that fit the world's curve best, and the covariance of their estimates from one row."""
+    at, size = np.array([0.0, 1.0]), 2 if free_slope else 1
+
+    def expect(function: Callable[[Floats, Floats, Floats], Floats], power: int) -> float:
+        def inside(p: Floats, c: Floats) -> Floats:
+            z = np.where((p > 0) & (p < 1), log_odds(np.clip(p, 1e-300, 1 - 1e-16)), 0.0)
+            some = (p > 0) & (p < 1)
+            return np.where(some, function(z, expit(at[0] + at[1] * z), c) * z**power, 0.0)
+
+        return world.expect(inside)
+
+    def matrix(function: Callable[[Floats, Floats, Floats], Floats]) -> Floats:
+        found = [expect(function, k) for k in range(2 * size - 1)]
+        return np.array([[found[i + j] for j in range(size)] for i in range(size)])
+
+    for _ in range(50):
+        gradient = np.array([expect(lambda z, m, c: c - m, k) for k in range(size)])
+        information = matrix(lambda z, m, c: m * (1 - m))
+        if np.linalg.matrix_rank(information) < size:
+            message = "The scores of this world do not vary, so that its slope is undetermined."
+            raise ValueError(message)
+        step = np.linalg.solve(information, gradient)
+        at[:size] += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-10:
+            break
+    inverse = np.linalg.inv(matrix(lambda z, m, c: m * (1 - m)))
+    middle = matrix(lambda z, m, c: c * (1 - m) ** 2 + (1 - c) * m**2)
+    return at, np.asarray(inverse @ middle @ inverse)
+
+
+def _net_benefit(world: World, t: float, *, standardized: bool) -> _Known:
+    odds = t / (1 - t)
+    rate = world.expect(lambda p, c: c)
+    true, false = world.expect(lambda p, c: (p >= t) * c), world.expect(lambda p, c: (p >= t) * (1 - c))
+    value, everyone = true - odds * false, rate - odds * (1 - rate)
+    name = f"{'standardized ' if standardized else ''}net benefit at {t:g}"
+    if standardized and not rate > 0:
+        message = "A standardized net benefit needs a world with events."
+        raise ValueError(message)
+    if standardized:  # the delta method for a ratio of means
+        ratio = value / rate
+        variance = (true * (1 - ratio) ** 2 + (rate - true) * ratio**2 + odds**2 * false) / rate**2
+        return _Known(name, ratio, max(everyone / rate, 0.0), variance)
+    return _Known(name, value, max(everyone, 0.0), true + odds**2 * false - value**2)
+
+
+def _simulated(
+    estimator: Any, world: World, width: float | None, power: float | None, level: float, runs: int, seed: int
+) -> int:
+    """The fewest rows, on a grid of steps of 10%, at which simulated samples reach what is wanted."""
+    validation.whole("runs", runs, minimum=10)
+    if power is not None and not world.true_error(1) > 1e-9:
+        message = "This world has no error to see: its predictions are calibrated."
+        raise ValueError(message)
+    known: dict[int, bool] = {}
+
+    def enough(step: int) -> bool:
+        n = _size(step)
+        if step not in known and width is not None:
+            samples = (world.sample(n, seed=_seed(seed, n, k)) for k in range(max(10, round(runs * _WIDTH_SHARE))))
+            ends = [interval(estimator, data, level=level).interval for data in samples]
+            known[step] = float(np.mean([np.inf if one is None else one.high - one.low for one in ends])) <= width
+        elif step not in known:
+            found = [
+                calibration_test(world.sample(n, seed=_seed(seed, n, k)), method=MultiScale(199)).p_value
+                for k in range(runs)
+            ]
+            known[step] = bool(np.mean(np.array(found) <= 1 - level) >= (power or 0.0))
+        return known[step]
+
+    low, high = -1, 0
+    while not enough(high):
+        if _size(high) >= MOST:
+            message = f"More than {MOST:,} rows are needed."
+            raise ValueError(message)
+        low, high = high, high + _JUMP
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return _size(high)
+
+
+def _size(step: int) -> int:
+    return round(FEWEST * STEP**step)
+
+
+def _seed(seed: int, n: int, k: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence([seed, n, k])
+
+
+def _scores(given: Scores | ArrayLike) -> Scores:
+    return given if isinstance(given, Scores) else EmpiricalScores(given)
+
+
+def _result(
+    n: int, world: World, quantity: str, wanted: str, method: str, value: float, null: float | None
+) -> SampleSize:
+    events = round(n * world.expect(lambda p, c: c))
+    return SampleSize(n, events, quantity, wanted, method, float(value), null)

@@ -1,0 +1,117 @@
+"""Sample sizes, against published numbers and simulated validations."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.simulate import BetaScores, LogitMixtureScores, ShiftCurve, TemperatureCurve, World
+
+
+def normal(mean, sd):
+    return LogitMixtureScores((mean,), (sd,), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "scores", "width", "printed", "tolerance"),
+    [
+        # Numbers of the tests of R's pmvalsampsize 0.1.0 (its Python port for a million simulated rows). It raises the
+        # standard error in steps of 0.0001 and simulates the scores; these are formulas and quadrature.
+        (cal.observed_expected, [0.018], 1.0, 905, 0.002),
+        (cal.calibration_slope, normal(-5, 2.5), 0.2, 4544, 0.005),
+        (cal.calibration_slope, BetaScores(0.5, 0.5), 0.2, 1644, 0.001),
+        # Its output for a prevalence of 0.2 and scores that agree with it.
+        (cal.observed_expected, [0.2], 0.2, 1538, 0.004),
+        (cal.calibration_slope, normal(-1.75, 1.22), 0.2, 2958, 0.001),
+    ],
+)
+def test_printed_numbers_of_pmvalsampsize(estimator, scores, width, printed, tolerance):
+    assert cal.sample_size(estimator, scores, width=width).n == pytest.approx(printed, rel=tolerance)
+
+
+def test_standardized_net_benefit_has_the_published_variance():
+    """Riley et al. (2021): sensitivity, specificity and prevalence give the standard error."""
+    scores, t = normal(-1.75, 1.22), 0.2
+    rate = scores.expect(lambda z: 1 / (1 + np.exp(-z)))
+    treated = scores.expect(lambda z: (1 / (1 + np.exp(-z)) >= t) / (1 + np.exp(-z)))
+    sensitivity = treated / rate
+    specificity = 1 - scores.expect(lambda z: (1 / (1 + np.exp(-z)) >= t) / (1 + np.exp(z))) / (1 - rate)
+    w = (1 - rate) / rate * t / (1 - t)
+    unit = (
+        sensitivity * (1 - sensitivity) / rate
+        + w**2 * specificity * (1 - specificity) / (1 - rate)
+        + w**2 * (1 - specificity) ** 2 / (rate * (1 - rate))
+    )
+    wanted = unit / (0.2 / (2 * 1.959964)) ** 2
+    found = cal.sample_size(cal.net_benefit, scores, width=0.2, threshold=t, standardized=True)
+    assert found.n == pytest.approx(wanted, abs=1.5)
+
+
+@pytest.mark.parametrize("estimator", [cal.observed_expected, cal.calibration_slope, cal.calibration_intercept])
+def test_intervals_of_that_many_rows_are_as_wide_as_asked(estimator):
+    world = World(normal(-1.0, 1.3))
+    n = cal.sample_size(estimator, world, width=0.3).n
+    found = [cal.interval(estimator, world.sample(n, seed=k)).interval for k in range(30)]
+    width = np.mean([one.high - one.low for one in found])
+    # The interval of O:E knows the scores, and is narrower than the formula, which only knows the rate of events.
+    assert 0.2 < width < 0.33
+    assert estimator is cal.observed_expected or width > 0.27
+
+
+@pytest.mark.parametrize(
+    ("estimator", "curve", "null"),
+    [
+        (cal.observed_expected, ShiftCurve(0.05), 1.0),
+        (cal.calibration_slope, TemperatureCurve(1.4), 1.0),
+        (cal.calibration_intercept, ShiftCurve(-0.05), 0.0),
+    ],
+)
+def test_intervals_of_that_many_rows_exclude_no_error_as_often_as_asked(estimator, curve, null):
+    world = World(normal(-1.0, 1.3), curve)
+    size = cal.sample_size(estimator, world, power=0.8)
+    seen = [null not in cal.interval(estimator, world.sample(size.n, seed=k)).interval for k in range(150)]
+    assert np.mean(seen) > 0.8 - 3 * np.sqrt(0.16 / 150)
+    assert size.null_value == null
+    assert size.events == pytest.approx(size.n * world.expect(lambda p, c: c), abs=1)
+
+
+def test_power_of_net_benefit_is_that_of_seeing_that_the_model_is_of_use():
+    world = World(normal(-1.0, 1.3))
+    size = cal.sample_size(cal.net_benefit, world, power=0.8, threshold=0.4)
+    assert size.null_value == 0  # at 0.4, treating no one is better than treating all
+    curves = [cal.net_benefit(world.sample(size.n, seed=k), thresholds=[0.4]) for k in range(200)]
+    assert np.mean([curve.low[0] > 0 for curve in curves]) == pytest.approx(0.8, abs=0.12)
+
+
+def test_calibration_errors_are_simulated():
+    world = World(normal(-1.0, 1.3), ShiftCurve(0.15))
+    size = cal.sample_size(cal.ece, world, power=0.7, runs=30)
+    assert size.true_value == pytest.approx(world.true_error(1))
+    assert "simulations" in size.method
+    seen = [cal.calibration_test(world.sample(size.n, seed=1000 + k)).p_value <= 0.05 for k in range(40)]
+    assert np.mean(seen) > 0.45
+    wide = cal.sample_size(cal.ece, world, width=0.25, runs=30)
+    assert 50 <= wide.n < 400
+    assert json.loads(json.dumps(wide.to_dict()))["n"] == wide.n
+
+
+def test_what_cannot_be_answered_is_said():
+    calibrated = World(normal(-1.0, 1.3))
+    for estimator in (cal.calibration_slope, cal.ece):
+        with pytest.raises(ValueError, match="no error to see"):
+            cal.sample_size(estimator, calibrated, power=0.8)
+    with pytest.raises(ValueError, match="either width"):
+        cal.sample_size(cal.ece, calibrated)
+    with pytest.raises(ValueError, match="width must be"):
+        cal.sample_size(cal.ece, calibrated, width=0.0)
+    with pytest.raises(ValueError, match="needs threshold"):
+        cal.sample_size(cal.net_benefit, calibrated, width=0.1)
+    with pytest.raises(TypeError, match="no sample size for brier"):
+        cal.sample_size(cal.brier, calibrated, width=0.1)
+    with pytest.raises(ValueError, match="do not vary"):
+        cal.sample_size(cal.calibration_slope, [0.3, 0.3], width=0.1)
+    with pytest.raises(ValueError, match="with events"):
+        cal.sample_size(cal.observed_expected, [0.0, 0.0], width=0.1)
+    with pytest.raises(ValueError, match="with events"):
+        cal.sample_size(cal.net_benefit, [0.0, 0.0], width=0.1, threshold=0.2, standardized=True)
