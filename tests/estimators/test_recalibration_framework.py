@@ -7,6 +7,9 @@ import pytest
 from scipy.optimize import minimize, root_scalar
 
 import calibrant as cal
+from calibrant.estimators.recalibration_framework import probability_cells, recalibration_line
+from calibrant.numerics.logistic import logistic_fit
+from tests.reference.r_random import RRandom
 
 RNG = np.random.default_rng(1)
 Z = RNG.normal(-0.5, 1.2, 300)
@@ -100,3 +103,37 @@ def test_numbers_without_a_value_are_strict_json_with_a_note():
         assert estimate.method in plain["note"]
     whole = cal.interval(cal.calibration_slope, [0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8])
     assert json.dumps(whole.to_dict(), allow_nan=False)
+
+
+def test_printed_numbers_of_pmcalibration():
+    """R's pmcalibration, vignette on external validation, set.seed(2345) and sim_dat(1000, a1 = -3, a3 = 0.3).
+
+    It prints an intercept of -0.044 and a slope of 1.336 with a profile interval of 1.10 to 1.60.
+    """
+    random = RRandom(2345)
+    x1, x2 = random.rnorm(1000), random.rnorm(1000)
+    assert x1[:3] == pytest.approx([-1.19142464, 0.54930055, -0.06240514], abs=5e-9)  # as printed
+    y = random.rbinom(1 / (1 + np.exp(-(-3 + x1 + x2 + 0.3 * x1 * x2))))
+    data = cal.Binary(y, 1 / (1 + np.exp(-(-3 + x1 + x2))))
+    assert round(cal.calibration_intercept(data).value, 3) == -0.044
+    assert round(cal.calibration_slope(data).value, 3) == 1.336
+    line, _ = recalibration_line(probability_cells(data, None, needed_by="this test"))
+    low, high = line.slope_limits(1.959964**2 / 2)
+    assert (round(low, 1), round(high, 1)) == (1.1, 1.6)
+    whole = cal.interval(cal.calibration_slope, data).interval
+    assert whole.low < low < high < whole.high  # the default allows for a curve that is no logistic line
+
+
+def test_printed_numbers_of_val_prob():
+    """R's rms::val.prob, Harrell (2015), Regression Modeling Strategies, figure of val.prob in chapter 10.
+
+    With set.seed(13) it prints Dxy 0.339, C 0.670, Brier 0.235, intercept -0.371 and slope 0.544.
+    """
+    random = RRandom(13)
+    x = np.column_stack([np.ones(200), *(random.runif(200) for _ in range(3))])
+    y = (random.runif(200) <= 1 / (1 + np.exp(-2 * (x[:, 1] - 0.5)))).astype(int)
+    fit = logistic_fit(x[:100], weight=np.ones(100), positive=y[:100].astype(float), start=np.zeros(4), ridge=0.0)
+    data = cal.Binary(y[100:], 1 / (1 + np.exp(-x[100:] @ fit.coefficients)))
+    slope = cal.calibration_slope(data)
+    found = [2 * cal.auc(data) - 1, cal.auc(data).value, cal.brier(data).value, slope.details["intercept"], slope.value]
+    assert [round(number, 3) for number in found] == [0.339, 0.670, 0.235, -0.371, 0.544]

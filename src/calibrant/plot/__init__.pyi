@@ -9,3 +9,4 @@ from .regression import forecast_diagram as forecast_diagram
 from .reliability import before_after as before_after
 from .reliability import reliability_diagram as reliability_diagram
 from .reliability import score_histogram as score_histogram
+from .validation import validation_figure as validation_figure

@@ -19,14 +19,14 @@ def axes(ax: Any = None) -> Any:
     """
     if ax is not None:
         return ax
-    return _pyplot().subplots()[1]
+    return pyplot().subplots()[1]
 
 
 def row_of_axes(panels: int, given: Any = None) -> list[Any]:
     """As many axes as there are panels: those given, else a new row of them."""
     if given is None:
         size = (3.2 * panels, 3.4)
-        return list(_pyplot().subplots(1, panels, squeeze=False, figsize=size, layout="constrained")[1][0])
+        return list(pyplot().subplots(1, panels, squeeze=False, figsize=size, layout="constrained")[1][0])
     found = list(given.ravel()) if hasattr(given, "ravel") else list(given)
     if len(found) < panels:
         message = f"{panels} panels need as many axes, got {len(found)}."
@@ -39,7 +39,8 @@ def diagonal(ax: Any, *, end: float = 1.0) -> None:
     ax.plot([0, end], [0, end], color=GREY, linestyle="--", linewidth=1, label="calibrated")
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """matplotlib.pyplot; without matplotlib, an error that says what to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
