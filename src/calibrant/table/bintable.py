@@ -180,8 +180,9 @@ class BinTable:
     def in_rows(self) -> BinTable:
         """The same table with a weight of one per row, where all rows have the same weight; else the table itself."""
         row = self.population.squares / self.total if self.total else 1.0
-        alike = np.allclose(row * self.count, self.weight, rtol=1e-9, atol=0)
-        if row == 1 or not alike or not np.allclose(row * self.weight, self.weight_squares, rtol=1e-9, atol=0):
+        if row == 1 or not np.allclose(row * self.count, self.weight, rtol=1e-9, atol=0):
+            return self
+        if not np.allclose(row * self.weight, self.weight_squares, rtol=1e-9, atol=0):
             return self
         sums = self.sums / row
         sums[:3] = self.count
@@ -192,7 +193,8 @@ class BinTable:
 
     def filled(self) -> BinTable:
         """The bins that have weight. The edges are kept whole."""
-        return self.take(self.weight > 0)
+        some = self.weight > 0
+        return self if some.all() else self.take(some)
 
     def take(self, which: Any) -> BinTable:
         """Some of the bins, by mask or index. The prior, where there is one, becomes that of these bins."""
