@@ -30,3 +30,10 @@ def test_ranks_scales_and_pools():
     assert unit_scaled(np.array([1.0, 2.0, 5.0]), 2.0, 4.0).tolist() == [0, 0, 1]
     assert unit_scaled(np.full(3, 7.0)).tolist() == [0, 0, 0]
     assert pool_starts(np.array([0.0, 0.1, 0.6, 0.9, 1.0]), 2).tolist() == [0, 2]
+
+
+def test_functions_are_zero_where_there_is_no_weight():
+    position, share = np.linspace(0, 1, 6), np.array([0.3, 0.0, 0.2, 0.3, 0.0, 0.2])
+    half = orthonormal_hats(position, share, 3)
+    assert not half[share == 0].any()
+    np.testing.assert_allclose(half.T @ (share[:, None] * half), np.eye(3), atol=1e-12)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.draws import categorical_draws
+from calibrant.numerics.hat_functions import orthonormal_hats
 
 #: Cells that the rows of a class are pooled into, by rank and score.
 CELLS = 64
@@ -57,7 +58,9 @@ class ClasswiseFit:
             count = np.bincount(number, minlength=CELLS)
             middle = np.bincount(number, place, CELLS) / np.maximum(count, 1)
             knots = 2.5 + 1.1 * np.log(max(4 * float((p * (1 - p)).sum()), 2.0))
-            bases = [_hats(middle, count / len(p), max(2, round(some))) for some in (knots, SHAPE * knots, 2)]
+            bases = [
+                orthonormal_hats(middle, count / len(p), max(2, round(some))) for some in (knots, SHAPE * knots, 2)
+            ]
             classes.append(ClassGap(count / len(p), *bases))
         return cls(probability, labels, cell, classes)
 
@@ -110,12 +113,3 @@ def _place(p: Floats) -> Floats:
     rank = (rankdata(p) - 1) / max(len(p) - 1, 1)
     width = float(np.ptp(p))
     return np.asarray((rank + (p - p.min()) / width) / 2 if width > 0 else np.full(len(p), 0.5))
-
-
-def _hats(place: Floats, share: Floats, knots: int) -> Floats:
-    """Orthonormal combinations of hat functions at the cells that hold rows; zero at the others."""
-    basis = np.maximum(0.0, 1 - np.abs(place[:, None] * (knots - 1) - np.arange(knots)))
-    root = np.sqrt(share)
-    left, sizes, _ = np.linalg.svd(root[:, None] * basis, full_matrices=False)
-    some = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-    return np.asarray(left[:, sizes > 1e-6 * sizes[0]] * some[:, None])

@@ -34,7 +34,11 @@ def hat_functions(position: Floats, knots: int) -> Floats:
 
 
 def orthonormal_hats(position: Floats, share: Floats, knots: int) -> Floats:
-    """Combinations of hat functions that are orthonormal under `share`; those without any weight are left out."""
+    """Combinations of hat functions that are orthonormal under `share`; those without any weight are left out.
+
+    They are zero at positions without weight.
+    """
     root = np.sqrt(share)[:, None]
     left, sizes, _ = np.linalg.svd(root * hat_functions(position, knots), full_matrices=False)
-    return np.asarray(left[:, sizes > 1e-6 * sizes[0]] / root)
+    inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    return np.asarray(left[:, sizes > 1e-6 * sizes[0]] * inverse)
