@@ -21,7 +21,7 @@ def test_a_report_is_logged_with_its_numbers_and_its_page(report, tmp_path, monk
         logged = log_report(report)
     stored = mlflow.get_run(run.info.run_id)
     assert stored.data.metrics == pytest.approx(logged)
-    assert stored.data.tags["calibration.verdict"] == report.verdict
+    assert stored.data.tags["calibration.verdict"] == str(report.verdict)
     assert report.headline.value in logged.values()
     names = {path.name for path in tmp_path.rglob("report.*")}
     assert names == {"report.json", "report.md", "report.html"}

@@ -1,7 +1,5 @@
 """The report on predicted distributions."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,30 +10,23 @@ rng = np.random.default_rng(1)
 
 
 def test_regression_says_by_which_factor_errors_exceed_the_spread():
-    found = cal.report(SPREAD, by=np.arange(1500) % 2)
-    assert "errors are 1.4" in found.verdict or "errors are 1.3" in found.verdict
+    found = cal.report(SPREAD)
+    assert found.verdict.rule == "R1"
+    assert found.verdict.direction == "too narrow"
     assert "CAL601" in {finding.code for finding in found.findings}
-    assert found.repairs[0].error < 0.1
-    assert {curve["across"] for curve in found.charts["curves"]} >= {"predicted spread", "F(y)", "nominal coverage"}
-    assert len(found.groups) == 2
+    assert found.headline == cal.scale_factor(SPREAD)
+    assert [number.name for number in found.contents.numbers] == [
+        "Error-to-spread ratio", "Coverage of 90 % intervals", "ENCE, 10 bins",
+    ]  # fmt: skip
+    assert found.contents.numbers[0].value.low == cal.interval(cal.scale_factor, SPREAD).interval.low
 
 
-def test_several_groupings_are_reported_each():
-    parity, half = np.arange(1500) % 2, np.repeat(["a", "b"], 750)
-    found = cal.report(SPREAD, by={"parity": parity, "half": half})
-    assert {group.name for group in found.groups} == {"parity = 0", "parity = 1", "half = a", "half = b"}
-    first = next(group for group in found.groups if group.name == "half = a")
-    assert first.n == 750
-    assert float(first.estimate) == pytest.approx(float(cal.ence(SPREAD.take(half == "a"))))
-    tables = {k: cal.BinTable.of(SPREAD.take(parity == k), cal.table.LogGrid()) for k in (0, 1)}
-    found = cal.report(cal.BinTable.of(SPREAD, cal.table.LogGrid()), by=tables)
-    assert {(group.name, group.n) for group in found.groups} == {("0", 750), ("1", 750)}
-
-
-def test_groups_of_other_forecasts_are_refused():
-    data = cal.Quantiles(SPREAD.y_true, [0.1, 0.5, 0.9], np.outer(SIGMA, [-1.28, 0, 1.28]))
-    with pytest.raises(cal.InvalidPredictions, match=r"needs means with standard deviations .* got Quantiles"):
-        cal.report(data, by=np.arange(1500) % 2)
+def test_groups_of_forecasts_are_tested():
+    half = np.repeat(["a", "b"], 750)
+    found = cal.report(SPREAD, by={"half": half})
+    (section,) = found.groups
+    assert {row.name: row.n for row in section.rows} == {"a": 750, "b": 750}
+    assert all(row.direction == "too narrow" for row in section.rows)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +37,13 @@ def test_groups_of_other_forecasts_are_refused():
     ],
     ids=["quantiles", "samples"],
 )
-def test_other_forecasts_are_reported_with_what_they_allow(data):
+def test_other_forecasts_are_judged_by_where_outcomes_fall(data):
     found = cal.report(data)
-    assert found.measures
-    assert found.verdict
-    json.loads(found.to_json())
+    assert found.tests[0].method.startswith("PIT uniformity")
+    assert found.verdict.rule == "R5"
+    assert found.verdict.direction == "too narrow"
+
+
+def test_the_range_of_a_calibrated_forecaster_is_not_called_an_interval():
+    text = str(cal.report(SPREAD))
+    assert "(range of a calibrated forecaster)" in text

@@ -47,7 +47,7 @@ def log_report(report: Report, *, prefix: str = "calibration", page: bool = True
         raise ImportError(message) from error
     metrics = report_metrics(report, prefix=prefix)
     mlflow.log_metrics(metrics)
-    mlflow.set_tag(f"{prefix}.verdict", report.verdict)
+    mlflow.set_tag(f"{prefix}.verdict", str(report.verdict))
     mlflow.log_text(report.to_json(), f"{prefix}/report.json")
     mlflow.log_text(report.to_markdown(), f"{prefix}/report.md")
     if page:

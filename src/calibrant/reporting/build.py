@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.groupings import Grouping, groupings
+from calibrant.reporting.assembling import Options
 from calibrant.reporting.model import Report
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread, task_of
@@ -21,19 +25,40 @@ def report(
     y_prob: ArrayLike | None = None,
     /,
     *,
-    by: ArrayLike | Mapping[Any, BinTable | ArrayLike] | None = None,
+    by: Any = None,
+    time: Any = None,
+    threshold: float | None = None,
+    tolerance: float | None = None,
+    model: str | None = None,
+    event: str | None = None,
+    row: str | None = None,
     title: str | None = None,
+    source: str | None = None,
     seed: int = 0,
 ) -> Report:
-    """Calibration report of `data`: a verdict, estimates with intervals, tests, recalibration, groups and findings.
+    """Calibration report of `data`: a verdict, how sure it is, what it means and what to do, and everything behind it.
+
+    A report is always made: what the data do not allow is left out, and `Report.contents.omitted` says why.
 
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
-        Several classes are measured by their top label. A table gives the same report from any number of rows.
-    by : array-like, optional
-        Group of each row, or a dictionary of such arrays, one grouping each; a table per group where `data` is a table.
-        The report then has a line and a curve per group.
+        Several classes are tested and recalibrated as whole vectors. A table gives the same report from any number of
+        rows. With plain arrays, `y_prob` comes next.
+    by : array-like, or a mapping, list or frame of several, optional
+        The group of each row. Every group is tested, with p-values that allow for their number. Of several columns each
+        is a grouping of its own, and the cross of every two is one more. For a table: a table per group.
+    time : array-like, optional
+        The time of each row: dates, numbers or names of periods that sort. Observed and expected events are then shown
+        in order of time and tested for a change. For a table: a table per period.
+    threshold : float in (0, 1), optional
+        Where decisions are taken: the rows at and above it are judged.
+    tolerance : float in (0, 1), optional
+        The largest error that is accepted, as a probability; replaces limits relative to the base rate.
+    model, source : str, optional
+        Names to be shown.
+    event, row : str, optional
+        What one event and one row are called, in the singular: "fraud", "payment".
     title : str, optional
     seed : int
         Of the folds and the resampling.
@@ -45,30 +70,92 @@ def report(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> found = cal.report(cal.Binary(rng.random(2000) < 0.5 + 0.6 * (p - 0.5), p), title="Demo")
-    >>> found.verdict
-    'Over-confident by ...'
+    >>> print(found.verdict.sentence)
+    Predicted probabilities are too extreme: high ones too high, low ones too low, by ... points on average ...
+    >>> found.verdict.severity, found.recalibration.maps[0].name
+    ('problem', 'Platt scaling')
     """
     validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
-    named = "Calibration report" if title is None else title
-    tables = isinstance(by, Mapping) and (not by or any(isinstance(part, BinTable) for part in by.values()))
-    if tables and not isinstance(given, BinTable):
-        message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
-        raise TypeError(message)
-    groups: Any = by
-    if isinstance(given, Multiclass):
-        from calibrant.reporting.probabilities import top_label_report
-
-        return top_label_report(given, by=groups, title=named, seed=seed)
+    options = Options(
+        title="Calibration report" if title is None else title,
+        by=() if by is None else _columns(given, by),
+        time=None if time is None else _time(given, time),
+        threshold=None if threshold is None else validation.fraction("threshold", threshold),
+        tolerance=None if tolerance is None else validation.fraction("tolerance", tolerance),
+        model=model,
+        event=event,
+        row=row,
+        source=source,
+        seed=seed,
+    )
     task = task_of(given)
+    if isinstance(given, Multiclass):
+        from calibrant.reporting.classes import class_report
+
+        return class_report(given, options)
     if isinstance(task, Unlabeled):
         from calibrant.reporting.unlabeled import unlabeled_report
 
-        return unlabeled_report(given, title=named)
+        return unlabeled_report(given, options)
     if isinstance(task, Spread) or isinstance(given, Forecast):
         from calibrant.reporting.regression import forecast_report
 
-        return forecast_report(given, by=groups, title=named, seed=seed)
+        return forecast_report(given, options)
     from calibrant.reporting.probabilities import probability_report
 
-    return probability_report(given, by=groups, title=named, seed=seed)
+    return probability_report(given, options)
+
+
+def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:
+    """The columns of groups, checked against the rows; every two of several are also crossed."""
+    if isinstance(by, Mapping) and any(isinstance(part, BinTable) for part in by.values()):
+        return _tables(data, by)
+    if isinstance(data, BinTable):
+        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
+        raise InvalidPredictions(message)
+    found = groupings(by, length=len(data), depth=2, check=data.require_same_rows)
+    return tuple(
+        (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _values(one)) for one in found
+    )
+
+
+def _values(grouping: Grouping) -> NDArray[np.object_]:
+    """The group of each row; combinations as text."""
+    names = np.empty(len(grouping.names), dtype=object)
+    names[:] = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
+    return names[grouping.index]
+
+
+def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:
+    """Tables per group; names such as "country = DK" say of which column."""
+    if not isinstance(data, BinTable):
+        message = "A table per group goes with a table of all rows; for rows, give the group of each as by=."
+        raise TypeError(message)
+    if not all(isinstance(name, str) and " = " in name for name in by):
+        return (("", by),)
+    columns: dict[str, dict[str, BinTable]] = {}
+    for name, table in by.items():
+        column, _, group = name.partition(" = ")
+        columns.setdefault(column, {})[group] = table
+    return tuple(columns.items())
+
+
+def _time(data: Any, time: Any) -> tuple[str, Any]:
+    """The name of the column of times, and its values, checked against the rows."""
+    name = str(getattr(time, "name", None) or "")
+    if isinstance(time, Mapping):
+        if not isinstance(data, BinTable):
+            message = "A table per period goes with a table of all rows; for rows, give the time of each as time=."
+            raise TypeError(message)
+        return name, time
+    if isinstance(data, BinTable):
+        message = "A table has no rows to order by time; give one table per period as time={period: table}."
+        raise InvalidPredictions(message)
+    data.require_same_rows(time=time)
+    if not hasattr(time, "__len__") or len(time) != len(data):
+        message = (
+            f"time must have one value per row, {len(data)}, got {len(time) if hasattr(time, '__len__') else time!r}."
+        )
+        raise InvalidPredictions(message)
+    return name, time

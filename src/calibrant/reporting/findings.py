@@ -1,123 +1,286 @@
-"""The rules behind the numbered findings. Each rule reads results and yields a finding or none."""
+"""The numbered findings. Each rule reads the evidence of the verdict and yields a finding or none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from calibrant.reporting.model import Finding, Group, Measure, Repair, Severity
-from calibrant.reporting.text import p_in_words, points
-from calibrant.results.estimate import Estimate, Significance
-from calibrant.table.bintable import BinTable
+from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
+from calibrant.reporting.model import Finding
+from calibrant.reporting.names import map_in_sentence, plural
+from calibrant.reporting.rounding import (
+    bound,
+    count,
+    fixed,
+    negated,
+    p_words,
+    percent,
+    points,
+    ratio,
+    score,
+    significant,
+)
+from calibrant.reporting.verdicts.evidence import Probabilities, Shared
+from calibrant.reporting.verdicts.second import flagged_in_words, period_range
+from calibrant.reporting.verdicts.severity import changed, flagged_groups, group_severity, small, unruled
 
-#: Fewer rows than this tell little about any calibration error.
-FEW_ROWS = 200
 #: Share of rows at exactly 0 or 1 above which there is a finding.
 MANY_CERTAIN = 0.05
+#: Fewer rows than this are few whatever the verdict.
+FEW_ROWS = 200
+#: Distinct scores that are few.
+FEW_SCORES = 20
+#: Groups beyond this are folded below the figure, unless flagged.
+SHOWN_GROUPS = 20
+
+_ORDER: dict[Severity, int] = {"problem": 0, "caution": 1, "note": 2}
 
 
-def of_probabilities(
-    cells: BinTable,
-    measures: Sequence[Measure],
-    test: Significance,
-    repairs: Sequence[Repair],
-    groups: Sequence[Group],
-) -> tuple[Finding, ...]:
-    """All findings for predicted probabilities, most serious first."""
-    found = [
-        *_certainty(cells),
-        *_miscalibration(measures, test),
-        *_groups(groups),
-        *_binned_bias(measures),
-        *_size(cells.n),
-        *_ties(cells),
-        *_repair(repairs, test),
-    ]
-    order = {"problem": 0, "caution": 1, "note": 2}
-    return tuple(sorted(found, key=lambda finding: order[finding.severity]))
+def ordered(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Most serious first; inside, as they come."""
+    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 
 
-def _certainty(cells: BinTable) -> Iterator[Finding]:
-    wrong = float(cells.observed[cells.high == 0].sum() + (cells.weight - cells.observed)[cells.low == 1].sum())
-    if wrong > 0:
-        text = f"{wrong:,.0f} rows predicted with certainty (exactly 0 or 1) turned out wrong: log loss is infinite."
-        yield Finding("CAL101", "problem", text)
-    certain = float(cells.weight[(cells.high == 0) | (cells.low == 1)].sum()) / cells.total
-    if certain > MANY_CERTAIN:
-        yield Finding("CAL102", "caution", f"{certain:.0%} of all rows have a predicted probability of exactly 0 or 1.")
+def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding, ...]:
+    """All findings on predicted probabilities, most serious first."""
+    if evidence.n == 0:
+        return ()
+    return ordered(
+        [
+            *certainty(evidence),
+            *_shape_of_scores(evidence),
+            *_test(evidence, verdict),
+            *_small(evidence),
+            *_slope(evidence, verdict),
+            *confidence(evidence, verdict),
+            *_disagreement(evidence),
+            *of_groups(evidence),
+            *of_time(evidence),
+            *_number_of_bins(evidence),
+            *_size(evidence),
+            *_ties(evidence),
+            *of_table(evidence),
+            *(() if evidence.decisions is not None else of_recalibration(evidence)),
+        ]
+    )
 
 
-def _miscalibration(measures: Sequence[Measure], test: Significance) -> Iterator[Finding]:
-    headline = next(measure.estimate for measure in measures if measure.headline)
-    if test.p_value < 0.05:
-        severity: Severity = "problem" if headline > 0.01 else "caution"
-        yield Finding(
-            "CAL201", severity, f"The predictions are not calibrated ({test.method}, {p_in_words(test.p_value)})."
-        )
+def certainty(e: Probabilities) -> Iterator[Finding]:
+    """Rows predicted with certainty, wrong ones first."""
+    instead = "Log loss is infinite; the Brier score is used instead."
+    for number, predicted, came in ((e.impossible_events, 0, 1), (e.impossible_others, 1, 0)):
+        if number > 0:
+            verb = "was" if number == 1 else "were"
+            rows = f"{count(number)} {plural(e.words.row, number)}"
+            yield Finding(
+                "CAL101", "problem", f"{rows} {verb} predicted as exactly {predicted} and came out {came}. {instead}"
+            )
+    if MANY_CERTAIN < e.certain < 1:
+        text = f"{score(round(e.certain, 2))} of the {plural(e.words.row)} are predicted as exactly 0 or 1."
+        yield Finding("CAL102", "caution", text)
+
+
+def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
+    if e.decisions is not None:
+        yield Finding("CAL104", "caution", "The predictions are only 0 and 1: decisions, not probabilities.")
+    elif e.only_score is not None:
+        yield Finding("CAL103", "caution", f"All {plural(e.words.row)} have the same predicted probability.")
+
+
+def _test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None or e.decisions is not None:
+        return
+    p = f"{e.test.name}, {p_words(e.test.p_value, e.test.draws)}, n = {count(e.n)}"
+    what = "confidence in the predicted class is" if e.confidence else "predictions are"
+    if e.test.rejects:
+        yield Finding("CAL201", verdict.severity, f"The {what} not calibrated ({p}).")
+        return
+    most = "" if e.error is None or e.error.high is None else f"; the error is at most {bound(e.error.high)} points"
+    severity: Severity = "caution" if verdict.state == "too few" or unruled(e) else "note"
+    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
+
+
+def _small(e: Probabilities) -> Iterator[Finding]:
+    if e.test is None or not e.test.rejects or not small(e) or e.error is None or e.error.high is None:
+        return
+    relative = "" if not e.rarer > 0 else f", {bound(e.error.high / e.rarer)} % of the base rate"
+    yield Finding(
+        "CAL203", "note", f"The error is significant but small: at most {bound(e.error.high)} points{relative}."
+    )
+
+
+def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None or not e.test.rejects or e.slope is None or not e.slope.excludes(1.0) or e.confidence:
+        return
+    extreme = e.slope.value < 1
+    wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
+    parts = []
+    if wrong:
+        parts.append(_range_in_words(max(wrong, key=lambda one: one.predicted), e))
+        lowest = min(wrong, key=lambda one: one.predicted)
+        if len(wrong) > 1:
+            parts.append(_range_in_words(lowest, e))
+    where = f": {', '.join(parts)}" if parts else ""
+    word = "extreme" if extreme else "moderate"
+    alone = verdict.direction in ("too extreme", "too moderate")
+    severity: Severity = verdict.severity if alone or verdict.severity == "note" else "caution"
+    yield Finding("CAL204", severity, f"Probabilities are too {word} (slope {ratio(e.slope).value}){where}.")
+
+
+def _range_in_words(one: Bin, e: Probabilities) -> str:
+    side = "too high" if one.predicted > one.observed.value else "too low"
+    where = (
+        f"scores from {score(one.low)} to {score(one.high)}" if one.low < one.high else f"scores of {score(one.low)}"
+    )
+    return f"{where} are {side} ({score(one.predicted)} predicted, {score(one.observed.value)} observed)"
+
+
+def confidence(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
+    """Over- or under-confidence of the top label."""
+    gap = e.gap
+    if not e.confidence or gap is None or not gap.excludes(0.0) or e.test is None or not e.test.rejects:
+        return
+    over = gap.value > 0
+    size = points(gap if over else negated(gap))
+    kind, verb = ("Over-confident", "exceeds") if over else ("Under-confident", "falls below")
+    yield Finding(
+        "CAL205", verdict.severity, f"{kind}: confidence {verb} accuracy by {size.value} points ({size.ends})."
+    )
+
+
+def _disagreement(e: Probabilities) -> Iterator[Finding]:
+    if e.test is None or not e.test.rejects or e.error is None or e.error.low is None or e.error.low > 0:
+        return
+    if e.decisions is not None or small(e):
+        return
+    text = (
+        "The test rejects calibration, yet the interval of the error reaches 0: the gaps are real but their size is "
+        "not pinned down."
+    )
+    yield Finding("CAL206", "caution", text)
+
+
+def of_groups(e: Shared) -> Iterator[Finding]:
+    """Groups that are miscalibrated, that cannot be judged, and that are folded."""
+    if not e.groups:
+        return
+    flagged = flagged_groups(e.groups)
+    if flagged:
+        severity = min((group_severity(row, e.tolerance) for row in flagged), key=_ORDER.__getitem__)
+        yield Finding("CAL301", severity, f"{_first_up(flagged_in_words(e.groups))}.")
+    for grouping in e.groups:
+        yield from _small_groups(grouping)
+        folded = [row for row in grouping.rows if not row.flagged]
+        shown = max(0, SHOWN_GROUPS - (len(grouping.rows) - len(folded)))
+        hidden = len(folded) - shown if len(grouping.rows) > SHOWN_GROUPS else 0
+        if hidden > 0:
+            text = (
+                f"{count(hidden)} of {count(len(grouping.rows))} groups are folded below the figure; all were tested."
+            )
+            yield Finding("CAL304", "note", text)
+
+
+def _small_groups(grouping: Groups) -> Iterator[Finding]:
+    few = [row for row in grouping.rows if not row.judged]
+    if not few:
+        return
+    are = "group has" if len(few) == 1 and len(grouping.rows) == 1 else "groups have"
+    start = f"{count(len(few))} of {count(len(grouping.rows))} {are}"
+    if all(row.observed is not None for row in few):
+        text = f"{start} fewer than 10 events: they are shown but cannot be judged."
     else:
-        yield Finding(
-            "CAL202",
-            "note",
-            f"No miscalibration can be shown at this size ({test.method}, {p_in_words(test.p_value)}).",
-        )
+        text = f"{start} too few rows: they are shown but cannot be judged."
+    yield Finding("CAL302", "caution", text)
 
 
-def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
-    if not groups:
+def of_time(e: Shared) -> Iterator[Finding]:
+    """A change over time."""
+    change = changed(e.over_time)
+    if change is None or e.over_time is None:
         return
-    worst = min(groups, key=lambda group: group.p_value)
-    if worst.p_value * len(groups) < 0.05:
-        text = f"Group {worst.name!r} is off by {points(worst.estimate)} points"
-        how_sure = f"{p_in_words(worst.p_value * len(groups))} after correction for {len(groups)} groups"
-        yield Finding("CAL301", "problem", f"{text} ({how_sure}).")
-    small = [group.name for group in groups if group.n < FEW_ROWS]
-    if small:
-        yield Finding("CAL302", "caution", f"{len(small)} of {len(groups)} groups have fewer than {FEW_ROWS} rows.")
+    before, after = ratio(change.before), ratio(change.after)
+    verb = "fell" if change.after.value < change.before.value else "rose"
+    first, second = e.over_time.periods[: change.first], e.over_time.periods[change.first :]
+    text = (
+        f"Calibration changed over time: observed : expected {verb} from {before.value} ({period_range(first)}) to "
+        f"{after.value} ({period_range(second)})."
+    )
+    yield Finding("CAL303", "problem", text)
 
 
-def _binned_bias(measures: Sequence[Measure]) -> Iterator[Finding]:
-    plain = [m for m in measures if m.estimate.name == "ECE (L1)" and (m.bias or 0.0) > 0.25 * m.estimate]
-    if plain:
-        worst = max(plain, key=lambda measure: measure.bias or 0.0)
+def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
+    made = e.bin_counts
+    if made is None or e.decisions is not None or e.n < FEW_ROWS:
+        return
+    values = sorted(zip(made.equal_mass, made.counts, strict=True))
+    (low, few), (high, many) = values[0], values[-1]
+    if high < 1.5 * low or high - low < 0.002:
+        return
+    text = (
+        f"The plain ECE ranges from {_tenths(low)} points ({count(few)} bins) to {_tenths(high)} points "
+        f"({count(many)} bins) on the same {plural(e.words.row)}."
+    )
+    yield Finding("CAL401", "caution", text)
+
+
+def _size(e: Probabilities) -> Iterator[Finding]:
+    rejects = e.test is not None and e.test.rejects
+    if e.undetected is None or e.decisions is not None or not (e.n < FEW_ROWS or (unruled(e) and not rejects)):
+        return
+    events = f"{count(e.events)} {plural(e.words.event, e.events)}"
+    text = (
+        f"With {count(e.n)} {plural(e.words.row, e.n)} and {events}, an error below about {_about(e.undetected)} "
+        "points would usually go undetected."
+    )
+    yield Finding("CAL402", "caution", text)
+
+
+def _ties(e: Probabilities) -> Iterator[Finding]:
+    if e.distinct is not None and 1 < e.distinct <= FEW_SCORES and e.decisions is None:
+        yield Finding("CAL403", "note", f"Only {e.distinct} distinct scores: every score is its own bin.")
+
+
+def of_table(e: Shared) -> Iterator[Finding]:
+    """That a table was given, not rows."""
+    if e.cells is not None:
+        start = f"Computed from a table of {count(e.cells)} cells"
+        yield Finding("CAL404", "note", f"{start}: rows are taken as independent and not checked one by one.")
+
+
+def of_recalibration(e: Shared) -> Iterator[Finding]:
+    """Whether recalibration helps."""
+    made, judged = e.recalibration, e.test is not None and e.test.rejects
+    if made is None or not made.maps:
+        return
+    best = made.maps[0]
+    if best.gain.low is None or best.gain.high is None:
+        return
+    found = percent(best.gain)
+    if best.gain.low > 0 and judged:
         text = (
-            f"The plain binned ECE of {points(worst.estimate)} points is about {points(worst.bias or 0.0)} points too "
-            "high at this size; do not compare it with values from other sizes."
+            f"Recalibration helps: {map_in_sentence(best.name)} lowers cross-validated {made.loss} by {found.value} % "
+            f"({found.ends} %)."
         )
-        yield Finding("CAL401", "caution", text)
-
-
-def _size(n: int) -> Iterator[Finding]:
-    if n < FEW_ROWS:
-        yield Finding("CAL402", "caution", f"{n} rows are few: errors of several points cannot be told from none.")
-
-
-def _ties(cells: BinTable) -> Iterator[Finding]:
-    if len(cells) < 0.05 * cells.n and len(cells) <= 100:
-        yield Finding("CAL403", "note", f"There are only {len(cells)} different scores; bins follow them.")
-
-
-def _repair(repairs: Sequence[Repair], test: Significance) -> Iterator[Finding]:
-    if not repairs:
-        return
-    best = repairs[0]
-    if best.gain > 0 and test.p_value < 0.05:
-        text = f"{best.name} would lower the loss by {best.gain:.4f} and leave an error of {points(best.error)} points."
         yield Finding("CAL501", "note", text)
-    elif best.gain <= 0:
-        yield Finding("CAL502", "note", "No recalibration tried would lower the loss.")
+    elif all(one.effect == "makes it worse" for one in made.maps):
+        yield Finding(
+            "CAL502", "note", f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
+        )
+    elif best.gain.low <= 0:
+        changes = percent(negated(best.gain))
+        text = (
+            f"Recalibration may not help: the best map changes {made.loss} by {changes.value} % ({changes.ends} %), "
+            "and the interval includes 0."
+        )
+        yield Finding("CAL503", "note", text)
 
 
-def direction(over: Estimate, under: Estimate, *, headline: float, gap: float) -> str:
-    """The kind of error in words that go before "by 3.1 points".
+def _tenths(fraction: float) -> str:
+    return fixed(100 * fraction, 1 if fraction >= 0.001 else 2)
 
-    `gap` is the mean of all predicted probabilities less the share of events; where it makes up most of the error, the
-    probabilities are simply too high or too low.
-    """
-    if abs(gap) > 0.8 * headline:
-        return "stated probabilities are too high" if gap > 0 else "stated probabilities are too low"
-    if max(over, under) <= 0:
-        return "miscalibrated"
-    if over > 2 * max(under, 0):
-        return "over-confident"
-    if under > 2 * max(over, 0):
-        return "under-confident"
-    return "miscalibrated in both directions"
+
+def _about(fraction: float) -> str:
+    return fixed(100 * fraction, significant(100 * fraction, 1))
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]

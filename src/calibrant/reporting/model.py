@@ -1,20 +1,21 @@
-"""The report as plain results: it holds what was measured, prints it in several forms, and computes nothing."""
+"""The report as plain results: it holds what was found, prints it in several forms, and computes nothing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from calibrant._atomic_write import replacing
+from calibrant.reporting.contents import Contents, Groups, OverTime, Recalibration, Section, Severity, Verdict
+from calibrant.reporting.explanations import EXPLANATIONS
 from calibrant.results.estimate import Estimate, Significance
-
-Severity = Literal["problem", "caution", "note"]
 
 #: Where the documentation explains a finding; the number is the anchor.
 DOCS = "docs/findings.md"
+
+Kind = TypeVar("Kind", bound=Section)
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,11 @@ class Finding:
 
     Examples
     --------
-    >>> finding = Finding("CAL402", "caution", "150 rows are few.")
+    >>> finding = Finding("CAL403", "note", "Only 10 distinct scores: every score is its own bin.")
     >>> finding.link
-    'docs/findings.md#cal402'
+    'docs/findings.md#cal403'
+    >>> finding.explanation
+    'Equal scores are never split between bins, so there are as many bins as scores.'
     """
 
     code: str
@@ -37,85 +40,42 @@ class Finding:
         """The place in the documentation."""
         return f"{DOCS}#{self.code.lower()}"
 
+    @property
+    def explanation(self) -> str:
+        """What it means, why it happens, and what to do; paragraphs, with `code` and **bold** words."""
+        return EXPLANATIONS[self.code].text
+
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One line of the table of estimators: the estimate, and the bias this estimator has at this size.
+    """One line of the table of estimates; the headline is the one that the verdict speaks of.
 
     Examples
     --------
     >>> import calibrant as cal
-    >>> Measure(cal.ece([0, 1], [0.2, 0.8]), bias=0.1).estimate
+    >>> Measure(cal.ece([0, 1], [0.2, 0.8])).estimate
     <ECE (L1) 0.2, n=2, EqualMass(n_bins=15)>
     """
 
     estimate: Estimate
-    bias: float | None = None
     headline: bool = False
-
-
-@dataclass(frozen=True)
-class Repair:
-    """What a recalibrator would leave, measured on rows it was not fitted on.
-
-    Examples
-    --------
-    >>> Repair("Platt", error=0.01, loss=0.45, loss_before=0.5).gain
-    0.04999999999999999
-    """
-
-    name: str
-    error: float
-    loss: float
-    loss_before: float
-
-    @property
-    def gain(self) -> float:
-        """How much of the loss it saves."""
-        return self.loss_before - self.loss
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """The headline error in one group, and the p-value of the test that the model is calibrated there.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> y, p = [0, 1, 1, 0], [0.3, 0.6, 0.9, 0.2]
-    >>> Group("at", 4, cal.ece(y, p), cal.calibration_test(cal.Binary(y, p)).p_value).name
-    'at'
-    """
-
-    name: str
-    n: int
-    estimate: Estimate
-    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Ordered results and findings.
+    """A verdict, the evidence for it, and everything that was measured.
 
     Attributes
     ----------
-    title, task : str
-    n : int
-        Rows.
-    verdict : str
-        One plain sentence.
+    title : str
+    contents : Contents
+        Facts, verdict, the three numbers, and the sections in reading order.
     measures : tuple of Measure
-        The headline first.
+        Every estimate, the headline first.
     tests : tuple of Significance
-    repairs : tuple of Repair
-        Best first.
-    groups : tuple of Group
-        Worst first.
+        The test of the verdict first.
     findings : tuple of Finding
-    charts : mapping
-        The data of the page's figures, plain types only.
-    interval_label : str
-        What the intervals of the measures are: confidence intervals, or the range of a perfect forecaster.
+        Most serious first.
 
     Examples
     --------
@@ -123,44 +83,74 @@ class Report:
     >>> found = cal.report([0, 1, 0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.9, 0.6, 0.1, 0.8, 0.3], title="Demo")
     >>> found.n, found.headline.name
     (8, 'Averaged error (L1)')
+    >>> print(found.verdict)
+    Too few events to judge: 4 among 8 rows. An error of up to ... points cannot be ruled out.
+    >>> found.verdict.state, found.verdict.severity
+    ('too few', 'caution')
     >>> found.to_markdown().splitlines()[0]
     '# Demo'
     """
 
     title: str
-    task: str
-    n: int
-    verdict: str
-    measures: tuple[Measure, ...]
+    contents: Contents
+    measures: tuple[Measure, ...] = ()
     tests: tuple[Significance, ...] = ()
-    repairs: tuple[Repair, ...] = ()
-    groups: tuple[Group, ...] = ()
     findings: tuple[Finding, ...] = ()
-    charts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    interval_label: str = "95 % interval"
 
     @property
-    def headline(self) -> Estimate:
-        """The estimate the verdict speaks of."""
-        return next(measure.estimate for measure in self.measures if measure.headline)
+    def n(self) -> int:
+        """Rows."""
+        return self.contents.facts.rows
+
+    @property
+    def verdict(self) -> Verdict:
+        """State, severity, direction and sentences; as text, the sentences alone."""
+        return self.contents.verdict
+
+    @property
+    def headline(self) -> Estimate | None:
+        """The estimate the verdict speaks of; None where nothing could be measured."""
+        return next((measure.estimate for measure in self.measures if measure.headline), None)
+
+    @property
+    def recalibration(self) -> Recalibration | None:
+        """The compared maps, if any could be fitted."""
+        return next(iter(self.sections_of(Recalibration)), None)
+
+    @property
+    def over_time(self) -> OverTime | None:
+        """Observed and expected events in order of time."""
+        return next(iter(self.sections_of(OverTime)), None)
+
+    @property
+    def groups(self) -> tuple[Groups, ...]:
+        """The groups of each column."""
+        return tuple(self.sections_of(Groups))
+
+    def sections_of(self, kind: type[Kind]) -> list[Kind]:
+        """All sections of one kind, in reading order."""
+        return [section for section in self.contents.sections if isinstance(section, kind)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON; without the figures' data."""
+        """Plain types only, ready for JSON."""
+        contents = asdict(self.contents)
+        sections = [
+            {"section": type(section).__name__, **made}
+            for section, made in zip(self.contents.sections, contents["sections"], strict=True)
+        ]
         return {
             "title": self.title,
-            "task": self.task,
             "n": self.n,
-            "verdict": self.verdict,
-            "measures": [{**m.estimate.to_dict(), "bias": m.bias, "headline": m.headline} for m in self.measures],
+            **contents,
+            "sections": sections,
+            "measures": [{**m.estimate.to_dict(), "headline": m.headline} for m in self.measures],
             "tests": [test.to_dict() for test in self.tests],
-            "repairs": [asdict(repair) for repair in self.repairs],
-            "groups": [{"name": g.name, "n": g.n, "p_value": g.p_value, **_value(g.estimate)} for g in self.groups],
             "findings": [{**asdict(finding), "link": finding.link} for finding in self.findings],
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON; numbers that are not finite become null."""
-        return json.dumps(finite(self.to_dict()), indent=indent, allow_nan=False)
+        return json.dumps(finite(self.to_dict()), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_markdown(self) -> str:
         """Headings and tables for a pull request or a wiki."""
@@ -195,14 +185,9 @@ class Report:
         return f"<Report {self.title!r}: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        from calibrant.reporting.text import fragment
+        from calibrant.reporting.page import fragment
 
         return fragment(self)
-
-
-def _value(estimate: Estimate) -> dict[str, Any]:
-    whole = estimate.to_dict()
-    return {"value": whole["value"], "interval": whole["interval"]}
 
 
 def finite(value: Any) -> Any:

@@ -194,13 +194,14 @@ def name_of_map(map_class: str) -> str:
 
 
 def map_in_sentence(name: str, *, start: bool = False) -> str:
-    """The name of a map, as in tables, in a sentence; `start` where it begins one.
+    """The name of a map, from its class or as in tables, in a sentence; `start` where it begins one.
 
     Examples
     --------
     >>> map_in_sentence("Spline"), map_in_sentence("Platt scaling"), map_in_sentence("Temperature scaling")
     ('a spline', 'Platt scaling', 'temperature scaling')
     """
+    name = name_of_map(name)
     text = next((words for shown, words in _MAPS.values() if shown == name and words), name)
     if start:
         return text[:1].upper() + text[1:]

@@ -9,8 +9,10 @@ from functools import cached_property, partial
 from calibrant.data.predictions import Binary
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.estimators.recalibration_framework import calibration_intercept, calibration_slope, observed_expected
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.inference.calibration_tests import calibration_test
+from calibrant.inference.clustered_score import ClusteredScore
 from calibrant.inference.intervals import interval
 from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.reporting.folds import FoldTables, fold_tables
@@ -50,8 +52,26 @@ class Part:
 
     @cached_property
     def test(self) -> Significance:
-        """The default test of calibration."""
-        return calibration_test(self._sample)
+        """The default test of calibration, or the one that allows for clusters."""
+        sample = self._sample
+        if isinstance(sample, Binary):
+            return ClusteredScore().test(sample)
+        return calibration_test(sample)
+
+    @cached_property
+    def observed_expected(self) -> Estimate:
+        """Observed over expected events, with its interval."""
+        return interval(observed_expected, self._sample)
+
+    @cached_property
+    def slope(self) -> Estimate:
+        """The calibration slope, with its interval."""
+        return interval(calibration_slope, self._sample)
+
+    @cached_property
+    def intercept(self) -> Estimate:
+        """Calibration in the large, with its interval."""
+        return interval(calibration_intercept, self._sample)
 
     @cached_property
     def variational(self) -> Variational:
@@ -74,6 +94,11 @@ class Part:
         """The log loss; infinite where an outcome had a predicted probability of zero."""
         return log_loss(self.cells)
 
+    @property
+    def clustered(self) -> bool:
+        """Whether rows depend on each other within groups."""
+        return isinstance(self.data, Binary) and self.data.group is not None
+
     def with_interval(self, estimator: Callable[..., Estimate]) -> Estimate:
         """Another estimate of the true L1 error; its interval has the headline's target, so it is the headline's."""
         estimate, found = estimator(self.cells), self.headline.interval
@@ -82,5 +107,4 @@ class Part:
     @property
     def _sample(self) -> Binary | BinTable:
         """The table, or the rows where they are clustered, which a table cannot tell."""
-        clustered = isinstance(self.data, Binary) and self.data.group is not None
-        return self.data if clustered else self.cells
+        return self.data if self.clustered else self.cells

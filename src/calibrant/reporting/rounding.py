@@ -71,6 +71,11 @@ def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | 
     return Rounded(*(fixed(number, digits) for number in (scale * value.value, low, high)))
 
 
+def negated(value: Value) -> Value:
+    """The value with the opposite sign, its interval too."""
+    return Value(-value.value, None if value.high is None else -value.high, None if value.low is None else -value.low)
+
+
 def points(value: Value) -> Rounded:
     """A probability or an error in percentage points."""
     return rounded(value, scale=100, apart=0.0)

@@ -1,126 +1,116 @@
-"""A report in words: plain text for terminals, Markdown for wikis, an HTML fragment for notebooks."""
+"""A report in words: plain text for terminals, Markdown for wikis."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
-from calibrant.results.estimate import Estimate
+from calibrant.reporting.contents import Contents
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import count, no_break, rate
+from calibrant.reporting.tables import tables
 from calibrant.results.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.reporting.model import Report
 
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 _MARKS = {"problem": "!!", "caution": "!", "note": "-"}
+#: Columns of a terminal.
+_WIDTH = 100
+
+_STATES = {
+    "not calibrated": "Not calibrated",
+    "small": "Significant but small",
+    "not significant": "No significant miscalibration",
+    "too few": "Too few to judge",
+    "cannot be judged": "Cannot be judged",
+}
 
 
-def tables(report: Report) -> list[Table]:
-    """Every table of the report: its heading, its columns, its rows, as text."""
-    found: list[Table] = [
-        (
-            "Estimates",
-            ("what", "value", report.interval_label, "bias at this n", "how"),
-            [
-                (m.estimate.name, number(m.estimate), interval(m.estimate), number(m.bias), m.estimate.method)
-                for m in report.measures
-            ],
-        )
-    ]
-    rows: list[tuple[str, ...]]
-    if report.tests:
-        rows = [(t.method, number(t.statistic), p_value(t.p_value)) for t in report.tests]
-        found.append(("Is it calibrated?", ("test", "statistic", "p-value"), rows))
-    if report.repairs:
-        rows = [(r.name, number(r.error), number(r.loss), f"{r.gain:+.4f}") for r in report.repairs]
-        found.append(("What would repair it, cross-fitted", ("map", "error left", "loss", "saved"), rows))
-    if report.groups:
-        rows = [
-            (g.name, f"{g.n:,}", number(g.estimate), interval(g.estimate), p_value(g.p_value)) for g in report.groups
-        ]
-        found.append(("Groups, worst first", ("group", "rows", "error", report.interval_label, "p-value"), rows))
-    return [_without_empty_columns(_printable(table)) for table in found]
+def facts(contents: Contents) -> str:
+    """The line of facts; what is not known is left out."""
+    known = contents.facts
+    said = [f"{count(known.rows)} {plural(known.row, known.rows)}"]
+    confidence, unlabeled = contents.kind in ("top label", "classes"), contents.kind == "unlabeled"
+    if known.classes is not None:
+        said.append(f"{count(known.classes)} classes")
+    if known.events is not None:
+        what = plural("labelled positive" if unlabeled else known.event, known.events)
+        share = f" ({rate(known.base_rate)})" if known.base_rate is not None and not unlabeled else ""
+        said.append(f"{count(known.events)} {what}{share}")
+    elif known.base_rate is not None:
+        said.append(f"accuracy {rate(known.base_rate)}" if confidence else f"base rate {rate(known.base_rate)}")
+    if unlabeled and known.base_rate is not None:
+        said.append(f"assumed share of positives {rate(known.base_rate)}")
+    if known.mean_prediction is not None:
+        said.append(f"mean {'confidence' if confidence else 'prediction'} {rate(known.mean_prediction)}")
+    if known.effective_rows is not None:
+        said.append(f"effective number {count(known.effective_rows)}")
+    if known.clusters is not None:
+        said.append(f"{count(known.clusters)} groups of dependent rows")
+    said += [text for text in (known.period, known.model, known.source) if text]
+    return printable(" · ".join(said))
 
 
-def _printable(table: Table) -> Table:
-    """Names of groups are the user's: no control character of theirs reaches a terminal or a page."""
-    heading, columns, rows = table
-    return heading, columns, [tuple(printable(cell) for cell in row) for row in rows]
-
-
-def _without_empty_columns(table: Table) -> Table:
-    heading, columns, rows = table
-    some = [k for k in range(len(columns)) if any(row[k] for row in rows)]
-    return heading, tuple(columns[k] for k in some), [tuple(row[k] for k in some) for row in rows]
+def answers(contents: Contents) -> list[tuple[str, str]]:
+    """The three short answers that there are."""
+    found = contents.verdict
+    given = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
+    return [(name, printable(text)) for name, text in given if text]
 
 
 def plain(report: Report) -> str:
     """For a terminal."""
-    title = printable(report.title)
-    lines = [title, "=" * len(title), f"{report.task}, {report.n:,} rows", "", printable(report.verdict), ""]
-    for heading, columns, rows in tables(report):
-        lines += [heading, *_aligned([columns, *rows]), ""]
-    lines += [f"{_MARKS[f.severity]:>2} {f.code}  {printable(f.text)}" for f in report.findings]
-    return "\n".join(lines).rstrip() + "\n"
+    title, contents = printable(report.title), report.contents
+    found = contents.verdict
+    lines = [title, "=" * len(title), facts(contents), ""]
+    lines += [f"{_MARKS[found.severity]} {_STATES[found.state]}", *_wrapped(printable(str(found)), "   "), ""]
+    for name, text in answers(contents):
+        lines += _wrapped(f"{name + ':':<15}{text}", "", hang=15)
+    lines += [""] if answers(contents) else []
+    if report.findings:
+        lines.append("Findings")
+        for finding in report.findings:
+            lines += _wrapped(f"{_MARKS[finding.severity]:>2} {finding.code}  {printable(finding.text)}", "  ", hang=11)
+        lines.append("")
+    for heading, columns, rows, note in tables(report):
+        lines += [heading, *_aligned([columns, *rows]), *([f"  {note}"] if note else []), ""]
+    if contents.omitted:
+        lines.append("Not in this report")
+        for left in contents.omitted:
+            lines += _wrapped(f"{printable(left.section)}: {printable(left.reason)}", "  ")
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 
 
 def markdown(report: Report) -> str:
     """For a wiki or a pull request."""
-    lines = [
-        f"# {_cell(report.title)}",
-        "",
-        f"{report.task}, {report.n:,} rows",
-        "",
-        f"**{_cell(report.verdict)}**",
+    contents = report.contents
+    found = contents.verdict
+    lines = [f"# {_cell(report.title)}", "", _cell(facts(contents)), ""]
+    lines += [
+        f"**{_STATES[found.state]}. {_cell(found.sentence)}**{f' {_cell(found.second)}' if found.second else ''}",
         "",
     ]
-    for heading, columns, rows in tables(report):
-        lines += [f"## {heading}", "", _row(columns), _row(["---"] * len(columns)), *map(_row, rows), ""]
+    lines += [f"- **{name}.** {_cell(text)}" for name, text in answers(contents)]
     if report.findings:
-        lines += ["## Findings", "", *(f"- **{f.code}** ({f.severity}) {_cell(f.text)}" for f in report.findings)]
+        lines += ["", "## Findings", "", *(f"- **{f.code}** ({f.severity}) {_cell(f.text)}" for f in report.findings)]
+    for heading, columns, rows, note in tables(report):
+        lines += ["", f"## {_cell(heading)}", "", _row(columns), _row(["---"] * len(columns)), *map(_row, rows)]
+        lines += ["", _cell(note)] if note else []
+    if contents.omitted:
+        lines += ["", "## Not in this report", ""]
+        lines += [f"- {_cell(left.section)}: {_cell(left.reason)}" for left in contents.omitted]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def fragment(report: Report) -> str:
-    """For a notebook: no scripts, all text escaped."""
-    title, verdict = escape(printable(report.title)), escape(printable(report.verdict))
-    parts = [f"<h3>{title}</h3><p><b>{verdict}</b></p>"]
-    for heading, columns, rows in tables(report):
-        head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-        body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-        parts.append(f"<h4>{escape(heading)}</h4><table><tr>{head}</tr>{body}</table>")
-    findings = "".join(f"<li><b>{escape(f.code)}</b> {escape(printable(f.text))}</li>" for f in report.findings)
-    return "".join(parts) + (f"<ul>{findings}</ul>" if findings else "")
-
-
-def number(value: float | None) -> str:
-    """Four digits after the point, or four significant ones for large numbers; nothing for None."""
-    if value is None or value != value:
-        return ""
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:.4g}"
-
-
-def interval(estimate: Estimate) -> str:
-    """Low to high, or nothing."""
-    found = estimate.interval
-    return "" if found is None else f"{number(found.low)} to {number(found.high)}"
-
-
-def p_value(value: float) -> str:
-    """Three digits, but never a rounded zero."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def p_in_words(value: float) -> str:
-    """As it stands in a sentence: p = 0.012, or p < 0.001."""
-    text = p_value(value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
-
-
-def points(value: float) -> str:
-    """A probability as percentage points: 3.1."""
-    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
+def _wrapped(text: str, indent: str, *, hang: int = 0) -> list[str]:
+    """Lines; a sign of percent stays with its number."""
+    lines = textwrap.wrap(
+        no_break(text), _WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hang, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,14 +1,10 @@
-"""The report on positive-unlabeled data: what the positives and the prior say about the predicted probabilities."""
+"""The report on positive and unlabeled rows: what the positives and an assumed share say about the predictions."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.binned import ece
@@ -18,88 +14,115 @@ from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.ranking import auc
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.calibration_tests import calibration_test
-from calibrant.inference.intervals import interval as with_interval
-from calibrant.pu.inference import reliability
-from calibrant.reporting.model import Finding, Measure, Report
-from calibrant.reporting.text import p_in_words, points
-from calibrant.results.estimate import Significance
+from calibrant.inference.intervals import interval
+from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.contents import Contents, Facts, Number, Omitted, Shares, Value
+from calibrant.reporting.evidence import of_error, of_test
+from calibrant.reporting.model import Measure, Report
+from calibrant.reporting.rounding import score
+from calibrant.reporting.shared_sections import in_reading_order
+from calibrant.reporting.unlabeled_findings import of_unlabeled
+from calibrant.reporting.verdicts.evidence import Unlabeled, Words
+from calibrant.reporting.verdicts.unlabeled import verdict
 from calibrant.table.binning import Distinct, EqualMass, PaperBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Gaps, Unlabeled, largest_prior
-
-#: How far the prior is varied in the band.
-PRIOR_RANGE = 0.2
+from calibrant.table.unlabeled import Gaps, largest_prior
 
 
-def unlabeled_report(data: PositiveUnlabeled | BinTable, *, title: str) -> Report:
-    """Measure PU-ECE with its interval, a score test, and how much hangs on the prior."""
+def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Report:
+    """PU-ECE with its interval, a score test, and how much hangs on the share."""
+    made = Assembly()
     cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
-    prior = Gaps.of(cells).prior
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rates above 1 become a finding below
-        measures = tuple(_measures(cells, scores=not isinstance(data, BinTable)))
-        test = calibration_test(cells)
-        curve = reliability(cells, bins=EqualMass(15))
-        headline = measures[0].estimate
-        band = _over_priors(cells if headline.bins is None else headline.bins, prior)
-    most = float(largest_prior(cells.coarsen(EqualMass(15)) if cells.fine else cells))
-    interval = headline.interval
-    found = "" if interval is None else f" (95 % interval {points(max(interval.low, 0))} to {points(interval.high)})"
-    state = "Miscalibrated by" if test.p_value < 0.05 else "No miscalibration can be shown: the estimate is"
-    return Report(
-        title=title,
-        task=f"Positive and unlabeled rows, prior {prior:g}",
-        n=data.n if isinstance(data, BinTable) else len(data),
-        verdict=(
-            f"{state} {points(headline)} points{found} if the share of positives is {prior:g}; "
-            f"{points(min(band))} to {points(max(band))} for priors within a fifth of that."
+    for name, given in (("Groups", options.by), ("Over time", options.time)):
+        if given:
+            reason = (
+                "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
+            )
+            made.omitted.append(Omitted(name, reason))
+    shares = made.add("Shares of positives", lambda: section_builder("shares", "shares_section")(data))
+    measures = _measures(cells, made, scores=not isinstance(data, BinTable))
+    test = made.attempt("Test", lambda: calibration_test(cells))
+    words = Words(options.row or "row", options.event or "event", options.source or "")
+    error = of_error(measures[0].estimate) if measures else None
+    known = _evidence(cells, made, shares, words, error, options)
+    known = known if test is None else replace(known, test=of_test(test))
+    found = verdict(known)
+    contents = Contents(
+        kind="unlabeled",
+        facts=Facts(
+            rows=known.n,
+            row=words.row,
+            event=words.event,
+            events=known.positives,
+            base_rate=known.prior,
+            mean_prediction=known.predicted,
+            model=options.model,
+            source=options.source,
         ),
-        measures=measures,
-        tests=(test,),
-        findings=tuple(_findings(test, curve, prior, most)),
-        charts={"kind": "unlabeled", "curves": [_curve(curve)]},
+        verdict=found,
+        numbers=_numbers(known),
+        sections=in_reading_order(made),
+        omitted=tuple(made.omitted),
+        notes=("The share of positives is an assumption; intervals are of sampling only.",),
+    )
+    tests = () if test is None else (test,)
+    return Report(options.title, contents, measures, tests, of_unlabeled(known, found))
+
+
+def _evidence(
+    cells: BinTable, made: Assembly, shares: Shares | None, words: Words, error: Value | None, options: Options
+) -> Unlabeled:
+    gaps = Gaps.of(cells)
+    predicted = float(gaps.predicted.sum())
+    squares = float(gaps.predicted_squares.sum())
+    variance = max(squares - predicted**2, 0.0) if math.isfinite(squares) else 0.25
+    reach = 1.96 * math.sqrt(variance / max(gaps.n_unlabeled, 1.0))
+    ratio = None
+    if predicted - reach > 0:
+        ratio = Value(gaps.prior / predicted, gaps.prior / (predicted + reach), gaps.prior / (predicted - reach))
+    coarse = cells.coarsen(EqualMass(15)) if cells.fine else cells
+    return Unlabeled(
+        n=round(gaps.n_positive + gaps.n_unlabeled),
+        words=words,
+        tolerance=options.tolerance,
+        positives=round(gaps.n_positive),
+        unlabeled=round(gaps.n_unlabeled),
+        prior=gaps.prior,
+        largest_prior=made.attempt("", lambda: float(largest_prior(coarse))),
+        predicted=predicted,
+        ratio=ratio,
+        error=error,
+        priors=() if shares is None else shares.priors,
+        errors=() if shares is None else shares.errors,
+        impossible=0 if shares is None else sum((one.observed.low or 0.0) > 1 for one in shares.implied),
+        ranges=0 if shares is None else len(shares.implied),
     )
 
 
-def _over_priors(table: BinTable, prior: float) -> list[float]:
-    """The headline for priors around the given one, in the same bins."""
-    nested = isinstance(table.task, Unlabeled) and table.task.nested
-    priors = np.clip(prior * np.linspace(1 - PRIOR_RANGE, 1 + PRIOR_RANGE, 9), 1e-6, 1 - 1e-6)
-    return [ece(replace(table, task=Unlabeled(float(other), nested=nested))).clipped for other in priors]
+def _numbers(known: Unlabeled) -> tuple[Number, ...]:
+    """The error, observed : expected, and the largest share."""
+    at = score(known.prior)
+    found = []
+    if known.error is not None:
+        text = "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
+        found.append(Number(f"Calibration error at {at}", known.error, 0.0, "points", "", "farther off", text))
+    if known.ratio is not None:
+        text = (
+            f"Assumed share {at} over mean prediction {score(known.predicted)}; the interval is of sampling only. "
+            "It moves in proportion to the assumed share."
+        )
+        found.append(Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text))
+    if known.largest_prior is not None:
+        text = "Above it, some scores would need more positives than rows."
+        largest = Value(known.largest_prior)
+        found.append(Number("Largest share the data allow", largest, known.prior, "percent", "impossible", "", text))
+    return tuple(found)
 
 
-def _measures(cells: BinTable, *, scores: bool) -> Iterator[Measure]:
+def _measures(cells: BinTable, made: Assembly, *, scores: bool) -> tuple[Measure, ...]:
     """The headline, other estimators and, where the table is exact, mean scores."""
-    yield Measure(with_interval(partial(ece, bins=PaperBins()), cells), headline=True)
-    for estimator in (ece, debiased_ece, sweep_ece, ks_error, *((brier, log_loss, auc) if scores else ())):
-        yield Measure(estimator(cells))
-
-
-def _curve(curve: Any) -> dict[str, Any]:
-    return {
-        "title": "Share of positives implied by the labelled ones, with 95 % intervals; dashed: predicted",
-        "across": "predicted probability",
-        "up": "share of positives",
-        "bars": True,
-        "x": curve.predicted,
-        "observed": curve.rate,
-        "expected": curve.predicted,
-        "low": curve.low,
-        "high": np.minimum(curve.high, 1.5),
-    }
-
-
-def _findings(test: Significance, curve: Any, prior: float, most: float) -> Iterator[Finding]:
-    if test.p_value < 0.05:
-        yield Finding(
-            "CAL201", "problem", f"The predictions are not calibrated ({test.method}, {p_in_words(test.p_value)})."
-        )
-    else:
-        yield Finding("CAL202", "note", f"No miscalibration can be shown at this size ({p_in_words(test.p_value)}).")
-    if np.any(curve.low > 1):
-        text = "Some bins imply a share of positives above 1: the prior is too large, or positives are no fair sample."
-        yield Finding("CAL701", "problem", text)
-    if prior > most:
-        yield Finding(
-            "CAL702", "caution", f"The largest prior these data allow is about {most:.3f}; {prior:g} was given."
-        )
+    headline = made.attempt("Calibration error", lambda: interval(partial(ece, bins=PaperBins()), cells))
+    wanted = (ece, debiased_ece, sweep_ece, ks_error, *((brier, log_loss, auc) if scores else ()))
+    more = [partial(one, cells) for one in wanted]
+    others = [estimate for make in more if (estimate := made.attempt("", make)) is not None]
+    return tuple(Measure(one, headline=one is headline) for one in (headline, *others) if one is not None)

@@ -115,8 +115,6 @@ def test_after_a_change_the_map_is_refitted_on_recent_rows():
 def test_groups_in_opposite_directions_need_their_own_map():
     rows = groups(group(after=True), group("Peru", direction="too high", after=False))
     text = what_to_do(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")
-    assert text.endswith(
-        "One map cannot repair Brazil: fit it separately (recalibrate.PerGroup) or give the model the group."
-    )
+    assert text.endswith("One map cannot repair Brazil: fit a map for it separately, or give the model the group.")
     same = groups(group(after=True), group("Peru", after=False))
     assert "One map" not in what_to_do(replace(PLAIN, groups=(same,), recalibration=maps()), "not calibrated")

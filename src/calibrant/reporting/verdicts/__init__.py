@@ -2,3 +2,5 @@
 
 Here belong the truth tables: which sentence, which severity, which advice. Evidence is collected in `reporting`.
 """
+
+__all__: list[str] = []

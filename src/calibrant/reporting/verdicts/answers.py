@@ -15,7 +15,6 @@ from calibrant.reporting.rounding import (
     percent,
     points,
     rates,
-    ratio,
     score,
 )
 from calibrant.reporting.verdicts.evidence import Probabilities, Shared, VerdictTest
@@ -24,20 +23,28 @@ from calibrant.results.printable import printable
 
 #: Fewer rows or events than these cannot fit and judge a map.
 FEW_ROWS, FEW_EVENTS = 100, 20
+#: Fewer rows with the highest scores are not spoken of.
+FEW_TOP = 10
 
 
 def how_sure(evidence: Probabilities) -> str:
     """Strength of the evidence, how it was found, and the size of the error relative to the base rate."""
-    said = [evidence_in_words(evidence.test)] if evidence.test is not None else []
+    if evidence.decisions is not None:
+        return ""
+    said = "" if evidence.test is None else evidence_in_words(evidence.test)
+    return " ".join(part for part in (said, size_of_error(evidence), *about_rows(evidence)) if part)
+
+
+def size_of_error(evidence: Probabilities) -> str:
+    """The mean error with its interval, or its upper end."""
     error = evidence.error
-    if error is not None and error.high is not None:
-        of_base = _of_base_rate(error, evidence)
-        if error.low is not None and error.low > 0:
-            found = points(error)
-            said.append(f"The mean calibration error is {found.value} percentage points ({found.ends}){of_base}.")
-        else:
-            said.append(f"The mean calibration error is at most {bound(error.high)} percentage points{of_base}.")
-    return " ".join([*said, *about_rows(evidence)])
+    if error is None or error.high is None:
+        return ""
+    of_base, what = _of_base_rate(error, evidence), "top-label" if evidence.confidence else "calibration"
+    if error.low is not None and error.low > 0:
+        found = points(error)
+        return f"The mean {what} error is {found.value} percentage points ({found.ends}){of_base}."
+    return f"The mean {what} error is at most {bound(error.high)} percentage points{of_base}."
 
 
 def evidence_in_words(test: VerdictTest) -> str:
@@ -200,12 +207,7 @@ def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:
         told = f"{made.loss} there falls by {found.value} % ({found.ends} %)"
     else:
         told = f"whether {made.loss} there falls is uncertain"
-    left = ratio(change.after)
-    return f"Refit {name} on {rows} since {period}: {told}. A map for all rows would leave {_totals(left.ends)} there."
-
-
-def _totals(ends: str) -> str:
-    return f"totals off (observed : expected {ends} before it)" if ends else "totals off"
+    return f"Refit {name} on {rows} since {period}: {told}."
 
 
 def _direction_of_groups(evidence: Shared) -> str:
@@ -217,10 +219,7 @@ def _direction_of_groups(evidence: Shared) -> str:
     if not (still and opposed):
         return ""
     worst = min(still, key=lambda row: row.p_value)
-    return (
-        f"One map cannot repair {printable(worst.name)}: fit it separately (recalibrate.PerGroup) or give the model "
-        "the group."
-    )
+    return f"One map cannot repair {printable(worst.name)}: fit a map for it separately, or give the model the group."
 
 
 def _more_rows(evidence: Probabilities) -> str:

@@ -178,29 +178,35 @@ class SeveralClasses(Shared):
     ----------
     decisions : Value or None
         Share of right predictions, where vectors hold only 0 and 1.
+    impossible : int
+        Rows of a class that was predicted with a probability of exactly 0.
     """
 
     number: int = 2
     top: Probabilities | None = None
     classes: Classes | None = None
     decisions: Value | None = None
+    impossible: int = 0
 
 
 @dataclass(frozen=True)
 class Forecasts(Shared):
-    """Predicted distributions of a number.
+    """Predicted distributions of a number. `test` is of the spread, or of F(y) where there is no standard deviation.
 
     Attributes
     ----------
     ratio : Value or None
-        Root mean squared standardised error.
-    bias : Value or None
-        Mean standardised error, (y - mean) / std: positive where forecasts are too low.
-    ence, ence_null : float, (float, float) or None
-        ENCE and the range of a calibrated forecaster.
-    coverage : Value or None
-    level : float
-        Nominal coverage of the interval that `coverage` is about.
+        Root mean squared standardised error; None where the forecasts have no standard deviation.
+    by_spread : bool
+        Whether `test` is of the ratio.
+    bias, bias_p : Value and float, or None
+        Mean standardised error, (y - mean) / std, positive where forecasts are too low; and the p-value that it is 0.
+    ence, ence_null, spread_p : optional
+        ENCE, the range of a calibrated forecaster, and the p-value of the test of errors by predicted spread.
+    shape_p : float or None
+        The p-value of the uniformity of F(y), where `test` is of the spread.
+    coverage, level : Value or None, float
+        Share of outcomes in the central interval of nominal coverage `level`.
     variation : float or None
         Coefficient of variation of the predicted spreads.
     zero_spread : int
@@ -210,9 +216,13 @@ class Forecasts(Shared):
     """
 
     ratio: Value | None = None
+    by_spread: bool = True
     bias: Value | None = None
+    bias_p: float | None = None
     ence: float | None = None
     ence_null: tuple[float, float] | None = None
+    spread_p: float | None = None
+    shape_p: float | None = None
     coverage: Value | None = None
     level: float = 0.9
     variation: float | None = None
@@ -221,7 +231,6 @@ class Forecasts(Shared):
     largest_row: int | None = None
     largest_error: float | None = None
     largest_spread: float | None = None
-    coverage_within_null: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -234,11 +243,13 @@ class Unlabeled(Shared):
     prior, largest_prior : float
     predicted : float
         Mean prediction of the unlabeled rows.
+    ratio : Value or None
+        The assumed share over the mean prediction; its interval is of sampling only.
     error : Value or None
     priors, errors : tuple
         The error over a range of shares.
-    impossible : int
-        Score ranges whose implied share of positives is above 1, its interval too; of `ranges`.
+    impossible, ranges : int
+        Score ranges whose implied share of positives is above 1, its interval too; and all of them.
     """
 
     positives: int = 0
@@ -246,6 +257,7 @@ class Unlabeled(Shared):
     prior: float = 0.5
     largest_prior: float | None = None
     predicted: float = 0.0
+    ratio: Value | None = None
     error: Value | None = None
     priors: tuple[float, ...] = ()
     errors: tuple[Value, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from calibrant.reporting.contents import Bin, Direction, Value, Verdict
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import bound, count, fixed, p_words, points, ratio, score
+from calibrant.reporting.rounding import bound, count, fixed, negated, p_words, points, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.second import change_in_words, flagged_in_words, second_sentence
@@ -42,7 +42,7 @@ def verdict(evidence: Probabilities) -> Verdict:
     )
 
 
-def _only_parts(e: Probabilities) -> Row | None:
+def only_parts(e: Probabilities) -> Row | None:
     """Not significant over all rows, but in groups or over time."""
     if e.test is None or e.test.rejects:
         return None
@@ -61,7 +61,8 @@ def _none_over_all(e: Probabilities) -> str:
     return f"No significant miscalibration detected over all {rows_in_words(e)}"
 
 
-def _not_significant(e: Probabilities) -> Row | None:
+def not_significant(e: Probabilities) -> Row | None:
+    """The test does not reject: how large the error may still be (B5, B6)."""
     if e.test is None or e.test.rejects:
         return None
     about, its = (" of the confidence", "its error") if e.confidence else ("", "the calibration error")
@@ -78,7 +79,8 @@ def _not_significant(e: Probabilities) -> Row | None:
     return Row("B6", "not significant", None, sentence)
 
 
-def _small(e: Probabilities) -> Row | None:
+def small_error(e: Probabilities) -> Row | None:
+    """Significant, but surely below 2 % of the base rate or the tolerance (B7)."""
     if not small(e) or e.error is None:
         return None
     found = points(e.error)
@@ -110,7 +112,8 @@ def _rare(e: Probabilities) -> Row | None:
     return Row("B8", "not calibrated", level(e), sentence)
 
 
-def _uncertain_size(e: Probabilities) -> Row | None:
+def uncertain_size(e: Probabilities) -> Row | None:
+    """Significant, but the interval of the error reaches 0 (B9)."""
     if e.error is None or e.test is None or (e.error.low is not None and e.error.low > 0):
         return None
     subject = "The confidence is not calibrated" if e.confidence else "Not calibrated"
@@ -126,7 +129,7 @@ def _level_and_slope(e: Probabilities) -> Row | None:
     gap, side = e.gap, level(e)
     if gap is None or side is None or e.error is None or abs(gap.value) < e.error.value / 2:
         return None
-    size = points(gap if side == "too high" else _negated(gap))
+    size = points(gap if side == "too high" else negated(gap))
     sentence = f"Predicted probabilities are {side} by {size.value} points on average (95 % interval {size.ends})"
     if e.slope is None or not e.slope.excludes(1.0):
         return Row("B11", "not calibrated", side, f"{sentence}.")
@@ -187,10 +190,6 @@ def _direction(e: Probabilities) -> Direction:
     return level(e) or _tilt(e) or "mixed"
 
 
-def _negated(value: Value) -> Value:
-    return Value(-value.value, None if value.high is None else -value.high, None if value.low is None else -value.low)
-
-
 def _points(fraction: float) -> str:
     text = f"{100 * fraction:g}"
     return f"{text} {plural('point', 1 if text == '1' else 2)}"
@@ -204,11 +203,11 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     one_score,
     decisions,
     untested,
-    _only_parts,
-    _not_significant,
-    _small,
+    only_parts,
+    not_significant,
+    small_error,
     _rare,
-    _uncertain_size,
+    uncertain_size,
     _level_and_slope,
     _slope,
     _mixed,

@@ -30,7 +30,7 @@ def second_sentence(evidence: Probabilities, direction: Direction | None) -> str
         return change_in_words(evidence.over_time, evidence.words)
     exception = against_the_whole(evidence, direction)
     if exception is not None:
-        return _exception_in_words(exception, evidence.words)
+        return exception_in_words(exception, evidence.words)
     worst = evidence.largest_gap
     if worst is not None and evidence.distinct is not None and evidence.test is not None and evidence.test.rejects:
         found = rates(worst.observed)
@@ -49,7 +49,8 @@ def against_the_whole(evidence: Shared, direction: Direction | None) -> GroupRow
     return max(found, key=lambda row: row.n) if found else None
 
 
-def _exception_in_words(row: GroupRow, words: Words) -> str:
+def exception_in_words(row: GroupRow, words: Words) -> str:
+    """What holds in a group that runs against the rest."""
     found, name = ratio(row.ratio), printable(row.name)
     ends = f" ({found.ends})" if found.ends else ""
     if row.direction in ("too high", "too low"):

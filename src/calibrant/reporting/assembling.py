@@ -1,0 +1,92 @@
+"""Putting a report together: every section that can be made is made, the others say why not."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeVar
+
+from numpy.linalg import LinAlgError
+
+from calibrant.reporting.contents import Omitted, Section
+from calibrant.reporting.sections.omission import CannotBuild
+
+Result = TypeVar("Result")
+
+#: What data can make impossible; estimators refuse kinds of predictions by a TypeError. Anything else is a mistake of
+#: the program and is not hidden.
+IMPOSSIBLE = (CannotBuild, ValueError, TypeError, ArithmeticError, LinAlgError)
+
+
+#: "ProfileLikelihood needs ...": readers know no such name.
+_WHO = re.compile(r"^[\w.]+(?:\(.*?\))? (needs|cannot|does not)\b")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for, checked.
+
+    Attributes
+    ----------
+    by : tuple of (column, groups)
+        The name of each column ("" if it has none) and the group of every row, or a table per group.
+    time : tuple of (column, values) or None
+    threshold, tolerance : float or None
+    model, event, row, source : str or None
+        What is told of the model and the data, and what the user calls one event and one row.
+    """
+
+    title: str = "Calibration report"
+    by: tuple[tuple[str, Any], ...] = ()
+    time: tuple[str, Any] | None = None
+    threshold: float | None = None
+    tolerance: float | None = None
+    model: str | None = None
+    event: str | None = None
+    row: str | None = None
+    source: str | None = None
+    seed: int = 0
+
+
+@dataclass
+class Assembly:
+    """The sections made so far, in reading order, and those left out."""
+
+    sections: list[Section] = field(default_factory=list)
+    omitted: list[Omitted] = field(default_factory=list)
+
+    def add(self, name: str, build: Callable[[], Result]) -> Result | None:
+        """The section, kept in the report; or None, and the reason is kept."""
+        found = self.attempt(name, build)
+        if found is not None:
+            self.sections.append(found)  # type: ignore[arg-type]  # builders of sections return sections
+        return found
+
+    def attempt(self, name: str, build: Callable[[], Result]) -> Result | None:
+        """A result that the data may make impossible; then the reason is kept. A name of "" keeps none."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what matters of them is a finding or a note
+                return build()
+        except IMPOSSIBLE as error:
+            if name:
+                self.omitted.append(Omitted(name, sentence(str(error))))
+            return None
+
+
+def section_builder(module: str, name: str) -> Callable[..., Any]:
+    """A builder of `calibrant.reporting.sections`, imported when it is needed."""
+    try:
+        return getattr(import_module(f"calibrant.reporting.sections.{module}"), name)
+    except ModuleNotFoundError as error:
+        message = "This section is not part of this version."
+        raise CannotBuild(message) from error
+
+
+def sentence(text: str) -> str:
+    """A reason as a sentence, without the name of the function that gave it."""
+    text = _WHO.sub(r"It \1", " ".join(text.split())) or "These data do not allow it"
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -1,0 +1,64 @@
+"""Sections that reports of several kinds of predictions have: groups and time; and the order of all sections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.contents import (
+    BinCounts,
+    Classes,
+    Groups,
+    OverTime,
+    Recalibration,
+    Reliability,
+    Section,
+    Shares,
+    Spread,
+)
+from calibrant.reporting.names import name_of_map
+
+#: As a reader meets them.
+READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
+
+
+def in_reading_order(made: Assembly) -> tuple[Section, ...]:
+    """The sections made, ordered for reading."""
+    return tuple(sorted(made.sections, key=lambda section: READING_ORDER.index(type(section))))
+
+
+def group_sections(made: Assembly, data: Any, options: Options, *, after: Any = None) -> tuple[Groups, ...]:
+    """One section per column; columns that cannot be grouped say why."""
+    found = []
+    for column, by in options.by:
+        name = f"Groups by {column}" if column else "Groups"
+        section = made.add(name, partial(_groups, data, by, column or "group", after))
+        if section is not None:
+            found.append(section)
+    return tuple(found)
+
+
+def with_readers_names(made: Recalibration | None) -> Recalibration | None:
+    """The section with the names of maps that readers know, not those of classes."""
+    if made is None:
+        return None
+    maps = tuple(replace(one, name=name_of_map(one.name)) for one in made.maps)
+    recent = None if made.recent is None else replace(made.recent, name=name_of_map(made.recent.name))
+    return replace(made, maps=maps, recent=recent)
+
+
+def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None:
+    """Observed and expected events in order of time, if the user gave the time of each row."""
+    if options.time is None:
+        return None
+    column, values = options.time
+    return made.add(
+        "Over time", lambda: section_builder("over_time", "over_time")(data, values, column=column or "time")
+    )
+
+
+def _groups(data: Any, by: Any, column: str, after: Any) -> Groups:
+    found: Groups = section_builder("groups", "group_section")(data, by, column=column, after=after)
+    return found

@@ -1,0 +1,154 @@
+"""The verdict on probability vectors: the test of whole vectors decides, the top label and the classes say how."""
+
+from __future__ import annotations
+
+from calibrant.reporting.contents import Direction, GroupRow, Severity, State, Verdict
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import bound, count, rates, ratio
+from calibrant.reporting.verdicts import answers
+from calibrant.reporting.verdicts.evidence import SeveralClasses
+from calibrant.reporting.verdicts.second import change_in_words, flagged_in_words
+from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
+from calibrant.reporting.verdicts.special_cases import FEW_ROWS, Row, nothing_to_judge
+from calibrant.reporting.verdicts.top_label import top_label_row
+from calibrant.results.printable import printable
+
+
+def verdict(e: SeveralClasses) -> Verdict:
+    """The verdict; the first row that fits."""
+    row, second = _row(e)
+    top = e.top
+    judged = row.state not in ("too few", "cannot be judged")
+    return Verdict(
+        rule=row.rule,
+        state=row.state,
+        severity=row.severity or _severity(e),
+        direction=row.direction,
+        sentence=row.sentence,
+        second=second,
+        how_sure=_how_sure(e) if e.decisions is None else "",
+        what_it_means=answers.what_it_means(top) if top is not None and judged else "",
+        what_to_do=_what_to_do(e, row.state),
+    )
+
+
+def _row(e: SeveralClasses) -> tuple[Row, str]:
+    if e.n == 0 or e.top is None:
+        return Row("B0", "cannot be judged", None, nothing_to_judge(e.words.source), "caution"), ""
+    if e.decisions is not None:
+        found = rates(e.decisions)
+        ends = f" (95 % interval {found.ends} %)" if found.ends else ""
+        sentence = (
+            f"The predictions are decisions, not probabilities: {found.value} % of {count(e.n)} were right{ends}."
+        )
+        return Row("M5", "cannot be judged", None, sentence, "caution"), ""
+    if e.test is None:  # weights or clusters: only the confidence can be tested
+        row = top_label_row(e.top)
+        return (
+            row,
+            "The whole vector cannot be tested with weights or dependent rows." if row.state != "too few" else "",
+        )
+    if e.n < FEW_ROWS and not e.test.rejects:
+        most = None if e.top.error is None else e.top.error.high
+        more = "" if most is None else f" A top-label error of up to {bound(most)} points cannot be ruled out."
+        sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
+        return Row("M6", "too few", None, sentence, "caution"), ""
+    if not e.test.rejects:
+        return _not_significant(e)
+    if e.top.test is not None and e.top.test.rejects:
+        row = top_label_row(e.top)
+        if row.state == "small" and _severity(e) != "note":
+            return _beyond_the_top_label(e, "The confidence in the predicted class has only a small error"), _exception(
+                e
+            )
+        return row._replace(rule="M1" if row.state == "not calibrated" else row.rule), _exception(e) or _worst_class(e)
+    return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error"), _exception(e)
+
+
+def _not_significant(e: SeveralClasses) -> tuple[Row, str]:
+    start = f"No significant miscalibration detected in the probabilities of {e.number} classes"
+    most = None if e.top is None or e.top.error is None else e.top.error.high
+    size = "" if most is None else f"; the top-label error is at most {bound(most)} points"
+    sentence = f"{start} (whole-vector test, n = {count(e.n)}){size}."
+    flagged = flagged_groups(e.groups)
+    if flagged:
+        return Row("MG", "not calibrated", "mixed", f"{start}, but {flagged_in_words(e.groups)}."), ""
+    if changed(e.over_time) is not None:
+        return Row("MC", "not calibrated", "mixed", f"{start}, but it changed over time."), change_in_words(
+            e.over_time, e.words
+        )
+    return Row("M3", "not significant", None, sentence), ""
+
+
+def _beyond_the_top_label(e: SeveralClasses, start: str) -> Row:
+    worst = worst_class(e)
+    told = "" if worst is None else f": {_class_in_words(worst)}"
+    direction: Direction = "mixed" if worst is None else worst.direction
+    return Row("M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes do{told}.")
+
+
+def _worst_class(e: SeveralClasses) -> str:
+    worst = worst_class(e)
+    return "" if worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."
+
+
+def worst_class(e: SeveralClasses) -> GroupRow | None:
+    """The flagged class whose total is farthest from what was predicted, beyond chance."""
+    rows = () if e.classes is None else e.classes.rows
+    off = [row for row in rows if row.flagged and row.ratio.excludes(1.0)]
+    if not off:
+        return None
+    return max(off, key=lambda row: max(row.ratio.value, 1 / max(row.ratio.value, 1e-9)))
+
+
+def _class_in_words(row: GroupRow) -> str:
+    found = ratio(row.ratio)
+    ends = f" ({found.ends})" if found.ends else ""
+    return f"{printable(row.name)} is {found.value} times as frequent as predicted{ends}"
+
+
+def _exception(e: SeveralClasses) -> str:
+    if changed(e.over_time) is not None:
+        return change_in_words(e.over_time, e.words)
+    return ""
+
+
+def _severity(e: SeveralClasses) -> Severity:
+    """That of the top label; a class whose total is off by more than a tenth is a problem too."""
+    if e.top is None:
+        return "caution"
+    parts = bool(flagged_groups(e.groups)) or changed(e.over_time) is not None
+    if e.test is not None and not e.test.rejects and not parts:
+        return "caution" if unruled(e.top) else "note"
+    rows = () if e.classes is None else e.classes.rows
+    if any(row.flagged and outside(row.ratio, RATIOS) for row in rows):
+        return "problem"
+    if e.test is not None and e.test.rejects and (e.top.test is None or not e.top.test.rejects):
+        return "caution"
+    return of_probabilities(e.top)
+
+
+def _how_sure(e: SeveralClasses) -> str:
+    if e.test is None:
+        return "" if e.top is None else answers.how_sure(e.top)
+    said = answers.evidence_in_words(e.test).replace(
+        "evidence: ", "evidence: the whole vector is tested at once, and ", 1
+    )
+    error = None if e.top is None else answers.size_of_error(e.top)
+    return " ".join(part for part in (said, error, *answers.about_rows(e)) if part)
+
+
+def _what_to_do(e: SeveralClasses, state: State) -> str:
+    if state == "cannot be judged":
+        return (
+            ""
+            if e.decisions is None
+            else "Pass predicted probabilities, for example predict_proba(...), not decisions."
+        )
+    if state == "too few" or e.n < answers.FEW_ROWS:
+        return f"Too few {plural(e.words.row)} to fit or judge a map."
+    if state == "not significant":
+        return (
+            "Nothing needs to be done for calibration." if e.top is None or not unruled(e.top) else "Collect more rows."
+        )
+    return answers.recommendation(e, state)

@@ -1,0 +1,149 @@
+"""The verdict on positive and unlabeled rows: everything holds at an assumed share of positives."""
+
+from __future__ import annotations
+
+from calibrant.reporting.contents import Direction, Severity, State, Value, Verdict
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import bound, count, points, score
+from calibrant.reporting.verdicts import answers
+from calibrant.reporting.verdicts.evidence import Unlabeled
+from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
+from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge
+
+#: Fewer labelled positives are too few to judge.
+FEW_POSITIVES = 30
+
+
+def verdict(e: Unlabeled) -> Verdict:
+    """The verdict; the first row that fits."""
+    row, second = _row(e)
+    return Verdict(
+        rule=row.rule,
+        state=row.state,
+        severity=row.severity or severity(e),
+        direction=row.direction,
+        sentence=row.sentence,
+        second=second,
+        how_sure=_how_sure(e),
+        what_it_means=_what_it_rests_on(e),
+        what_to_do=_what_to_do(e, row.state),
+    )
+
+
+def _row(e: Unlabeled) -> tuple[Row, str]:
+    if e.positives == 0 or e.unlabeled == 0:
+        return Row("B0", "cannot be judged", None, nothing_to_judge(e.words.source), "caution"), ""
+    rejects = e.test is not None and e.test.rejects
+    most = None if e.error is None else e.error.high
+    if e.largest_prior is not None and e.prior > e.largest_prior:
+        sentence = (
+            f"The assumed share of {score(e.prior)} is too large: these data allow at most {score(e.largest_prior)}."
+        )
+        return Row("P3", "cannot be judged", None, sentence, "problem"), ""
+    if e.positives < FEW_POSITIVES and not rejects:
+        more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
+        sentence = f"Too few labelled positives to judge: {count(e.positives)}.{more}"
+        return Row("P4", "too few", None, sentence, "caution"), ""
+    if not rejects:
+        size = "" if most is None else f"; the error is at most {bound(most)} points"
+        sentence = f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
+        return Row("P2", "not significant", None, sentence), _range_of_estimates(e)
+    return Row("P1", "not calibrated", direction(e), _not_calibrated(e)), _depends(e)
+
+
+def _not_calibrated(e: Unlabeled) -> str:
+    side = direction(e)
+    word = side if side in ("too high", "too low") else "wrong"
+    start = (
+        f"If {score(e.prior)} of the unlabeled {plural(e.words.row)} are positive, predicted probabilities are {word}"
+    )
+    error = e.error
+    if error is None or error.high is None:
+        return f"{start}."
+    if error.low is not None and error.low > 0:
+        found = points(error)
+        return f"{start} by {found.value} percentage points (95 % interval {found.ends})."
+    return f"{start}, but the size of the error is uncertain: anywhere from 0 to {bound(error.high)} percentage points."
+
+
+def direction(e: Unlabeled) -> Direction:
+    """Too high or too low on the whole, where the mean prediction makes up at least half of the error."""
+    gap = e.predicted - e.prior
+    clear = e.ratio is not None and e.ratio.excludes(1.0)
+    if not clear or e.error is None or abs(gap) < e.error.value / 2:
+        return "mixed"
+    return "too high" if gap > 0 else "too low"
+
+
+def severity(e: Unlabeled) -> Severity:
+    """As for labelled rows, with the assumed share as base rate."""
+    rarer = min(e.prior, 1 - e.prior)
+    error = e.error or Value(1.0, 0.0, 1.0)
+    low, high = error.low or 0.0, 1.0 if error.high is None else error.high
+
+    def limit(share: float) -> float:
+        return share * rarer if e.tolerance is None else e.tolerance
+
+    if e.test is None or not e.test.rejects:
+        return "note" if high < limit(UNRULED) else "caution"
+    if high < limit(SMALL):
+        return "note"
+    return "problem" if low > 0 and low >= limit(PROBLEM) else "caution"
+
+
+def _depends(e: Unlabeled) -> str:
+    """Whether another share would change the conclusion."""
+    including = [prior for prior, error in zip(e.priors, e.errors, strict=True) if not (error.low or 0.0) > 0]
+    if not e.priors:
+        return ""
+    if including:
+        some = f"from {_percent(min(including))} to {score(max(including))}"
+        some = some if len(including) > 1 else f"near {score(including[0])}"
+        return f"The conclusion depends on that share: for shares {some} the interval includes 0."
+    least, error = min(zip(e.priors, e.errors, strict=True), key=lambda pair: pair[1].value)
+    found = points(error)
+    return (
+        "The size depends on that share, the conclusion does not: the error is smallest at "
+        f"{score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
+    )
+
+
+def _range_of_estimates(e: Unlabeled) -> str:
+    if not e.errors:
+        return ""
+    values = [error.value for error in e.errors]
+    low, high = points(Value(min(values))).value, points(Value(max(values))).value
+    shares = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
+    return f"For shares {shares} the estimate lies between {low} and {high}."
+
+
+def _percent(share: float) -> str:
+    return score(share).removesuffix(" %")
+
+
+def _how_sure(e: Unlabeled) -> str:
+    if e.test is None:
+        return ""
+    told = answers.evidence_in_words(e.test).replace(" evidence:", " evidence, given the assumed share:", 1)
+    return " ".join(
+        [f"{told} The share itself is an input; these data cannot confirm it, only bound it.", *answers.about_rows(e)]
+    )
+
+
+def _what_it_rests_on(e: Unlabeled) -> str:
+    if e.positives == 0:
+        return ""
+    return (
+        "Labelled positives are taken as a random sample of all positives. If easy ones were labelled first, high "
+        "scores look better calibrated than they are."
+    )
+
+
+def _what_to_do(e: Unlabeled, state: State) -> str:
+    if state == "cannot be judged" and e.largest_prior is not None:
+        return "Lower the assumed share, or check how positives were chosen for labelling."
+    if state in ("too few", "cannot be judged"):
+        return "Label more positives."
+    if state == "not significant":
+        return "Nothing needs to be done for calibration, if the share is right."
+    return "Check the share first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."

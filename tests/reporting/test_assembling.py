@@ -1,0 +1,39 @@
+"""Sections that cannot be made say why, and mistakes of the program are not hidden."""
+
+import pytest
+
+from calibrant.reporting.assembling import Assembly, section_builder, sentence
+from calibrant.reporting.sections.omission import CannotBuild
+
+
+def fails(error):
+    def build():
+        raise error
+
+    return build
+
+
+def test_reasons_are_kept():
+    made = Assembly()
+    assert made.add("Groups", fails(CannotBuild("All rows are in one group"))) is None
+    assert made.attempt("", fails(ValueError("unnamed"))) is None
+    assert [(left.section, left.reason) for left in made.omitted] == [("Groups", "All rows are in one group.")]
+    assert made.add("Number", lambda: 3) == 3
+    assert made.sections == [3]
+
+
+def test_mistakes_are_not_hidden():
+    with pytest.raises(AttributeError):
+        Assembly().attempt("x", fails(AttributeError("typo")))
+
+
+def test_a_reason_names_no_function():
+    assert sentence("ProfileLikelihood needs at least 8 groups") == "It needs at least 8 groups."
+    assert sentence("") == "These data do not allow it."
+    assert sentence("all scores\nare one.") == "All scores are one."
+
+
+def test_builders_are_found_by_name():
+    assert section_builder("reliability", "reliability_section").__name__ == "reliability_section"
+    with pytest.raises(CannotBuild):
+        section_builder("none_such", "x")

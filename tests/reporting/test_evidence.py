@@ -1,0 +1,91 @@
+"""Evidence collected from data: every number is the library's."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.inference import MultiScale
+from calibrant.reporting.assembling import Assembly
+from calibrant.reporting.contents import Value
+from calibrant.reporting.evidence import DETECTED, collected, of_error, of_estimate, of_test, rate_interval
+from calibrant.reporting.part import Part
+from calibrant.reporting.verdicts.evidence import Words
+from calibrant.results import Estimate, Interval
+from tests.reporting.samples import OVER
+
+
+def evidence(data, **options):
+    return collected(Part(data), Assembly(), words=Words(), **options)
+
+
+def test_numbers_are_those_of_the_library():
+    found = evidence(OVER)
+    assert found.n == 3000
+    assert found.events == pytest.approx(OVER.y_true.sum())
+    assert found.predicted == pytest.approx(OVER.y_prob.mean())
+    assert found.slope.value == cal.calibration_slope(OVER)
+    assert found.ratio.low == cal.interval(cal.observed_expected, OVER).interval.low
+    assert found.test.p_value == cal.calibration_test(OVER).p_value
+    assert (found.test.name, found.test.draws) == ("multiscale test", 999)
+    assert found.observed.value == pytest.approx(OVER.y_true.mean())
+    assert found.cells is found.clusters is found.effective_n is found.only_score is found.decisions is None
+
+
+def test_scores_of_0_and_1_are_recognised():
+    y, p = np.array([0, 1, 1, 0, 1, 0]), np.array([0, 0, 1, 1, 1, 0.0])
+    found = evidence(cal.Binary(y, p))
+    assert (found.decisions.ones, found.decisions.zeros) == (3, 3)
+    assert found.decisions.rate_of_ones.value == pytest.approx(2 / 3)
+    assert (found.certain, found.impossible_events, found.impossible_others) == (1.0, 1, 1)
+    mixed = evidence(cal.Binary([0, 1, 1], [0.0, 0.5, 1.0]))
+    assert mixed.decisions is None
+    assert mixed.certain == pytest.approx(2 / 3)
+    assert evidence(cal.Binary([0, 1], [0.3, 0.3])).only_score == 0.3
+
+
+def test_weights_and_clusters_are_told():
+    rng = np.random.default_rng(0)
+    p, weight = rng.random(400), rng.random(400)
+    found = evidence(cal.Binary(rng.random(400) < p, p, weight=weight, group=np.arange(400) % 40))
+    assert found.clusters == 40
+    assert found.effective_n == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert evidence(cal.Binary(rng.random(400) < p, p, weight=np.full(400, 3.0))).effective_n is None
+
+
+def test_why_there_is_no_test_is_told():
+    rng = np.random.default_rng(0)
+    p = rng.random(90)
+    found = evidence(cal.Binary(rng.random(90) < p, p, group=np.arange(90) % 3))
+    assert found.test is None
+    assert found.untested.startswith("it needs at least 8 groups")
+
+
+def test_estimates_move_into_their_interval_and_unknown_ones_vanish():
+    inside = Estimate(0.1, name="e", method="", n=3, interval=Interval(-0.1, 0.05, 0.95, ""))
+    assert of_error(inside) == Value(0.05, 0.0, 0.05)
+    assert of_error(Estimate(-0.1, name="e", method="", n=3)) == Value(0.0)
+    assert of_error(None) is of_estimate(None) is of_estimate(Estimate(float("nan"), name="e", method="", n=3)) is None
+
+
+def test_a_frequency_has_its_mid_p_interval():
+    found = rate_interval(0, 1200)
+    assert found.high == pytest.approx(1 - 0.05 ** (1 / 1200), rel=2e-3)
+
+
+def test_names_of_tests_fit_into_a_sentence():
+    assert of_test(cal.calibration_test(OVER)).name == "multiscale test"
+    assert of_test(cal.calibration_test(OVER, method=MultiScale(draws=199))).draws == 199
+
+
+def test_four_of_five_samples_show_the_error_that_is_named():
+    """Shifts of all log odds, at the size that is named as usually detected: power of about 80 %."""
+    found = 0
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        z = rng.normal(-1, 1, 500)
+        p = 1 / (1 + np.exp(-z))
+        gap = DETECTED * np.sqrt((p * (1 - p)).sum()) / 500
+        shift = gap / (p * (1 - p)).mean()
+        y = rng.random(500) < 1 / (1 + np.exp(-z - shift))
+        found += cal.calibration_test(cal.Binary(y, p), method=MultiScale(draws=199)).p_value < 0.05
+    assert 0.65 <= found / 60 <= 0.95

@@ -1,0 +1,35 @@
+"""Sections of several kinds of reports."""
+
+import numpy as np
+
+from calibrant.reporting.assembling import Assembly, Options
+from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Shares, Value
+from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
+from tests.reporting.samples import CALIBRATED
+
+
+def test_order_is_that_of_reading():
+    bins, shares = BinCounts((), (), (), (), ()), Shares(0.2, (), (), None, ())
+    assert in_reading_order(Assembly([bins, shares])) == (shares, bins)
+
+
+def test_columns_that_cannot_be_grouped_say_why():
+    made = Assembly()
+    options = Options(by=(("a", np.arange(3000) % 2), ("b", np.zeros(3000))))
+    found = group_sections(made, CALIBRATED, options)
+    assert [section.column for section in found] == ["a"]
+    assert [left.section for left in made.omitted] == ["Groups by b"]
+
+
+def test_time_only_where_it_was_given():
+    assert time_section(Assembly(), CALIBRATED, Options()) is None
+    found = time_section(Assembly(), CALIBRATED, Options(time=("month", np.arange(3000) % 12)))
+    assert found.column == "month"
+    assert len(found.periods) == 12
+
+
+def test_maps_have_the_names_of_readers():
+    one = MapRow("Beta", 3, Value(0.0), Value(0.1), "best")
+    made = with_readers_names(Recalibration("log loss", 0.5, (one,), recent=one))
+    assert (made.maps[0].name, made.recent.name) == ("Beta calibration", "Beta calibration")
+    assert with_readers_names(None) is None

@@ -1,0 +1,127 @@
+"""Every row of the truth table of predicted distributions."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from calibrant.reporting.contents import Value
+from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest, Words
+from calibrant.reporting.verdicts.forecasts import verdict
+from tests.reporting.verdicts.evidence_samples import group, groups, maps
+
+SURE, UNSURE = VerdictTest("error-to-spread test", 1e-6), VerdictTest("error-to-spread test", 0.4)
+PIT = VerdictTest("uniformity of F(y)", 1e-6)
+BASE = Forecasts(
+    n=442, words=Words("forecast"), test=UNSURE, ratio=Value(1.03, 0.96, 1.10), bias=Value(0.02, -0.05, 0.09),
+    bias_p=0.5, ence=0.05, ence_null=(0.03, 0.08), spread_p=0.4, shape_p=0.3, coverage=Value(0.9, 0.87, 0.93),
+    variation=0.4,
+)  # fmt: skip
+NARROW = replace(BASE, test=SURE, ratio=Value(1.27, 1.24, 1.31))
+
+TABLE = [
+    (NARROW, "R1", "not calibrated", "problem", "too narrow",
+     "Predicted spread is too narrow: errors are 1.27 times the predicted standard deviation (95 % interval 1.24 to "
+     "1.31)."),
+    (replace(BASE, test=SURE, ratio=Value(0.81, 0.78, 0.84)), "R2", "not calibrated", "problem", "too wide",
+     "Predicted spread is too wide: errors are only 0.81 times the predicted standard deviation (95 % interval 0.78 to "
+     "0.84)."),
+    (replace(BASE, test=SURE, ratio=Value(1.06, 1.03, 1.09)), "R1", "not calibrated", "caution", "too narrow",
+     "Predicted spread is too narrow: errors are 1.06 times the predicted standard deviation (95 % interval 1.03 to "
+     "1.09)."),
+    (replace(BASE, test=SURE, ratio=Value(1.008, 1.003, 1.013)), "R1", "small", "note", "too narrow",
+     "Statistically significant but small: predicted spread is too narrow: errors are 1.008 times the predicted "
+     "standard "
+     "deviation (95 % interval 1.003 to 1.013)."),
+    (replace(BASE, ence=0.18, ence_null=(0.04, 0.09), spread_p=1e-4), "R3", "not calibrated", "caution", "mixed",
+     "The spread is right on average but not for single forecasts: 18 % mean relative error, where a calibrated "
+     "forecaster "
+     "would show 4 to 9 %."),
+    (replace(BASE, bias=Value(0.31, 0.27, 0.35), bias_p=1e-9), "R4", "not calibrated", "problem", "shifted",
+     "Forecasts are low by 0.31 predicted standard deviations (0.27 to 0.35)."),
+    (replace(NARROW, bias=Value(-0.15, -0.19, -0.11), bias_p=1e-9), "R1", "not calibrated", "problem", "too narrow",
+     "Forecasts are high by 0.15 predicted standard deviations (0.11 to 0.19). Predicted spread is too narrow: "
+     "errors are "
+     "1.27 times the predicted standard deviation (95 % interval 1.24 to 1.31)."),
+    (replace(BASE, test=PIT, by_spread=False, ratio=None, level=0.8, coverage=Value(0.71, 0.69, 0.74)), "R5",
+     "not calibrated", "problem", "too narrow",
+     "Outcomes fall outside the central 80 % interval too often: 71 % are inside (95 % interval 69 to 74 %)."),
+    (replace(BASE, test=PIT, by_spread=False, ratio=None, coverage=Value(0.9, 0.86, 0.93)), "R5", "not calibrated",
+     "caution", "mixed",
+     "Outcomes do not fall evenly over their predicted distributions (p < 0.001), though 90 % lie inside the "
+     "central 90 % "
+     "intervals."),
+    (replace(BASE, shape_p=1e-4), "R5", "not calibrated", "caution", "mixed",
+     "Outcomes do not fall evenly over their predicted distributions (p < 0.001), though 90 % lie inside the "
+     "central 90 % "
+     "intervals."),
+    (BASE, "R6", "not significant", "note", None,
+     "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
+     "interval 0.96 to 1.10)."),
+    (replace(BASE, ratio=Value(1.03, 0.8, 1.3)), "R6", "not significant", "caution", None,
+     "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
+     "interval 0.80 to 1.30)."),
+    (replace(BASE, by_spread=False, ratio=None), "R6", "not significant", "note", None,
+     "No significant miscalibration detected (n = 442): 90 % of outcomes lie inside the central 90 % intervals (95 % "
+     "interval 87 to 93 %)."),
+    (replace(BASE, n=18, ratio=Value(1.1, 0.81, 1.58)), "R7", "too few", "caution", None,
+     "Too few forecasts to judge: 18. The ratio of errors to spread could be anywhere from 0.81 to 1.58."),
+    (replace(BASE, variation=0.0), "R6", "not significant", "note", None,
+     "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
+     "interval 0.96 to 1.10). All forecasts have the same predicted spread, so single ones cannot be told apart."),
+    (replace(BASE, zero_spread=3), "R6", "not significant", "note", None,
+     "No significant miscalibration detected (n = 442): errors are 1.03 times the predicted standard deviation (95 % "
+     "interval 0.96 to 1.10). 3 forecasts have a predicted spread of 0 and an error above 0: their likelihood is "
+     "0. They "
+     "are left out of the ratio."),
+    (replace(BASE, groups=(groups(group("1 day", direction="too narrow")),)), "RG", "not calibrated", "problem",
+     "mixed",
+     "No significant miscalibration detected over all 442 forecasts, but 1 of 1 countries is miscalibrated after "
+     "adjustment: 1 day (too narrow)."),
+    (replace(BASE, n=0), "B0", "cannot be judged", "caution", None,
+     "Nothing to judge: no row has both a prediction and an outcome."),
+    (replace(BASE, test=None, untested="errors are all 0"), "RU", "cannot be judged", "caution", None,
+     "Calibration cannot be tested: errors are all 0."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("evidence", "rule", "state", "severity", "direction", "text"),
+    TABLE,
+    ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
+)
+def test_each_row(evidence, rule, state, severity, direction, text):
+    found = verdict(evidence)
+    assert str(found) == text
+    assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
+
+
+def test_a_group_against_the_rest_and_the_answers():
+    wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
+    found = verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
+    assert found.second.startswith("8 days runs against the rest: there the spread is too wide")
+    assert found.what_it_means == "Intervals meant to hold 90 % of outcomes hold 90 % (87 to 93 %)."
+    assert (
+        found.how_sure
+        == "Strong evidence: error-to-spread test, p < 0.001. The mean standardised error is 0.02 (−0.05 to 0.09)."
+    )
+    assert "lowers cross-validated" in found.what_to_do
+    assert verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
+    assert verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
+
+
+RATIOS = (Value(1.0, 0.95, 1.05), Value(1.3, 1.2, 1.4), Value(0.8, 0.7, 0.9), None)
+BIASES = ((None, None), (Value(0.3, 0.2, 0.4), 1e-5), (Value(0.05, 0.03, 0.07), 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("test", "ratio", "bias", "by_spread"), list(product((SURE, UNSURE, None), RATIOS, BIASES, (True, False)))
+)
+def test_no_claim_without_evidence(test, ratio, bias, by_spread):
+    given = replace(BASE, test=test, ratio=ratio, bias=bias[0], bias_p=bias[1], by_spread=by_spread)
+    found = verdict(given)
+    rejects = test is not None and test.rejects
+    if found.state in ("not calibrated", "small"):
+        assert rejects or (bias[1] is not None and abs(bias[0].value) > 0.1)
+    assert "None" not in str(found)
+    assert "nan" not in str(found)

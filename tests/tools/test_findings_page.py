@@ -1,0 +1,13 @@
+"""The page of findings is made from the explanations."""
+
+from calibrant.reporting.explanations import EXPLANATIONS
+from tools import findings_page
+
+
+def test_the_page_has_one_section_per_code(tmp_path, monkeypatch):
+    text = findings_page.text()
+    assert text.count("\n## CAL") == len(EXPLANATIONS)
+    monkeypatch.setattr(findings_page, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    findings_page.main()
+    assert (tmp_path / "docs" / "findings.md").read_text(encoding="utf8") == text

@@ -1,0 +1,35 @@
+"""The page of the documentation that explains the findings of a report, from the explanations themselves.
+
+Run as ``python -m tools.findings_page``.
+"""
+
+from __future__ import annotations
+
+from calibrant.reporting.explanations import EXPLANATIONS
+from tools.project import ROOT
+
+PATH = "docs/findings.md"
+HEAD = """# Findings of a report
+
+Every finding of a report has a code, under which it is explained here. A *problem* needs action, a *caution* limits
+what can be concluded, a *note* is information. This page is made from the explanations that a report itself shows
+(`python -m tools.findings_page`).
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for code, found in EXPLANATIONS.items():
+        todo = f"\n**What to do.** {found.what_to_do}\n" if found.what_to_do else ""
+        parts.append(f"## {code}\n\n**{found.title}.** {found.meaning}\n{todo}")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Write the page."""
+    (ROOT / PATH).write_text(text(), encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
