@@ -23,6 +23,11 @@ def test_reliability_names_the_range_with_most_of_the_error():
     )
 
 
+def test_without_ranges_the_bins_are_named():
+    title = titles.reliability_title(replace(hand_made.reliability(), ranges=()), significant=True)
+    assert title == "Scores of 20 to 35 % overstate the risk: 27 % predicted, 18 % observed"
+
+
 def test_reliability_claims_no_direction_without_a_significant_test_or_a_clear_range():
     section = hand_made.reliability()
     words = "The observed frequencies agree with the predictions within chance"

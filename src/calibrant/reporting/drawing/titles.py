@@ -43,12 +43,13 @@ def reliability_title(section: Reliability, *, significant: bool, confidence: bo
     )
     if not significant:
         return f"The {seen} within chance"
-    clear = [b for b in section.ranges if outside(b)]
+    ranges = section.ranges or section.bins[section.axis]
+    clear = [b for b in ranges if outside(b)]
     if not clear:
         return "The predictions are off, but at no range of scores by a clear amount"
     worst = max(clear, key=_share)
     too_high = worst.predicted > worst.observed.value
-    where = range_name(worst, section.ranges, of="of ")
+    where = range_name(worst, ranges, of="of ")
     numbers = f"{short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)}"
     if confidence:
         return f"Confidence {where} {'exceeds' if too_high else 'falls short of'} accuracy: {numbers} right"
