@@ -21,7 +21,7 @@ SEED ?= 0
 fast test compiled mutants fuzz reproduce: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce docs release wheel lowest chromium clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce docs release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -35,7 +35,7 @@ setup: $(VENV)/test.stamp ## an environment with the package, editable, and ever
 fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in under a minute
 	$(BIN)/python -m tools.affected --since '$(SINCE)'
 
-test: $(VENV)/test.stamp chromium check ## everything that must pass before a change lands, with branch coverage
+test: $(VENV)/test.stamp chromium axe check ## everything that must pass before a change lands, with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
 
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
@@ -127,6 +127,12 @@ chromium:
 	@command -v chromium >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "NOTE: Chromium is missing and cannot be installed here; the browser tests will be skipped."
+
+# Pages are checked with axe-core where npm can bring it; without it our own rules are checked alone.
+axe: $(BIN)/python
+	@test -s $(VENV)/axe/node_modules/axe-core/axe.min.js || \
+	  { command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe axe-core@4; } || \
+	  echo "NOTE: axe-core cannot be installed here; pages are checked by our own rules of access alone."
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

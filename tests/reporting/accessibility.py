@@ -5,7 +5,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
 #: Where `make axe` puts it; the variable names another place.
-AXE = Path(os.environ.get("CALIBRANT_AXE", _ROOT / ".venv" / "axe-core" / "axe.min.js"))
+AXE = Path(os.environ.get("CALIBRANT_AXE", _ROOT / ".venv/axe/node_modules/axe-core/axe.min.js"))
 
 #: Names of things that break the rules, as a list of texts; every fold must be open.
 OWN = r"""() => {
