@@ -40,6 +40,8 @@ def test_what_one_map_leaves_and_what_was_left_out_is_said():
 
 def test_time_is_named_by_its_column():
     assert "by month" in one(over_time_block(hand_made.over_time(), hand_made.binary())).lead
+    left = replace(hand_made.over_time(), omitted="3 rows have no date.")
+    assert "3 rows have no date." in one(over_time_block(left, hand_made.binary())).body
     assert "standardised error" in one(over_time_block(hand_made.over_time(), hand_made.regression())).lead
 
 

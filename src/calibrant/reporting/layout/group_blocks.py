@@ -29,7 +29,9 @@ def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
         f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: adjusted p below 0.05 (Holm, "
         f"{periods} periods). Grey: where a calibrated model would fall in 95 of 100 periods."
     )
-    yield Block("time", "Over time", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
+    left = callout("Left out.", section.omitted) if section.omitted else None
+    body = joined([tag("figure", drawn(figure), as_text(figure)), left])
+    yield Block("time", "Over time", figure.title, lead, body)
 
 
 def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.reliability import CONFIDENCE, PROBABILITIES, reliability_figure
 from calibrant.reporting.drawing.titles import recalibration_title
 from calibrant.reporting.layout.elements import Block, as_text, callout, code_box, drawn, is_significant
-from calibrant.reporting.layout.keys import CONFIDENCE_KEY, PROBABILITY_KEY
+from calibrant.reporting.layout.keys import confidence_key, probability_key
 from calibrant.reporting.layout.tables import map_table, range_table, threshold_table
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
@@ -31,7 +31,8 @@ def reliability_block(section: Reliability, contents: Contents) -> Iterator[Bloc
     if len(axes) > 1:
         styles = {"log odds": "on-logit", "linear": "on-linear"}
         pictures = [_axis_switch(axes), *(tag("div", drawn(f), class_=styles[a]) for a, f in figures.items())]
-    side: list[Child] = [CONFIDENCE_KEY if confidence else PROBABILITY_KEY]
+    row, event = contents.facts.row, contents.facts.event
+    side: list[Child] = [confidence_key(row) if confidence else probability_key(row, event)]
     if section.ranges:
         side += [tag("p", "Where the error sits", class_="label gap"), range_table(section.ranges)]
     threshold = section.threshold

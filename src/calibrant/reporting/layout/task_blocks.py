@@ -9,7 +9,7 @@ from calibrant.reporting.drawing.markup import Child, tag
 from calibrant.reporting.drawing.shares import implied_figure, shares_figure
 from calibrant.reporting.drawing.spread import coverage_figure, pit_figure, spread_figure
 from calibrant.reporting.layout.elements import Block, as_text, callout, drawn, is_significant
-from calibrant.reporting.layout.keys import IMPLIED_KEY
+from calibrant.reporting.layout.keys import implied_key
 from calibrant.reporting.rounding import score
 
 
@@ -55,6 +55,11 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
         "No row is known to be negative. Every frequency is the count of labelled positives, scaled so that they make "
         "up the assumed share. A random sample of 200 labelled rows would replace the assumption by a measurement.",
     )
-    body = tag("div", tag("figure", drawn(implied), as_text(implied)), tag("div", IMPLIED_KEY, note), class_="cols")
+    body = tag(
+        "div",
+        tag("figure", drawn(implied), as_text(implied)),
+        tag("div", implied_key(score(section.prior)), note),
+        class_="cols",
+    )
     about = "Share of positives implied by the labelled ones, against predicted probability."
     yield Block("diagram", "Reliability", implied.title, about, body)
