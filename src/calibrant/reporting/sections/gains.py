@@ -92,8 +92,6 @@ def gain_share(
     size : float
         Number n of independent rows.
     """
-    from scipy.special import ndtri
-
     first, second = losses(before, loss), losses(after, loss)
     mean = entries.mean(*first)
     if not mean > 0:
@@ -106,8 +104,15 @@ def gain_share(
     error = entries.error_of_mean(rests[0], rests[1])
     by_model = (_error_if_true(entries, p, rests[0] - rests[1]) for p in (before, after))
     unit = 0.5 if loss == "log loss" else entries.mean(before * (1 - before), before * (1 - before))
-    fitted = FIT_ERRORS * np.sqrt(2 * parameters) * unit / size
-    reach = float(ndtri((1 + level) / 2)) * float(np.hypot(max(error, *by_model), fitted)) / mean
+    error = max(error, *by_model) / mean
+    return with_fit_error(share, error, unit * np.sqrt(2 * parameters) / (size * mean), level=level)
+
+
+def with_fit_error(share: float, error: float, excess: float, *, level: float = 0.95) -> Value:
+    """The interval of a gain, from its standard error on held-out rows and the spread of the maps' excess loss."""
+    from scipy.special import ndtri
+
+    reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, FIT_ERRORS * excess))
     return Value(share, share - reach, share + reach)
 
 

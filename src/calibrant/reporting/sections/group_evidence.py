@@ -38,7 +38,7 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     if isinstance(data, Forecast):
         return holm_of([spread_p_value(data.take(rows)) for rows in grouping.rows()])
     if data.group is not None:
-        return holm_of([_clustered_p_value(data.take(rows)) for rows in grouping.rows()])
+        return holm_of([clustered_p_value(data.take(rows)) for rows in grouping.rows()])
     if isinstance(data, Binary):
         return group_tests(data, [grouping])[0].adjusted
     return one_by_one(data, [grouping], None)[0].adjusted
@@ -74,7 +74,7 @@ def spread_p_value(data: Any) -> float:
     return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
 
 
-def _clustered_p_value(data: Predictions) -> float:
+def clustered_p_value(data: Predictions) -> float:
     """Score test of intercept 0 and slope 1 with a covariance over clusters, referred to Hotelling's distribution."""
     from scipy.special import fdtrc
 

@@ -115,13 +115,13 @@ def _event_row(name: str, part: Any, n: float, p_value: float, *, with_interval:
     cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
     rate, mean = (float(column.sum()) / cells.total for column in (cells.observed, cells.predicted))
     flagged = p_value < ALPHA
-    ratio = _value(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
-    slope = _value(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
+    ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
+    slope = value_with_interval(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
     return GroupRow(
         name=name,
         n=n,
         ratio=ratio,
-        error=_error(part, cells, with_interval=with_interval),
+        error=error_value(part, cells, with_interval=with_interval),
         direction=direction(ratio, slope) if flagged else "not flagged",
         p_value=p_value,
         flagged=flagged,
@@ -141,7 +141,7 @@ def direction(ratio: Value, slope: Value | None) -> Direction:
     return "mixed"
 
 
-def _error(part: Any, cells: BinTable, *, with_interval: bool) -> Value:
+def error_value(part: Any, cells: BinTable, *, with_interval: bool) -> Value:
     """The headline error with its interval; beyond the first groups the debiased ECE, which is cheap, without one."""
     if not with_interval:
         return Value(max(float(debiased_ece(cells, norm=1)), 0.0))
@@ -155,7 +155,7 @@ def _spread_row(name: str, part: Any, n: float, p_value: float, *, with_interval
     """A group of forecasts: `ratio` is errors over predicted spread, `error` the ENCE."""
     flagged = p_value < ALPHA
     shift = mean_standardised_error(part) if flagged else None
-    ratio = _value(scale_factor, part)
+    ratio = value_with_interval(scale_factor, part)
     return GroupRow(
         name=name,
         n=n,
@@ -177,7 +177,7 @@ def spread_direction(ratio: Value, shift: Value | None) -> Direction:
     return "shifted" if shift is not None and shift.excludes(0.0) else "mixed"
 
 
-def _value(estimator: Any, part: Any) -> Value:
+def value_with_interval(estimator: Any, part: Any) -> Value:
     """An estimate with its interval, or alone where the data give none (as of too few clusters)."""
     try:
         found = interval(estimator, part)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Hashable, Sequence
+
 #: Names of files and columns of the reader, who replaces them by their own.
 _FITTED, _NEW = "labelled.csv", "new.csv"
 
@@ -15,6 +18,49 @@ def commands(map_class: str, columns: str) -> str:
     """
     fit = f"calibrant recalibrate {_FITTED} --truth y {columns} --method {map_class.lower()} -o map.json"
     return f"{fit} && \\\ncalibrant apply map.json {_NEW} {columns} -o recalibrated.csv"
+
+
+def class_columns(labels: Sequence[Hashable]) -> str:
+    """The options that name one column of probabilities per class: its label, or p_0, p_1, ... for numbers.
+
+    >>> class_columns(["cat", "big dog"]), class_columns([0, 1])
+    ("--prob cat --prob 'big dog'", '--prob p_0 --prob p_1')
+    """
+    words = all(isinstance(label, str) for label in labels)
+    return " ".join(f"--prob {shlex.quote(str(label) if words else f'p_{label}')}" for label in labels)
+
+
+def class_code(map_class: str) -> str:
+    """The same in Python, for arrays y, p and p_new of several classes.
+
+    >>> print(class_code("VectorScaling").splitlines()[-1])
+    recalibrated = fitted.predict_proba(p_new)
+    """
+    return "\n".join(
+        [
+            f"from calibrant.recalibrate import {map_class}",
+            "",
+            f"fitted = {map_class}().fit(p, y)",
+            "recalibrated = fitted.predict_proba(p_new)",
+        ]
+    )
+
+
+def forecast_code(map_class: str) -> str:
+    """The same in Python, for arrays y, mean, std, mean_new and std_new.
+
+    >>> print(forecast_code("StdScaling").splitlines()[-1])
+    recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))
+    """
+    return "\n".join(
+        [
+            "import numpy as np",
+            f"from calibrant.recalibrate import {map_class}",
+            "",
+            f"fitted = {map_class}().fit(np.column_stack([mean, std]), y)",
+            "recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))",
+        ]
+    )
 
 
 def binary_code(map_class: str) -> str:
