@@ -96,7 +96,7 @@ def rival_objective(p: np.ndarray, y: np.ndarray) -> float:
             [(residual.T @ z / n + 2 * cost * w).ravel(), residual.mean(axis=0) + 2 * k / n * b]
         )
 
-    options = {"maxiter": 3000, "maxfun": 5000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9}
+    options = {"maxiter": 3000 if k <= 10 else 300, "maxfun": 5000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9}
     return float(minimize(evaluated, np.zeros(k * k + k), jac=True, method="L-BFGS-B", options=options).fun)
 
 

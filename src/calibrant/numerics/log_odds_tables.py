@@ -35,7 +35,8 @@ LEAST_GAIN = 8.0
 _STEP, _LARGEST = 0.5, 1.5
 #: Rows of a higher top confidence hold next to no information, and are left out.
 _CONFIDENT = float(np.log(0.99))
-_ROWS = 4096
+#: Rows that are worked on at once, and from about how many the edges of cells are found.
+_ROWS, _EDGE_ROWS = 4096, 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,8 @@ class PairCells:
         first, second = np.triu_indices(logs.shape[1], 1)
         chosen = np.sort(np.argsort(-(p.T @ p)[first, second], kind="stable")[:pairs])
         first, second = first[chosen], second[chosen]
-        edges = [_edges(logs[:, a] - logs[:, b], cells) for a, b in zip(first, second, strict=True)]
+        some = logs[:: max(1, len(logs) // _EDGE_ROWS)]
+        edges = [_edges(some[:, a] - some[:, b], cells) for a, b in zip(first, second, strict=True)]
         return cls(first, second, np.array(edges))
 
     @property
