@@ -1,4 +1,4 @@
-"""How much of a known error the default map of several classes recovers, and what it says of calibrated predictions.
+"""How much of a known error the default map of several classes recovers.
 
 usage: OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.variational_worlds [--repeats 3]
 """
@@ -104,16 +104,6 @@ WORLDS: list[tuple[str, int, int, Change, bool]] = [
     ("one-way matrix", 6, 2000, lambda z, p: softmax(z + 0.4 * np.roll(z, 1, axis=1)), True),
 ]
 
-#: Name, classes, rows, repeats, spread of the logits.
-CALIBRATED = [
-    ("K = 3", 3, 1000, 20, 2.0),
-    ("K = 4", 4, 2000, 20, 2.0),
-    ("K = 6, sharp", 6, 1000, 15, 6.0),
-    ("K = 10, flat", 10, 2000, 10, 0.7),
-    ("K = 60", 60, 2000, 8, 2.0),
-    ("K = 300", 300, 3000, 4, 2.0),
-]
-
 
 def draw(rng: np.random.Generator, p: np.ndarray) -> np.ndarray:
     return np.minimum((p.cumsum(axis=1) < rng.random((len(p), 1))).sum(axis=1), p.shape[1] - 1)
@@ -142,18 +132,6 @@ def share(classes: int, rows: int, change: Change, repeats: int) -> tuple[np.nda
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(repeats), min(seconds)
 
 
-def of_calibrated(classes: int, rows: int, repeats: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
-    found = []
-    for repeat in range(repeats):
-        rng = np.random.default_rng(FIRST_SEED + repeat)
-        f = softmax(spread * rng.normal(size=(rows, classes)))
-        y = draw(rng, f)
-        g = cross_fitted(f, folds(rows, rng), y, np.ones(rows)).astype(float)
-        found.append([contributions(norm, f, g, np.eye(classes)[y]).mean() for norm in NORMS.values()])
-    values = np.array(found)
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(repeats)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
@@ -171,18 +149,6 @@ def main() -> None:
         mean, error, seconds = share(classes, rows, change, options.repeats)
         cells = " | ".join(f"{m:.2f} ({e:.2f})" for m, e in zip(mean, error, strict=True))
         lines.append(f"| {name} | {classes} | {rows} | {cells} | {seconds:.2f} | {'yes' if seen else 'no'} |")
-        print(lines[-1], flush=True)
-    lines += [
-        "",
-        "Calibrated predictions: mean estimate (standard error); it should not be above zero by more than chance.",
-        "",
-        f"| predictions | n | samples | {names} | most above 0, in SE |",
-        "|---" * (len(NORMS) + 4) + "|",
-    ]
-    for name, classes, rows, repeats, spread in CALIBRATED:
-        mean, error = of_calibrated(classes, rows, repeats, spread)
-        cells = " | ".join(f"{m:+.4f} ({e:.4f})" for m, e in zip(mean, error, strict=True))
-        lines.append(f"| {name} | {rows} | {repeats} | {cells} | {(mean / error).max():+.1f} |")
         print(lines[-1], flush=True)
     command = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.variational_worlds"
     write_results("variational_worlds", "Variational estimator in worlds of known truth", command, lines)
