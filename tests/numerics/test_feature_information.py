@@ -70,3 +70,23 @@ def test_factors_solve_their_equations(k):
     inverse = np.linalg.inv(whole + np.diag(precision))
     np.testing.assert_allclose(factor.solve(gradient), inverse @ gradient, atol=1e-6)
     np.testing.assert_allclose(factor.variances(), np.diag(inverse), atol=1e-6)
+
+
+def test_features_that_hardly_differ_between_classes_keep_their_information():
+    """Nearly uniform predictions: slopes are large and nearly the same, and differences of sums would be rounding."""
+    rng = np.random.default_rng(3)
+    f = np.full((4000, 10), 0.1) * np.exp(1e-3 * rng.normal(size=(4000, 10)))
+    entries = Entries.of(f / f.sum(axis=1, keepdims=True), 4000)
+    design = SharedFeatures.of(entries).design(entries)
+    mean, weight = np.exp(entries.logs.astype(float)), np.ones(4000, np.float32)
+    found = DenseInformation.of(design.shared, design.slope, mean.astype(np.float32), weight).matrix
+    x = design.shared[:, :, 0].astype(float)
+    exact = ((x - (mean * x).sum(axis=1, keepdims=True)) ** 2 * mean).sum()
+    assert found[0, 0] == pytest.approx(exact, rel=1e-2)
+    assert np.linalg.eigvalsh(found).min() > -1e-5 * found.max()
+
+
+def test_a_matrix_that_rounding_has_spoilt_is_lifted():
+    factor = DenseInformation(np.array([[1.0, 2.0], [2.0, 1.0]])).factor(np.array([0.05, 0.05]))
+    assert np.isfinite(factor.solve(np.ones(2))).all()
+    assert (factor.variances() > 0).all()

@@ -41,17 +41,14 @@ class DenseInformation:
     @classmethod
     def of(cls, shared: Singles, slope: Singles, mean: Reals, weight: Reals) -> Self:
         """Information from rows whose entries are all the classes."""
-        n, k, p = shared.shape
+        k, p = shared.shape[1:]
         weighted = mean * weight[:, None]
-        px = shared * weighted[:, :, None]
-        root = np.sqrt(weight)[:, None]
-        centre = np.einsum("nkp->np", px) / root
+        between, coupling = _centred(shared, slope, mean, weighted)
         h = np.empty((p + 2 * k, p + 2 * k))
-        h[:p, :p] = px.reshape(n * k, p).T @ shared.reshape(n * k, p) - centre.T @ centre
-        own = np.hstack([mean, mean * slope]) * root
-        inner = np.vstack([np.einsum("nkp->kp", px), np.einsum("nk,nkp->kp", slope, px)])
-        h[p:, :p] = inner - own.T @ centre
+        h[:p, :p] = between
+        h[p:, :p] = np.concatenate([np.einsum("nkp->kp", part) for part in coupling])
         h[:p, p:] = h[p:, :p].T
+        own = (np.hstack([mean, mean * slope]) * np.sqrt(weight)[:, None]).astype(np.float64)
         h[p:, p:] = -(own.T @ own)
         c, tilted = np.arange(k), weighted * slope
         h[p + c, p + c] += weighted.sum(axis=0)
@@ -61,10 +58,15 @@ class DenseInformation:
         return cls(h)
 
     def factor(self, precision: Floats) -> DenseFactor:
-        """Cholesky factor with the precisions added."""
-        from scipy.linalg import cho_factor
+        """Cholesky factor with the precisions added, lifted where rounding has left less than a positive matrix."""
+        from scipy.linalg.lapack import dpotrf
 
-        return DenseFactor(cho_factor(self.matrix + np.diag(precision), lower=False, check_finite=False)[0])
+        lift = 0.0
+        while True:
+            upper, failed = dpotrf(self.matrix + np.diag(precision + lift), lower=0)
+            if not failed:
+                return DenseFactor(upper)
+            lift = max(10 * lift, 1e-7 * float(np.abs(np.diag(self.matrix)).max()) + 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,24 +105,19 @@ class ClassBlocks:
         """Information from rows whose entries are leading classes and bands."""
         from scipy.sparse import csr_array
 
-        p = shared.shape[2]
         flat = index.ravel()
         weighted = mean * weight[:, None]
-        px = shared * weighted[:, :, None]
-        centre = np.einsum("nm,nmp->np", mean, shared)
-        whole = px.reshape(-1, p).T @ shared.reshape(-1, p) - (centre * weight[:, None]).T @ centre
-        gap = (px - weighted[:, :, None] * centre[:, None, :]).reshape(-1, p)
+        between, parts = _centred(shared, slope, mean, weighted)
         by_class = csr_array(
             (np.ones(flat.size, np.float32), (flat, np.arange(flat.size))), shape=(classes + 1, flat.size)
         )
-        tilted = (by_class @ (gap * slope.reshape(-1, 1)))[:classes]
-        coupling = np.vstack([(by_class @ gap)[:classes], tilted])
+        coupling = np.vstack([(by_class @ part.reshape(flat.size, -1))[:classes] for part in parts])
         spread = weighted * (1 - mean)
         blocks = [
             np.bincount(flat, values.ravel(), classes + 1)[:classes]
             for values in (spread, spread * slope, spread * slope * slope)
         ]
-        return cls(whole.astype(np.float64), coupling.astype(np.float64), np.stack(blocks))
+        return cls(between.astype(np.float64), coupling.astype(np.float64), np.stack(blocks))
 
     def factor(self, precision: Floats) -> SchurFactor:
         """Inverses of the blocks and of the Schur complement of the shared part."""
@@ -153,6 +150,19 @@ class SchurFactor:
         through = np.einsum("kp,pq,kq->k", self.reduced, self.complement, self.reduced, optimize=True)
         own = np.concatenate([self.inverse[0], self.inverse[2]]) + through
         return np.concatenate([np.diag(self.complement), own])
+
+
+def _centred(shared: Singles, slope: Singles, mean: Reals, weighted: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
+    """Information of the shared features, and what each entry adds to their coupling with intercepts and with slopes.
+
+    Features are centred row by row first: a difference of sums would lose in single precision what is small beside the
+    features themselves.
+    """
+    p = shared.shape[2]
+    gap = shared - np.einsum("nk,nkp->np", mean, shared)[:, None, :]
+    scaled = gap * weighted[:, :, None]
+    between = scaled.reshape(-1, p).T @ gap.reshape(-1, p)
+    return between, (scaled, scaled * slope[:, :, None])
 
 
 def _times_blocks(blocks: Floats, values: Floats) -> Floats:
