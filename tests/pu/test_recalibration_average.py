@@ -42,7 +42,7 @@ def test_a_prior_ten_per_cent_off_does_little_harm(world):
             errors["platt"].append(true_error(pu.PUPlatt().fit(rows), world))
         assert np.mean(errors["average"]) < max(TRUE_ERROR[world] + 0.004, 0.04)
         if factor > 1 or world != LESS:  # the mean score of that world is below the true prior
-            assert np.mean(errors["average"]) < np.mean(errors["platt"]) + 0.012 * (factor == 1)
+            assert np.mean(errors["average"]) < np.mean(errors["platt"]) + 0.02 * (factor == 1)
 
 
 def test_the_sensitivity_is_that_of_the_two_ends_and_the_warning_says_it():

@@ -216,3 +216,66 @@ def test_on_real_predictions_auto_is_never_clearly_worse_than_nothing(shared_dat
     plain = rc.Identity().fit(p[fit], y[fit]).predict_proba(p[test])
     worse = row_losses(q, y[test], "log_loss") - row_losses(plain, y[test], "log_loss")
     assert worse.mean() <= worse.std() / np.sqrt(len(test))
+
+
+USED = [rc.BayesianAverage(), rc.Auto(), rc.Auto([rc.Platt()]), rc.Auto([rc.Isotonic(allow_certainty=True), rc.Beta()])]
+HARD = {
+    "one label": lambda p, rng: np.zeros(len(p), int),
+    "separable": lambda p, rng: (p > 0.5).astype(int),
+    "reversed": lambda p, rng: (p < 0.5).astype(int),
+    "random": lambda p, rng: rng.integers(0, 2, len(p)),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 50])
+@pytest.mark.parametrize("situation", HARD)
+@pytest.mark.parametrize("template", USED, ids=repr)
+def test_n_rows_never_move_a_score_nearer_to_certainty_than_one_half_over_n_plus_one(template, situation, n):
+    """Unless it was predicted there. Scores from narrow over ordinary to saturated ones, and new ones beyond them."""
+    rng = np.random.default_rng([n, *situation.encode()])
+    new = np.concatenate([[0.0, 1e-12, 1e-6], np.linspace(0.001, 0.999, 101), [1 - 1e-6, 1 - 1e-12, 1.0]])
+    for p in (rng.random(n), 0.5 + 0.01 * rng.standard_normal(n), np.round(rng.random(n)), 0.01 * rng.random(n)):
+        fitted = clone(template).fit(p, HARD[situation](p, rng), classes=[0, 1])
+        q, floor = fitted.predict_proba(new)[:, 1], 0.5 / (n + 1)
+        low, high = np.minimum(new, floor), np.maximum(new, 1 - floor)
+        assert (q >= low - 1e-11).all()
+        assert (q <= high + 1e-11).all()
+
+
+@pytest.mark.parametrize("situation", HARD)
+@pytest.mark.parametrize("k", [3, 10])
+def test_n_rows_of_several_classes_never_make_certain_either(k, situation):
+    """Classes that were never seen among them."""
+    rng = np.random.default_rng(k)
+    p = rng.dirichlet(np.full(k, 0.3), 20)
+    labels = {"one label": np.zeros(20, int), "separable": p.argmax(axis=1), "reversed": p.argmin(axis=1)}
+    y = labels.get(situation, rng.integers(0, k, 20))
+    candidates = None if k == 3 else [rc.Temperature(laplace=1.0), rc.StructuredVectorScaling()]
+    new = np.concatenate([rng.dirichlet(np.full(k, 0.3), 200), np.eye(k)])
+    q = rc.Auto(candidates).fit(p, y, classes=np.arange(k)).predict_proba(new)
+    assert (q >= np.minimum(new, 0.5 / 21) - 1e-11).all()
+    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [3, 100])
+def test_few_rows_of_many_classes_do_little_harm_and_repair_what_is_grossly_wrong(k):
+    """Of 50 rows of 100 classes most classes are never seen."""
+    rng = np.random.default_rng(1)
+    z = 2 * rng.normal(size=(1050, k))
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    for power, worst in ((1.0, 0.02), (0.5, -0.04)):
+        true = p**power / (p**power).sum(axis=1, keepdims=True)
+        y = np.minimum((rng.random(50)[:, None] > np.cumsum(true[:50], axis=1)).sum(axis=1), k - 1)
+        auto = rc.Auto().fit(p[:50], y, classes=np.arange(k))
+        change = -(true[50:] * (np.log(auto.predict_proba(p[50:])) - np.log(p[50:]))).sum(axis=1).mean()
+        assert change < worst
+
+
+def test_a_thousand_classes_drop_no_candidate_in_silence():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(1000, 0.05), 60)
+    y = p.argmax(axis=1)
+    auto = rc.Auto().fit(p, y, classes=np.arange(1000))
+    named = {row["name"] for row in (*auto.results_, *auto.left_out_)}
+    assert named == {repr(template) for template in (rc.Identity(), *selection.default_candidates(1000, "average"))}
+    assert all(row["reason"] for row in auto.left_out_)

@@ -26,7 +26,11 @@ _BINS, _LEVEL = 20, 0.95
 
 
 class PriorSensitivityWarning(UserWarning):
-    """What is not known of the share of positives changes the probabilities by more than the map does."""
+    """What is not known of the share of positives changes the probabilities by more than the map does.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", PriorSensitivityWarning)  # once you have read `sensitivity_`
+    """
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
