@@ -27,9 +27,11 @@ def test_the_loss_of_shifts_is_the_pinball_loss():
 
 def test_what_a_map_changes_is_read_off_its_result():
     scaled = rc.StdScaling().fit(SPREADS)
-    np.testing.assert_allclose(SpreadChanges(SPREADS).of(scaled)[:, 0], np.log(scaled.scale_[0]))
+    np.testing.assert_allclose(SpreadChanges(SPREADS).of(scaled, 1e12)[:, 0], np.log(scaled.scale_[0]))
+    drawn = 0.5 * np.log((5 + 3 * scaled.scale_[0] ** 2) / 8)
+    np.testing.assert_allclose(SpreadChanges(SPREADS).of(scaled, 3)[:, 0], drawn)
     data = cal.Quantiles(np.arange(20.0), [0.5], np.zeros((20, 1)))
-    np.testing.assert_allclose(QuantileChanges(data).of(rc.Conformal().fit(data)), 10.0, atol=0.5)
+    np.testing.assert_allclose(QuantileChanges(data).of(rc.Conformal().fit(data), 20), 10.0, atol=0.5)
 
 
 def test_bounds_keep_from_certainty_only():

@@ -27,7 +27,7 @@ def test_weights_and_losses_are_the_formula_written_out():
     data = gaussian(40, 1.3)
     auto = rc.AutoForecast([rc.StdScaling()], folds=4, seed=2).fit(data)
     fold, z = fold_of_rows(40, [1] * 4, seed=2), (data.y_true - data.mean) / data.std
-    s = np.array([np.sqrt(np.mean(z[fold != k] ** 2)) for k in fold])
+    s = np.array([np.sqrt((5 + np.sum(z[fold != k] ** 2)) / (5 + np.sum(fold != k))) for k in fold])
     losses = {"no change": np.log(data.std) + z**2 / 2, "StdScaling()": np.log(s * data.std) + z**2 / 2 / s**2}
     best = z / s if losses["StdScaling()"].sum() < losses["no change"].sum() else z
     dispersion = max((np.mean(best**4) / np.mean(best**2) ** 2 - 1) / 2, 1)
@@ -38,7 +38,7 @@ def test_weights_and_losses_are_the_formula_written_out():
         assert row["weight"] == pytest.approx(score[row["name"]] / sum(score.values()))
     weight = score["StdScaling()"] / sum(score.values())
     factor = auto.transform(data).std / data.std
-    np.testing.assert_allclose(factor, np.sqrt(np.mean(z**2)) ** weight)
+    np.testing.assert_allclose(factor, ((5 + np.sum(z**2)) / 45) ** (weight / 2))
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])

@@ -11,6 +11,9 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.regression_base import ForecastRecalibrator, spread_of
 
+#: Rows that the predicted variance counts for.
+PRIOR_ROWS = 5.0
+
 
 class Changes(ABC):
     """Forecasts of one output, and changes of them that can be averaged: arrays (n, c), zero for none.
@@ -43,8 +46,8 @@ class Changes(ABC):
         """Some of the rows."""
 
     @abstractmethod
-    def of(self, fitted: ForecastRecalibrator) -> Floats:
-        """What a fitted map changes."""
+    def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
+        """What a map changes that was fitted to n rows, drawn towards no change if these are few."""
 
     @abstractmethod
     def losses(self, change: Floats) -> Floats:
@@ -84,9 +87,10 @@ class SpreadChanges(Changes):
         """Some of the rows."""
         return SpreadChanges(self.task.take(rows))
 
-    def of(self, fitted: ForecastRecalibrator) -> Floats:
-        """What a fitted map changes."""
-        return np.log(fitted.transform(self.task).std / self.task.std)[:, None]
+    def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
+        """The variance is the mean of that of the map, for n rows, and the predicted one, for five."""
+        ratio = (fitted.transform(self.task).std / self.task.std) ** 2
+        return 0.5 * np.log((PRIOR_ROWS + n * ratio) / (PRIOR_ROWS + n))[:, None]
 
     def losses(self, change: Floats) -> Floats:
         """Loss of each row after a change."""
@@ -133,8 +137,8 @@ class QuantileChanges(Changes):
         """Some of the rows."""
         return QuantileChanges(self.task.take(rows))
 
-    def of(self, fitted: ForecastRecalibrator) -> Floats:
-        """What a fitted map changes."""
+    def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
+        """Shifts as they are: levels that few rows cannot tell are refused by the maps themselves."""
         return np.asarray(fitted.transform(self.task).values - self.task.values, dtype=np.float64)
 
     def losses(self, change: Floats) -> Floats:

@@ -37,14 +37,14 @@ class AutoForecast(OutputRecalibrator):
     change, the others share the rest) times its cross-validated likelihood, and what the candidates change is averaged,
     each fitted to all rows:
 
-    .. math:: \log s(\sigma) = \sum_m w_m \log s_m(\sigma), \qquad
+    .. math:: \log s(\sigma) = \sum_m w_m \log s_m(\sigma), \qquad s_m^2 = \frac{5 + n \hat s_m^2}{5 + n}, \qquad
               w_m \propto \pi_m \exp\Bigl(-\tfrac{1}{\varphi}\sum_i L\bigl(y_i, s_m^{(-i)}\bigr)\Bigr)
 
-    where s multiplies the predicted spread, L is the Dawid-Sebastiani score :math:`\log s\sigma + z^2/2s^2` (of a
-    Gaussian forecast the negative log likelihood), and φ, at least 1, the dispersion of z², so that the few rows that
-    make up heavy tails do not count for many. Forecasts keep their kind: Gaussian ones, ensembles and distributions are
-    stretched about their centre. `Quantiles` are shifted by the average shift, weighed by the pinball loss (the
-    likelihood of Laplace distributions of the best common scale).
+    where s multiplies the predicted spread (which counts as what five more rows have shown), L is the Dawid-Sebastiani
+    score :math:`\log s\sigma + z^2/2s^2` (of a Gaussian forecast the negative log likelihood), and φ, at least 1, the
+    dispersion of z², so that the few rows that make up heavy tails do not count for many. Forecasts keep their kind:
+    Gaussian ones, ensembles and distributions are stretched about their centre. `Quantiles` are shifted by the average
+    shift, weighed by the pinball loss (the likelihood of Laplace distributions of the best common scale).
 
     **Never certain without evidence.** n rows never multiply a spread, or the distance of a quantile from the middle
     one, by less than :math:`1/\sqrt{n+1}`.
@@ -183,7 +183,7 @@ class AutoForecast(OutputRecalibrator):
             changes = changes_of(output)
             mixed = changes.none
             for share, fitted_map in zip(learnt["weights"], learnt["maps"], strict=True):
-                mixed = mixed + share * changes.of(fitted_map)
+                mixed = mixed + share * changes.of(fitted_map, self.weight_)
             parts.append(changes.bounded(mixed, self.weight_))
         if isinstance(task, Quantiles):
             kept: dict[str, Any] = {"weight": task.weight, "group": task.group}
@@ -208,7 +208,7 @@ def _changed_out_of_fold(template: ForecastRecalibrator, changes: Changes, fold:
                 warnings.simplefilter("ignore")  # the fit to all rows warns
                 inner = clone(template).fit(changes.take(rest).task)
             here = np.flatnonzero(fold == number)
-            changed[here] = changes.take(here).of(inner)
+            changed[here] = changes.take(here).of(inner, float(changes.mass[rest].sum()))
     return changed
 
 
