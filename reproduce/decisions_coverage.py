@@ -41,6 +41,11 @@ NET_BENEFITS = {
     "net_benefit at 0.5, standardized": 0.5,
     "net_benefit at 2, standardized": 2.0,
 }
+#: What miscalibration costs, by the threshold as a multiple of the rate of events; and what selective prediction risks.
+COSTS = {"miscalibration_cost at 0.5": 0.5, "miscalibration_cost at 2": 2.0}
+AREAS = ("aurc", "excess")
+#: These take longer, and are measured in fewer samples.
+SLOW = (*COSTS, "decision_loss", *AREAS)
 NODES = 100_000
 
 
@@ -84,6 +89,15 @@ def threshold(quantity: str, rate: float) -> float:
 
 def measured_interval(quantity: str, data: cal.Binary, rate: float) -> cal.Interval:
     """The default interval."""
+    if quantity in COSTS:
+        cost = cal.inference.miscalibration_cost(data, thresholds=[COSTS[quantity] * rate])
+        return cal.Interval(float(cost.low[0]), float(cost.high[0]), level=cost.level, method="MOVER")
+    if quantity == "decision_loss" or quantity in AREAS:
+        whole = cal.inference.miscalibration_cost(data) if quantity == "decision_loss" else cal.risk_coverage(data)
+        between = getattr(whole, quantity).interval
+        if between is None:
+            raise RuntimeError(quantity)
+        return between
     if quantity not in NET_BENEFITS:
         found = cal.interval(getattr(cal, quantity), data).interval
         if found is None:
@@ -106,8 +120,27 @@ def truth(quantity: str, curve: str, rate: float) -> float:
         treated = expit(z) >= at
         worth = float(np.mean(treated * (q - at / (1 - at) * (1 - q))))
         return worth / rate if standardized else worth
+    if quantity in COSTS:
+        return cost_of(expit(z), q, COSTS[quantity] * rate)
+    if quantity == "decision_loss":
+        return max(cost_of(expit(z), q, t) * min(1.0, (1 - t) / t) for t in np.arange(1, 200) / 200)
+    if quantity in AREAS:
+        return area_of(expit(z), q, excess=quantity == "excess")
     line = LogisticLine(z, np.ones(NODES), q)
     return line.intercept(1.0) if quantity == "calibration_intercept" else line.fit()[1]
+
+
+def cost_of(p: Floats, q: Floats, t: float) -> float:
+    """What treating by p instead of by q costs at a threshold."""
+    return float(np.mean(np.abs(q - t) / (1 - t) * ((p >= t) != (q >= t))))
+
+
+def area_of(p: Floats, q: Floats, *, excess: bool) -> float:
+    """Area under the risk-coverage curve of the population, or what it exceeds the ideal by."""
+    wrong = np.where(p >= 0.5, 1 - q, q)[np.argsort(-np.maximum(p, 1 - p), kind="stable")]
+    area = float(np.mean(np.cumsum(wrong) / np.arange(1, len(p) + 1)))
+    rate = float(wrong.mean())
+    return area - (rate + (1 - rate) * np.log1p(-rate)) if excess else area
 
 
 def cell(quantity: str, curve: str, rate: float, n: int, design: str, samples: int) -> Row:
@@ -121,11 +154,11 @@ def cell(quantity: str, curve: str, rate: float, n: int, design: str, samples: i
 
 def main(samples: int) -> str:
     """Measure what is missing; the rows as a table."""
-    quantities = ("observed_expected", "calibration_intercept", "calibration_slope", *NET_BENEFITS)
+    quantities = ("observed_expected", "calibration_intercept", "calibration_slope", *NET_BENEFITS, *SLOW)
     tasks = [
-        (*task, samples)
+        (*task, samples // 4 if task[0] in SLOW else samples)
         for task in product(quantities, CURVES, RATES, SIZES, DESIGNS)
-        if task[-1] == "rows" or (task[-2] == 1000 and task[0] not in NET_BENEFITS)
+        if task[-1] == "rows" or (task[-2] == 1000 and task[0] not in (*NET_BENEFITS, *SLOW))
     ]
     keys = ("quantity", "curve", "rate", "n", "design", "samples")
     rows = measured(RESULTS / "decisions_coverage.csv", tasks, keys, cell)

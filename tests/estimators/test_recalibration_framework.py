@@ -137,3 +137,19 @@ def test_printed_numbers_of_val_prob():
     slope = cal.calibration_slope(data)
     found = [2 * cal.auc(data) - 1, cal.auc(data).value, cal.brier(data).value, slope.details["intercept"], slope.value]
     assert [round(number, 3) for number in found] == [0.339, 0.670, 0.235, -0.371, 0.544]
+
+
+def test_many_rows_are_counted_on_a_grid_that_changes_nothing():
+    rng = np.random.default_rng(5)
+    z = rng.normal(-1, 1.3, 70_000)
+    data = cal.Binary(rng.random(70_000) < 1 / (1 + np.exp(-0.8 * z)), 1 / (1 + np.exp(-z)))
+    exact = cal.BinTable.of(data, cal.table.Distinct())
+    for number in (cal.observed_expected, cal.calibration_intercept, cal.calibration_slope):
+        assert number(data).value == pytest.approx(number(exact).value, abs=2e-6)
+    assert cal.ici(data).value == pytest.approx(cal.ici(exact).value, abs=1e-4)
+    rows, cells = cal.net_benefit(data), cal.net_benefit(exact)
+    assert rows.value == pytest.approx(cells.value, abs=1e-12)
+    assert rows.high == pytest.approx(cells.high, abs=1e-12)
+    curve, whole = cal.risk_coverage(data), cal.risk_coverage(exact)
+    assert curve.aurc.value == pytest.approx(whole.aurc.value, abs=1e-4)
+    assert curve.excess.interval.high == pytest.approx(whole.excess.interval.high, abs=1e-4)

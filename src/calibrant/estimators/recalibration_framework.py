@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.norms import result
 from calibrant.numerics.logistic_line import LogisticLine
+from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
 from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
+from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data, fine
 from calibrant.table.unlabeled import Unlabeled
@@ -128,8 +131,14 @@ def joint_fit(line: LogisticLine) -> tuple[float, float]:
 
 
 def probability_cells(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
-    """The exact table of labelled probabilities, with a weight of one per row where all weigh the same."""
-    cells = fine(data, y_prob, needed_by=needed_by)
+    """The fine table of labelled probabilities, with a weight of one per row where all weigh the same.
+
+    Many rows are counted on a grid, whose cells keep their mean score.
+    """
+    task = data if isinstance(data, BinTable) else binary(data, y_prob)
+    if isinstance(task, Binary) and len(task) > GRID_ROWS:
+        task = BinTable.of(task, HybridGrid(GRID_CELLS))
+    cells = fine(task, None, needed_by=needed_by)
     if isinstance(cells.task, Unlabeled):
         message = f"{needed_by} needs the outcome of every row, which positive-unlabeled data do not have."
         raise InvalidPredictions(message)

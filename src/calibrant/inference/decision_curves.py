@@ -177,6 +177,9 @@ class _Counts:
 
     @classmethod
     def of(cls, task: Predictions | BinTable, at: Floats) -> _Counts:
+        """From rows, counted between the thresholds; or from the cells of a table."""
+        if isinstance(task, Binary):
+            return cls._of_rows(task, at)
         table = probability_cells(task, None, needed_by="net_benefit")
         score = np.where(table.low == table.high, table.low, table.predicted_mean)  # without rounding, where it is one
         first = np.searchsorted(score, at, side="left")
@@ -185,6 +188,18 @@ class _Counts:
         events, total = float(table.observed.sum()), table.total
         false = np.maximum(treated - true, 0.0)
         return cls(true, false, events, total, table.population.effective_n, table.n)
+
+    @classmethod
+    def _of_rows(cls, task: Binary, at: Floats) -> _Counts:
+        ascending = np.sort(at)
+        passed = np.searchsorted(ascending, task.y_prob.astype(np.float64, copy=False), side="right")
+        place, size = 2 * passed + task.y_true, 2 * (len(at) + 1)
+        counts = np.bincount(place, task.weight, size).astype(np.float64).reshape(-1, 2)
+        above = np.cumsum(counts[::-1], axis=0)[::-1]
+        false, true = above[1 + np.searchsorted(ascending, at)].T
+        total = float(counts.sum())
+        squares = total if task.weight is None else float(task.weight @ task.weight)
+        return cls(true, false, float(counts[:, 1].sum()), total, total**2 / squares, len(task))
 
     def covariance(self, odds: Floats) -> Floats:
         """How the worths of a row at two thresholds vary together: both count where it is treated at the higher one."""

@@ -17,6 +17,7 @@ from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
+from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
@@ -192,6 +193,9 @@ def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: A
             raise InvalidPredictions(message)
         return _table_entries(task, loss)
     n = len(task)
+    plain = isinstance(task, Binary) and task.weight is None and task.group is None
+    if plain and n > GRID_ROWS and isinstance(loss, str) and confidence is None:
+        return _table_entries(task, loss)  # counted on a grid far finer than the points that are shown
     given = None if confidence is None else _numbers("confidence", confidence, n)
     if isinstance(loss, str):
         own, losses = _class_losses(task, loss)
@@ -229,7 +233,7 @@ def _class_losses(task: Predictions, loss: str) -> tuple[Floats, Floats]:
     return _rounded(own), np.asarray(-np.log(np.maximum(hit, np.finfo(np.float64).tiny)), dtype=np.float64)
 
 
-def _table_entries(task: BinTable, loss: str) -> OrderedLosses:
+def _table_entries(task: Predictions | BinTable, loss: str) -> OrderedLosses:
     """Two entries per cell: its events and its other rows."""
     cells = probability_cells(task, None, needed_by="risk_coverage")
     p = np.where(cells.low == cells.high, cells.low, cells.predicted_mean)

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from calibrant.numerics.arrays import Floats
 
-#: Halvings of [0, 1]: more than the digits of a float.
-HALVINGS = 60
+#: Halvings of a range that one event more or less makes: more than the digits of a float.
+HALVINGS = 34
 
 
 def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Floats, Floats]:
@@ -38,11 +38,14 @@ def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Flo
 
 
 def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
-    from scipy.special import betainc
+    from scipy.special import betainc, betaincinv
 
     some = x > 0
-    x, low, high = np.where(some, x, 1.0), np.zeros(x.shape), np.ones(x.shape)
+    x = np.where(some, x, 1.0)
     above = np.maximum(n - x, 0.0)
+    # Between the ends at which either tail alone has this probability.
+    low = betaincinv(x, above + 1, tail)
+    high = np.where(above > 0, betaincinv(x + 1, np.where(above > 0, above, 1.0), tail), 1.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         at_least = betainc(x, above + 1, middle)
