@@ -9,11 +9,12 @@ import calibrant as cal
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.sweep import largest_rising
 from calibrant.numerics.binned_sums import checked_equal_width_sums, equal_width_sums
-from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.radix_buckets import BUCKETS, radix_bucket_sums, rows_in
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.running_gaps import running_gap_extremes
 from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.sorting import sorted_rows
 from calibrant.table.binning import HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable
 
@@ -194,3 +195,22 @@ def test_extremes_of_running_sums_are_the_same(n, monkeypatch):
         rows = Rows(p, p, (rng.random(n) < p**1.05).astype(np.int8))
         found, expected = with_and_without(monkeypatch, lambda r=rows: running_gap_extremes(r))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("decimals", [1, 2, 17])
+@pytest.mark.parametrize("n", [1, 2, 7, 5000])
+def test_sorted_rows_their_ties_and_their_isotonic_blocks_are_the_same(n, decimals, dtype, monkeypatch):
+    rng = np.random.default_rng(n)
+    p = rng.random(n).round(decimals).astype(dtype)
+    p[0] = -0.0
+    y = (rng.random(n) < p).astype(np.int8)
+
+    def ordered():
+        found = sorted_rows(Rows(p, p, y))
+        return found.rows.key, found.rows.observed, found.run_ends, found.ends is None, *isotonic_blocks(found)
+
+    found, expected = with_and_without(monkeypatch, ordered)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.signbit(found[0]).any()

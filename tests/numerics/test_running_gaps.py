@@ -9,6 +9,8 @@ from calibrant.numerics import running_gaps
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.running_gaps import running_gap_extremes
 
+pytestmark = pytest.mark.usefixtures("fast")
+
 
 def written_out(p, y):
     """The lowest and highest of the exact sums of p - y up to each score, zero included."""

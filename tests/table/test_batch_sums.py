@@ -8,6 +8,8 @@ from calibrant.scale import StreamingTable
 from calibrant.table.batch_sums import first_of_cells
 from tests.scale.logs import assert_same_table
 
+pytestmark = pytest.mark.usefixtures("fast")
+
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def log_grid(
 
 
 @_kernel
-def gap_cells(p: Any, y: Any, cells: Any, table: Any, codes: Any) -> None:
+def gap_cells(p: Any, y: Any, cells: Any, table: Any, totals: Any, codes: Any) -> None:
     """Add rows and sums of p per equally wide cell and outcome; `codes` becomes twice the cell, plus the outcome."""
     scale = np.float64(cells)
     for start in range(0, p.shape[0], BLOCK):
@@ -247,11 +247,16 @@ def gap_cells(p: Any, y: Any, cells: Any, table: Any, codes: Any) -> None:
             a = _U(np.uint16(code[i])) * _U(2)
             table[a] += 1.0
             table[a + _U(1)] += np.float64(score[i])
+            if table[a] == 1024.0:
+                _to_totals(a, table, totals, 2)
 
 
 @_kernel
-def radix_cells(p: Any, y: Any, shift: Any, lowest: Any, half: Any, squares: Any, table: Any, codes: Any) -> None:
+def radix_cells(
+    p: Any, y: Any, shift: Any, lowest: Any, half: Any, squares: Any, table: Any, totals: Any, codes: Any
+) -> None:
     """Add rows, sums of p and of p^2 per bucket and outcome; the codes are those of `radix_buckets`."""
+    columns = _U(3) if squares else _U(2)
     for start in range(0, p.shape[0], BLOCK):
         m = min(p.shape[0] - start, BLOCK)
         score, label, code = p[start : start + m], y[start : start + m], codes[start : start + m]
@@ -262,11 +267,13 @@ def radix_cells(p: Any, y: Any, shift: Any, lowest: Any, half: Any, squares: Any
             bucket = max((distance.view(np.int64) >> _I(shift)) - _I(lowest), _I(0))
             code[i] = np.int16(2 * bucket + _I(label[i]) + (_I(2 * half) if upper else _I(0)))
         for i in range(m):
-            a, v = (_U(np.uint16(code[i])) * _U(2) + _U(i & 1)) * _U(4), np.float64(score[i])  # in two lanes
+            a, v = (_U(np.uint16(code[i])) * _U(2) + _U(i & 1)) * columns, np.float64(score[i])  # in two lanes
             table[a] += 1.0
             table[a + _U(1)] += v
             if squares:
                 table[a + _U(2)] += v * v
+            if table[a] == 1024.0:
+                _to_totals(a, table, totals, columns)
 
 
 @_kernel
@@ -279,7 +286,64 @@ def marked_rows(codes: Any, marked: Any, first: Any, rows: Any) -> Any:
     return found
 
 
-# ---------------------------------------------------------------- after a sort
+# ---------------------------------------------------------------- before and after a sort
+
+
+@_kernel
+def encode(bits: Any, y: Any, code: Any) -> None:
+    """The bits of scores in [0, 1], and the outcome as a last bit; -0.0 has the bits of 0.0."""
+    for i in range(bits.shape[0]):
+        code[i] = (bits[i] << 1) | y[i]
+
+
+@_kernel
+def decode(code: Any, y: Any, ends: Any) -> Any:
+    """Turn sorted codes into the bits of scores, outcomes, and ends of runs of equal scores; the number of runs."""
+    n = code.shape[0]
+    runs, before = _U(0), code[0] >> 1
+    y[0] = np.int8(code[0] & 1)
+    code[0] = before
+    for i in range(1, n):
+        now = code[i] >> 1
+        y[i] = np.int8(code[i] & 1)
+        code[i] = now
+        ends[runs] = i
+        runs += _U(now != before)
+        before = now
+    ends[runs] = n
+    return runs + _U(1)
+
+
+@_kernel
+def isotonic_blocks(observed: Any, ends: Any, tied: Any, weight: Any, positives: Any, starts: Any) -> Any:
+    """Rows, positives and first row of the blocks of the isotonic fit of sorted 0/1 outcomes; how many there are.
+
+    A run of ties, or of ones and the zeros after them, is a block from the outset. Whole numbers: no rounding.
+    """
+    n, blocks, i, run = observed.shape[0], 0, 0, 0
+    while i < n:
+        first, s = i, _I(0)
+        if tied:
+            end = ends[_U(run)]
+            run += 1
+            while i < end:
+                s += _I(observed[_U(i)])
+                i += 1
+        else:
+            while i < n and observed[_U(i)]:
+                i += 1
+            s = _I(i - first)
+            while i < n and not observed[_U(i)]:
+                i += 1
+        w = _I(i - first)
+        while blocks > 0 and positives[_U(blocks - 1)] * w >= s * weight[_U(blocks - 1)]:
+            blocks -= 1
+            w += weight[_U(blocks)]
+            s += positives[_U(blocks)]
+            first = starts[_U(blocks)]
+        weight[_U(blocks)], positives[_U(blocks)], starts[_U(blocks)] = w, s, first
+        blocks += 1
+    return blocks
 
 
 @_kernel
@@ -306,13 +370,18 @@ def largest_rising(running: Any, ends: Any, tied: Any, least: Any, most: Any) ->
     """
     n = running.shape[0] - 1
     for bins in range(least, most + 1):
-        low, hits, rows, place = 0, _I(0), _I(1), 0  # a mean of zero before the first bin
+        low, hits, rows = 0, _I(0), _I(1)  # a mean of zero before the first bin
         for b in range(1, bins + 1):
             high = (n * b) // bins
             if tied:
-                while ends[_U(place)] < high:
-                    place += 1
-                high = ends[_U(place)]
+                first, last = 0, ends.shape[0] - 1
+                while first < last:
+                    middle = (first + last) >> 1
+                    if ends[_U(middle)] < high:
+                        first = middle + 1
+                    else:
+                        last = middle
+                high = ends[_U(first)]
             if high == low:
                 continue
             more, many = _I(running[_U(high)]) - _I(running[_U(low)]), _I(high - low)
@@ -398,8 +467,11 @@ def compile_all() -> None:
             equal_width(p, np.zeros(3, label), edges)
         y = np.zeros(3, np.int8)
         hybrid(p, y, 2, 1e-3, 0.1, grid.copy(), grid.copy(), unsure)
-        gap_cells(p, y, 4, np.zeros(40), codes)
-        radix_cells(p, y, 50, 1 << 12, 1, squares, np.zeros(64), codes)
+        gap_cells(p, y, 4, np.zeros(40), np.zeros(40), codes)
+        radix_cells(p, y, 50, 1 << 12, 1, squares, np.zeros(64), np.zeros(64), codes)
+        code = np.zeros(3, np.int32 if dtype is np.float32 else np.int64)
+        encode(p.view(code.dtype), y, code)
+        decode(code, y, rows[:3])
         matrix, best, top = np.full((2, 2), 0.5, dtype), np.empty(2, np.intp), np.empty(2, dtype)
         few_classes(matrix.reshape(-1), 2, 1e-3, best, top)
         many_classes(matrix, matrix.view(bits), np.ones(1, dtype).view(bits)[0], 1e-3, best, top)
@@ -407,5 +479,7 @@ def compile_all() -> None:
     log_grid(key, key, key, 1.0, 0.0, grid.copy(), grid.copy(), unsure)
     marked_rows(np.zeros(3, np.int16), marked, 0, rows)
     pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
+    whole = np.zeros(3, np.int64)
+    isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
     for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
         largest_rising(running, np.arange(1, 4), tied, 2, 2)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.sorting import SortedRows
+from calibrant.numerics.sorting import SortedRows, positives_between
 from calibrant.numerics.switch import compiled
 
 
 def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Isotonic regression of plain binary rows: first row, number of rows and positives of each block."""
     ends = rows.ends
+    fast = compiled(len(rows), saves=6.0)
+    if fast is not None:
+        return _compiled_blocks(fast, rows)
     if ends is None:
         observed = rows.rows.observed
         rises = observed[1:] > observed[:-1]  # every run of ones followed by zeros ends in one block
@@ -21,9 +26,17 @@ def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]
     else:
         starts = np.concatenate([[0], ends[:-1]])
         weight = np.diff(ends, prepend=0).astype(np.float64)
-    positives = np.add.reduceat(rows.rows.observed, starts, dtype=np.int64).astype(np.float64)
+    positives = positives_between(rows.rows.observed, np.append(starts[1:], len(rows))).astype(np.float64)
     blocks, weight, positives = pool_adjacent_violators(weight, positives)
     return starts[blocks], weight, positives
+
+
+def _compiled_blocks(fast: ModuleType, rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:
+    size = len(rows) if rows.ends is None else len(rows.ends)
+    weight, positives, starts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.intp)
+    ends = np.zeros(1, np.intp) if rows.ends is None else rows.ends
+    blocks = int(fast.isotonic_blocks(rows.rows.observed, ends, rows.ends is not None, weight, positives, starts))
+    return starts[:blocks].copy(), weight[:blocks].astype(np.float64), positives[:blocks].astype(np.float64)
 
 
 def pool_adjacent_violators(weight: Floats, observed: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:

@@ -76,17 +76,15 @@ def _by_code(rows: Rows, *, squares: bool, codes: NDArray[np.int16] | None) -> t
 def _compiled_by_code(
     fast: ModuleType, rows: Rows, *, squares: bool, codes: NDArray[np.int16] | None
 ) -> tuple[Floats, Floats, Floats]:
-    """The same by a compiled loop; chunks have tables of their own, so that no running sum has many terms."""
+    """The same by a compiled loop."""
     codes = np.empty(len(rows.key), np.int16) if codes is None else codes
     shift, lowest = 52 - FRACTION, (1022 - POWERS) << FRACTION
-    total, table = np.zeros((2 * BUCKETS, 4)), np.zeros((2 * BUCKETS, 2, 4))
-    for start in range(0, len(codes), CHUNK):
-        part = slice(start, start + CHUNK)
-        where = rows.key[part], rows.observed[part], shift, lowest, HALF, squares
-        fast.radix_cells(*where, table.reshape(-1), codes[part])
-        total += table.sum(axis=1)
-        table[:] = 0.0
-    return total[:, 0], total[:, 1], total[:, 2]
+    columns = 3 if squares else 2
+    table, totals = np.zeros(2 * BUCKETS * 2 * columns), np.zeros(2 * BUCKETS * 2 * columns)
+    fast.radix_cells(rows.key, rows.observed, shift, lowest, HALF, squares, table, totals, codes)
+    table += totals
+    count, predicted, *rest = table.reshape(2 * BUCKETS, 2, columns).sum(axis=1).T
+    return count, predicted, rest[0] if squares else np.zeros(2 * BUCKETS)
 
 
 def rows_with(marked: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:
@@ -114,7 +112,10 @@ def selection_is_faster(rows: Rows, n: int) -> bool:
     It is not for few rows, nor where edges fall into the buckets of most rows: many bins, or scores in few buckets.
     """
     size = len(rows.key)
-    if not rows.plain_binary or size < SELECTION_ROWS[rows.key.dtype]:
+    if not rows.plain_binary:
+        return False
+    least = SELECTION_ROWS[rows.key.dtype]
+    if size < least and (size < min(SELECTION_ROWS.values()) or compiled(size, saves=6.0) is None):
         return False
     count = radix_bucket_sums(rows.take(slice(None, None, size // SAMPLE)))[0].astype(np.intp)
     opened = np.unique(_inner_ranks(count, n)[1])

@@ -96,14 +96,10 @@ def gap_cells(rows: Rows) -> GapCells:
 
 
 def _compiled_cells(fast: ModuleType, rows: Rows, codes: NDArray[np.int16]) -> Floats:
-    """Rows and sums of p, of shape (cells, 2, 2); chunks have tables of their own, so that sums stay exact."""
-    total, table = np.zeros((CELLS + 1, 2, 2)), np.zeros((CELLS + 1, 2, 2))
-    for begin in range(0, len(codes), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        fast.gap_cells(rows.key[part], rows.observed[part], CELLS, table.reshape(-1), codes[part])
-        total += table
-        table[:] = 0.0
-    return total
+    """Rows and sums of p, of shape (cells, 2, 2)."""
+    table, totals = np.zeros((CELLS + 1, 2, 2)), np.zeros((CELLS + 1, 2, 2))
+    fast.gap_cells(rows.key, rows.observed, CELLS, table.reshape(-1), totals.reshape(-1), codes)
+    return table + totals
 
 
 def _rows_in(opened: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:

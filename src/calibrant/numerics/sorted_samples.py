@@ -113,12 +113,17 @@ class SortedSamples:
         fast = compiled(self.n, saves=4.0)
         if fast is None:
             return None
-        rows = self._running_positives[0], self.run_ends(0)[1:] if self.tied else np.zeros(1, np.intp), self.tied
+        ends = np.zeros(1, np.intp)
+        if self.tied:
+            ends = self.run_ends(0)[1:] if self.ends is None else self.ends
+        rows = self._running_positives[0], ends, self.tied
         found = int(fast.largest_rising(*rows, 2, min(_ORDER_CHECK, self.n)))
         if found or self.n <= _ORDER_CHECK:
             return found or self.n
-        cuts = self.run_ends(0)
-        rate = self.observed(cuts)[0] / np.diff(cuts)
+        rate = self.outcome[0]
+        if self.tied:
+            cuts = self.run_ends(0)
+            rate = self.observed(cuts)[0] / np.diff(cuts)
         if not (rate[1:] < rate[:-1]).any():  # then no bins fall, and trying all would take forever
             return self.n
         return int(fast.largest_rising(*rows, _ORDER_CHECK, self.n)) or self.n
