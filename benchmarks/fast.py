@@ -21,7 +21,7 @@ from calibrant.numerics import switch
 from calibrant.table.binning import HybridGrid, LogGrid
 from calibrant.table.from_rows import cut_rows
 
-ROUNDS = 7
+ROUNDS = 5
 FIFTEEN = cal.EqualWidth(15)
 
 

@@ -35,7 +35,8 @@ OTHERS = {
     *("classwise", "by_class", "class_tables", "coverage", "group_coverage", "crps", "debiased_ence", "ence"),
     *("ence_curve", "interval_curve", "interval_error", "interval_score", "mean_squared_z", "nll", "pinball"),
     *("pit_error", "pit_histogram", "quantile_error", "scale_factor", "sharpness", "spread_curve", "std_dispersion"),
-    *("sweep_ence", "uce", "show_versions", "warm_up", "forest_rows", "headline_errors"),
+    *("sweep_ence", "uce", "show_versions", "warm_up", "forest_rows", "headline_errors", "sample_size"),
+    "multinomial_recalibration",
 }
 
 
