@@ -9,7 +9,6 @@ import pytest
 import calibrant as cal
 from calibrant.numerics import sorting
 from calibrant.results import Target
-from calibrant.simulate import PowerCurve, UniformScores, World
 from tests.inference.worlds import BENT
 
 
@@ -21,22 +20,6 @@ def test_estimators_of_one_error_share_its_interval(estimator):
     found = cal.interval(estimator, data)
     assert found == estimator(data)
     assert found.interval == cal.inference.Inversion().interval(data, norm=1)
-
-
-def test_defaults_follow_the_target():
-    data = BENT.sample(300)
-    assert "LargestGapBound" in cal.interval(cal.mce, data).interval.method
-    for estimator in (cal.ks_error, cal.smooth_ece, cal.kernel_error):
-        assert "NormBand" in cal.interval(estimator, data).interval.method
-    assert "Bootstrap" in cal.interval(cal.brier, data, level=0.9).interval.method
-    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data).interval
-    root = cal.inference.Inversion().interval(data, norm=2)
-    assert (squared.low, squared.high) == (root.low**2, root.high**2)
-    grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(300) // 3)
-    assert "Inversion" in cal.interval(cal.ece, grouped).interval.method
-    assert "Clustered" in cal.interval(cal.brier, grouped).interval.method
-    positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
-    assert "PUInversion" in cal.interval(cal.ece, positives).interval.method
 
 
 SPELLINGS = [
@@ -161,16 +144,6 @@ def test_rows_are_sorted_once_for_the_estimate_and_its_interval(monkeypatch, siz
         assert calls == [size]
 
 
-def test_split_lower_bound_is_below_the_error():
-    found = cal.interval(
-        cal.calibration_error,
-        World(UniformScores(), PowerCurve(3)).sample(3000),
-        method=cal.inference.SplitLowerBound(),
-    )
-    assert found.interval.side == "lower"
-    assert 0.1 < found.interval.low < 0.25
-
-
 def test_bad_input_is_refused():
     data = BENT.sample(100)
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(100))
@@ -203,14 +176,3 @@ def test_several_classes_have_the_interval_of_what_is_measured():
     assert (full.low, full.high, full.side) == (alone.interval.low, np.inf, "lower")
     assert "given the whole vector" in full.assumption
     assert cal.interval(cal.brier, data).interval.target == Target("mean score")
-
-
-def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():
-    data = cal.Multiclass(RNG.integers(0, 3, 60), RNG.dirichlet(np.ones(3), 60))
-    for estimator in (cal.kernel_error, cal.refinement, cal.overconfidence, partial(cal.classwise, cal.brier)):
-        with pytest.raises(cal.InvalidPredictions, match="known to cover"):
-            cal.interval(estimator, data)
-    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.calibration_error(d.top_label())):
-        with pytest.raises(cal.InvalidPredictions, match="one score"):
-            cal.interval(estimator, data)
-    assert cal.interval(cal.refinement, data, method=cal.Bootstrap(3)).interval.target == Target("refinement")

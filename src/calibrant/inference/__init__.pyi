@@ -27,7 +27,6 @@ from .group_results import Search as Search
 from .groups import ForestRow as ForestRow
 from .groups import by_group as by_group
 from .groups import forest_rows as forest_rows
-from .intervals import SplitLowerBound as SplitLowerBound
 from .intervals import interval as interval
 from .inversion import Inversion as Inversion
 from .isotonic_bands import Band as Band
@@ -57,6 +56,7 @@ from .scale_factor import LogScale as LogScale
 from .selective_prediction import RiskCoverage as RiskCoverage
 from .selective_prediction import risk_coverage as risk_coverage
 from .sequential_bound import SequentialBound as SequentialBound
+from .split_lower_bound import SplitLowerBound as SplitLowerBound
 from .spread_inversion import SpreadInversion as SpreadInversion
 from .vector_test import VectorTest as VectorTest
 from .wilson import Wilson as Wilson

@@ -15,7 +15,8 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected, repeated_means, row_losses
-from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
+from calibrant.inference.interval_methods import is_true_error, require_target
+from calibrant.inference.intervals import as_estimate, bootstrap_target
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_cross_fits import PairedCrossFits
 from calibrant.inference.paired_fits import PairedFits

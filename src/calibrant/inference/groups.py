@@ -19,7 +19,8 @@ from calibrant.inference.group_balance import balance
 from calibrant.inference.group_results import ByGroup, GroupResult, Search
 from calibrant.inference.group_search import GroupEvidence, confirmed, group_evidence, strongest, words
 from calibrant.inference.groupings import Grouping, groupings
-from calibrant.inference.intervals import Method, as_estimate, interval
+from calibrant.inference.interval_methods import Method
+from calibrant.inference.intervals import as_estimate, interval
 from calibrant.inference.shrinkage import shrunk
 from calibrant.inference.slice_sums import GroupCells, ScoreCells
 from calibrant.numerics.arrays import Floats

@@ -14,91 +14,31 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.lower_bound import SplitSampleBound
 from calibrant.estimators.variational import calibration_error
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
-from calibrant.inference.bootstrap import Bootstrap, Clustered
-from calibrant.inference.chi_square_mixture import ChiSquareMixture
-from calibrant.inference.classwise_inversion import ClasswiseInversion
-from calibrant.inference.inversion import Inversion
-from calibrant.inference.isotonic_bands import IsotonicBand
-from calibrant.inference.largest_gap import LargestGapBound
-from calibrant.inference.mid_p import MidP
+from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.interval_methods import (
+    Estimator,
+    Method,
+    OfClasses,
+    OfError,
+    OfForecasts,
+    OfPositives,
+    OfValidation,
+    default_method,
+    is_true_error,
+)
 from calibrant.inference.norm_bands import NormBand
 from calibrant.inference.pit_inversion import PitInversion
-from calibrant.inference.profile_likelihood import ProfileLikelihood
-from calibrant.inference.scale_factor import LogScale
 from calibrant.inference.sequential_bound import SequentialBound
-from calibrant.inference.spread_inversion import SPREAD_ERRORS, SpreadInversion
+from calibrant.inference.split_lower_bound import SplitLowerBound
 from calibrant.inference.wilson import Wilson
-from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
 from calibrant.pu.inversion import PUInversion
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, declared_by, name_of
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
-
-Estimator = Callable[[Any], float]
-
-
-@dataclass(frozen=True)
-class SplitLowerBound:
-    """A lower bound that assumes only independent rows: `SplitSampleBound` of the variational error.
-
-    A map is fitted on a share `train` of the rows. Its expected gain on the other rows is at most the true error, and a
-    lower confidence bound on that mean is valid for every n, model and map.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(3000)
-    >>> found = cal.interval(cal.ece, cal.Binary(rng.random(3000) < p**3, p), method=SplitLowerBound())
-    >>> found.interval.side, bool(0.1 < found.interval.low < 0.25)  # the true error is 1/4
-    ('lower', True)
-    """
-
-    train: float = 0.5
-    seed: int = 0
-
-    def interval(self, data: Predictions | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
-        """The one-sided interval above the bound."""
-        if isinstance(data, BinTable):
-            message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
-            raise InvalidPredictions(message)
-        bound = SplitSampleBound(level=level, train=self.train)
-        found = calibration_error(data, norm=norm, bound=bound, seed=self.seed).interval
-        if found is None:  # pragma: no cover - a bound was asked for
-            raise RuntimeError(repr(bound))
-        return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))
-
-
-OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
-OfClasses = SequentialBound | ClasswiseInversion
-OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
-OfValidation = MidP | ProfileLikelihood
-Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses | OfForecasts | OfValidation
-
-#: The methods for what only predicted distributions have, by target.
-FORECAST_METHODS: dict[str, OfForecasts] = {
-    **dict.fromkeys(SPREAD_ERRORS, SpreadInversion()),
-    "scale factor": LogScale(),
-    "coverage error": PitInversion(),
-    "coverage": Wilson(),
-}
-
-#: The targets that `NormBand` is for.
-NORMS_OF_GAP = ("cumulative error", "cumulative range", "smooth error", "kernel error")
-
-#: The methods for the numbers of the logistic recalibration framework, by target.
-VALIDATION_METHODS: dict[str, OfValidation] = {
-    "observed to expected ratio": MidP(),
-    "calibration intercept": MidP(),
-    "calibration slope": ProfileLikelihood(),
-}
 
 
 def interval(
@@ -148,7 +88,7 @@ def interval(
     >>> p = rng.random(2000)
     >>> e = interval(cal.ece, cal.Binary(rng.random(2000) < p**2, p))  # the true error is 1/6
     >>> e
-    <ECE (L1) 0.17... [0.15..., 0.1...] at 95%, n=2_000, EqualMass(n_bins=15)>
+    <ECE (L1) 0.17... [0.1..., 0.19...] at 95%, n=2_000, EqualMass(n_bins=15)>
     >>> e.interval.method, str(e.interval.target)
     ("Inversion(draws=299, seed=0, side='two-sided')", 'true error (L1)')
     """
@@ -164,22 +104,8 @@ def interval(
     if isinstance(task, Multiclass):
         _require_error_of_classes(estimator, estimate, method)
     chosen = default_method(estimator, estimate.target, task) if method is None else method
-    if isinstance(chosen, OfClasses):
-        return estimate.with_interval(_of_classes(chosen, estimate, task, level))
-    if isinstance(chosen, Bootstrap):
-        return estimate.with_interval(_bootstrapped(chosen, estimator, task, estimate.target, level))
-    if isinstance(chosen, OfValidation):
-        return estimate.with_interval(chosen.interval(task, estimate, level=level))
-    if isinstance(chosen, NormBand):
-        return estimate.with_interval(chosen.interval(estimate, task, level=level))
-    if isinstance(chosen, OfForecasts):
-        return estimate.with_interval(_of_forecast(chosen, estimate, task, level))
-    if estimate.target is None or not is_true_error(estimate.target):
-        message = f"{type(chosen).__name__} is for calibration errors; use Bootstrap() for {name_of(estimator)}."
-        raise TypeError(message)
-    if isinstance(chosen, OfPositives):
-        return estimate.with_interval(_of_positives(chosen, estimate, task, level))
-    return estimate.with_interval(_of_error(chosen, task, estimate.target, level))
+    computed = next(function for kind, function in BY_METHOD if isinstance(chosen, kind))
+    return estimate.with_interval(computed(chosen, _Asked(estimator, estimate, task, level)))
 
 
 def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
@@ -192,48 +118,6 @@ def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
     return found if declared is None else found.with_target(declared)
 
 
-def default_method(estimator: Estimator, target: Target | None, data: Predictions | BinTable) -> Method:
-    """The method with the best measured coverage for this target, task and clustering."""
-    wanted = require_target(estimator, target)
-    norm = wanted.norm
-    if isinstance(task_of(data), Unlabeled):
-        return PUInversion()
-    if isinstance(data, Multiclass):
-        return _default_of_classes(estimator, wanted, data)
-    if wanted.quantity in FORECAST_METHODS:
-        return FORECAST_METHODS[wanted.quantity]
-    if wanted.quantity in VALIDATION_METHODS:
-        return VALIDATION_METHODS[wanted.quantity]
-    grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
-    if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
-        return NormBand()
-    inverted = isinstance(norm, float) or norm == "squared"
-    if not is_true_error(target) or not inverted:
-        return Clustered() if grouped else Bootstrap()
-    return LargestGapBound() if largest else Inversion()
-
-
-def require_target(estimator: Estimator, target: Target | None) -> Target:
-    """Refuse an estimator without a declared target."""
-    if target is not None:
-        return target
-    message = (
-        f"{name_of(estimator)} does not declare its target, so no method can be chosen: pass method=Bootstrap(), or "
-        'declare it, e.g. @calibrant.results.estimates("mean score").'
-    )
-    raise TypeError(message)
-
-
-def is_true_error(target: Target | None) -> bool:
-    """Whether the calibration error of the population is the target."""
-    return target is not None and target.quantity == "true error"
-
-
-def is_norm_of_gap(target: Target | None) -> bool:
-    """Whether the target is a norm of the gap as a signed measure on the scores."""
-    return target is not None and target.quantity in NORMS_OF_GAP
-
-
 def bootstrap_target(target: Target | None) -> Target | None:
     """The target of a bootstrap interval: the expectation of an estimator, not the true error it estimates."""
     if target is None or target.quantity != "true error":
@@ -241,16 +125,85 @@ def bootstrap_target(target: Target | None) -> Target | None:
     return Target("expected estimate", target.norm)
 
 
-def _bootstrapped(
-    method: Bootstrap, estimator: Estimator, data: Predictions | BinTable, target: Target | None, level: float
-) -> Interval:
-    found = replace(method.interval(estimator, data, level=level), target=bootstrap_target(target))
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What an interval is asked for: an estimator, its estimate of these data, and a level."""
+
+    estimator: Estimator
+    estimate: Estimate
+    data: Predictions | BinTable
+    level: float
+
+    def require_true_error(self, method: Method) -> Target:
+        """The target, if it is a calibration error."""
+        target = self.estimate.target
+        if target is None or not is_true_error(target):
+            message = (
+                f"{type(method).__name__} is for calibration errors; use Bootstrap() for {name_of(self.estimator)}."
+            )
+            raise TypeError(message)
+        return target
+
+
+def _bootstrapped(method: Bootstrap, asked: _Asked) -> Interval:
+    target = asked.estimate.target
+    found = method.interval(asked.estimator, asked.data, level=asked.level)
+    found = replace(found, target=bootstrap_target(target))
     if not is_true_error(target):
         return found
     return replace(found, low=max(0.0, found.low), high=max(0.0, found.high))
 
 
-def _of_error(method: OfError, data: Predictions | BinTable, target: Target, level: float) -> Interval:
+def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
+    """The interval of a Multiclass for the target that the method is for."""
+    data, target = asked.data, asked.estimate.target
+    wanted = "true error" if isinstance(method, SequentialBound) else "classwise mean"
+    if not isinstance(data, Multiclass) or target is None or target.quantity != wanted or target.norm is None:
+        message = (
+            f"{type(method).__name__} is for the {wanted} of Multiclass predictions, not {asked.estimate.name} of "
+            f"{data!r}."
+        )
+        raise TypeError(message)
+    return method.interval(data, norm=target.norm, level=asked.level)
+
+
+def _of_validation(method: OfValidation, asked: _Asked) -> Interval:
+    return method.interval(asked.data, asked.estimate, level=asked.level)
+
+
+def _of_norm(method: NormBand, asked: _Asked) -> Interval:
+    return method.interval(asked.estimate, asked.data, level=asked.level)
+
+
+def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
+    if isinstance(method, PitInversion | Wilson):
+        return method.interval(asked.data, asked.estimate, level=asked.level)
+    if asked.estimate.target is None:
+        message = f"{type(method).__name__} needs an estimate with a declared target, not {asked.estimate!r}."
+        raise TypeError(message)
+    return method.interval(asked.data, asked.estimate.target, level=asked.level)
+
+
+def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
+    """The interval for the true error, or by the older methods that in the bins of the estimate."""
+    target, table, data = asked.require_true_error(method), asked.estimate.bins, asked.data
+    source: Any = data
+    if not isinstance(task_of(data), Unlabeled):
+        message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
+        raise InvalidPredictions(message)
+    if isinstance(method, PUInversion):
+        return method.interval(source, norm=target.norm, level=asked.level)
+    if table is None or table.fine or target.norm != 1:
+        message = f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion()."
+        raise InvalidPredictions(message)
+    if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
+        cut: Any = table.cut  # the same bins, with the sums of squares, which the estimate did not need
+        table = data.coarsen(cut) if isinstance(data, BinTable) else BinTable.of(data, cut)
+    return method.interval(table, level=asked.level)
+
+
+def _of_error(method: OfError, asked: _Asked) -> Interval:
+    target, data, level = asked.require_true_error(method), asked.data, asked.level
     norm = target.norm
     if isinstance(method, SplitLowerBound):
         return method.interval(data, norm=norm, level=level)
@@ -264,20 +217,16 @@ def _of_error(method: OfError, data: Predictions | BinTable, target: Target, lev
     return replace(root, low=root.low**2, high=root.high**2, target=squared)
 
 
-def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) -> Method:
-    """Of several classes: a bound of the error of whole vectors, an interval of that of single classes."""
-    if target.quantity == "true error":
-        return SequentialBound()
-    if target.quantity == "classwise mean" and target.norm in (1.0, 2.0):
-        return ClasswiseInversion()
-    if target.quantity == "mean score":
-        return Bootstrap() if data.group is None else Clustered()
-    message = (
-        f"No interval of {name_of(estimator)} for several classes is known to cover. Use calibration_error (a lower "
-        "bound of the error of the whole vector), classwise(ece) in L1 or L2, data.top_label(), or calibration_test; "
-        "method=Bootstrap() gives an interval for the expected estimate only."
-    )
-    raise InvalidPredictions(message)
+#: What each kind of method is asked for.
+BY_METHOD: tuple[tuple[Any, Callable[[Any, _Asked], Interval]], ...] = (
+    (OfError, _of_error),
+    (NormBand, _of_norm),
+    (Bootstrap, _bootstrapped),
+    (OfPositives, _of_positives),
+    (OfClasses, _of_classes),
+    (OfForecasts, _of_forecast),
+    (OfValidation, _of_validation),
+)
 
 
 def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: Method | None) -> None:
@@ -294,18 +243,6 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
         raise InvalidPredictions(message)
 
 
-def _of_classes(method: OfClasses, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
-    """The interval of a Multiclass for the target that the method is for."""
-    target = estimate.target
-    wanted = "true error" if isinstance(method, SequentialBound) else "classwise mean"
-    if not isinstance(data, Multiclass) or target is None or target.quantity != wanted or target.norm is None:
-        message = (
-            f"{type(method).__name__} is for the {wanted} of Multiclass predictions, not {estimate.name} of {data!r}."
-        )
-        raise TypeError(message)
-    return method.interval(data, norm=target.norm, level=level)
-
-
 def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:
     """The error of the confidence is that of a binary task; given the whole vector it is at least as large."""
     norm = estimate.target.norm if estimate.target is not None else 1
@@ -314,31 +251,3 @@ def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Me
         words = f"{found.assumption}; a lower bound only, since the error given the whole vector is at least as large"
         found = replace(found, high=math.inf, side="lower", assumption=words)
     return estimate if found is None else estimate.with_interval(found)
-
-
-def _of_forecast(method: OfForecasts, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
-    if isinstance(method, PitInversion | Wilson):
-        return method.interval(data, estimate, level=level)
-    if estimate.target is None:
-        message = f"{type(method).__name__} needs an estimate with a declared target, not {estimate!r}."
-        raise TypeError(message)
-    return method.interval(data, estimate.target, level=level)
-
-
-def _of_positives(method: OfPositives, estimate: Estimate, data: Predictions | BinTable, level: float) -> Interval:
-    """The interval for the true error, or by the older methods that in the bins of the estimate."""
-    table, target = estimate.bins, estimate.target
-    source: Any = data
-    if not isinstance(task_of(data), Unlabeled):
-        message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
-        raise InvalidPredictions(message)
-    if isinstance(method, PUInversion):
-        norm = None if target is None else target.norm
-        return method.interval(source, norm=norm, level=level)
-    if table is None or table.fine or target is None or target.norm != 1:
-        message = f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion()."
-        raise InvalidPredictions(message)
-    if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
-        cut: Any = table.cut  # the same bins, with the sums of squares, which the estimate did not need
-        table = data.coarsen(cut) if isinstance(data, BinTable) else BinTable.of(data, cut)
-    return method.interval(table, level=level)
