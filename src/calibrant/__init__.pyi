@@ -66,7 +66,6 @@ from .estimators.variational import refinement as refinement
 from .estimators.variational import underconfidence as underconfidence
 from .inference.bootstrap import Bootstrap as Bootstrap
 from .inference.calibration_tests import calibration_test as calibration_test
-from .inference.class_tests import by_class as by_class
 from .inference.comparison import compare as compare
 from .inference.comparison import compare_many as compare_many
 from .inference.decision_curves import net_benefit as net_benefit
@@ -74,6 +73,7 @@ from .inference.groups import by_group as by_group
 from .inference.intervals import interval as interval
 from .inference.reliability import reliability_curve as reliability_curve
 from .inference.selective_prediction import risk_coverage as risk_coverage
+from .inference.several_classes.class_tests import by_class as by_class
 from .integrations.testing import assert_calibrated as assert_calibrated
 from .numerics.environment import show_versions as show_versions
 from .numerics.environment import warm_up as warm_up

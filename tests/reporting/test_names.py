@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
-from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.hypothesis_tests.classical_tests import (
+    Cox,
+    HosmerLemeshow,
+    KernelTest,
+    KolmogorovSmirnov,
+    Spiegelhalter,
+)
 from calibrant.reporting.names import (
     listed,
     map_in_sentence,

@@ -9,11 +9,17 @@ from numpy.typing import ArrayLike
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
-from calibrant.inference.learned_test import LearnedTest
-from calibrant.inference.multiscale import MultiScale
-from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.inference.vector_test import VectorTest
+from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.hypothesis_tests.classical_tests import (
+    Cox,
+    HosmerLemeshow,
+    KernelTest,
+    KolmogorovSmirnov,
+    Spiegelhalter,
+)
+from calibrant.inference.hypothesis_tests.multiscale import MultiScale
+from calibrant.inference.several_classes.learned_test import LearnedTest
+from calibrant.inference.several_classes.vector_test import VectorTest
 from calibrant.pu.inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable

@@ -15,14 +15,14 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected, repeated_means, row_losses
+from calibrant.inference.forecasts.spread_inversion import SPREAD_ERRORS
 from calibrant.inference.interval_methods import is_true_error, require_target
 from calibrant.inference.intervals import as_estimate, bootstrap_target
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.paired_cross_fits import PairedCrossFits
-from calibrant.inference.paired_fits import PairedFits
-from calibrant.inference.paired_gaps import PairedGaps
+from calibrant.inference.paired.paired_cross_fits import PairedCrossFits
+from calibrant.inference.paired.paired_fits import PairedFits
+from calibrant.inference.paired.paired_gaps import PairedGaps
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
-from calibrant.inference.spread_inversion import SPREAD_ERRORS
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.printable import printable

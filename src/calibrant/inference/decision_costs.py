@@ -13,9 +13,9 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
+from calibrant.inference.binary_bounds.isotonic_bands import isotonic_band
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.decision_curves import checked_thresholds
-from calibrant.inference.isotonic_bands import isotonic_band
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.combined_shares import combined_share_limits

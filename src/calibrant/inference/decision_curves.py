@@ -12,7 +12,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.sample import Sample
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats

@@ -12,8 +12,8 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod
 from calibrant.inference.group_tests import GroupTests, group_tests, one_by_one, slice_tests
 from calibrant.inference.groupings import Grouping
+from calibrant.inference.hypothesis_tests.multiscale import MultiScale
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.multiscale import MultiScale
 
 #: Up to this many columns and crosses the tests of groups are simulated; of more, all are adjusted by Holm's method.
 MOST_SIMULATED = 4

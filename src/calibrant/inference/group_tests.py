@@ -9,12 +9,12 @@ import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.groupings import Grouping
-from calibrant.inference.mixture_likelihood import likelihood_ratio_p
+from calibrant.inference.hypothesis_tests.mixture_likelihood import likelihood_ratio_p
+from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
-from calibrant.inference.multiscale import statistics, weights, with_drawn
-from calibrant.inference.pooled_cells import PooledCells
 from calibrant.inference.slice_sums import ScoreCells, gap_p, ratio_p
 from calibrant.numerics.arrays import Floats
 

@@ -8,21 +8,21 @@ from typing import Any
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.binary_bounds.chi_square_mixture import ChiSquareMixture
+from calibrant.inference.binary_bounds.isotonic_bands import IsotonicBand
+from calibrant.inference.binary_bounds.largest_gap import LargestGapBound
+from calibrant.inference.binary_bounds.norm_bands import NormBand
+from calibrant.inference.binary_bounds.split_lower_bound import SplitLowerBound
+from calibrant.inference.binary_error.inversion import Inversion
 from calibrant.inference.bootstrap import Bootstrap, Clustered
-from calibrant.inference.chi_square_mixture import ChiSquareMixture
-from calibrant.inference.classwise_inversion import ClasswiseInversion
-from calibrant.inference.inversion import Inversion
-from calibrant.inference.isotonic_bands import IsotonicBand
-from calibrant.inference.largest_gap import LargestGapBound
+from calibrant.inference.forecasts.pit_inversion import PitInversion
+from calibrant.inference.forecasts.scale_factor import LogScale
+from calibrant.inference.forecasts.spread_inversion import SPREAD_ERRORS, SpreadInversion
+from calibrant.inference.forecasts.wilson import Wilson
 from calibrant.inference.mid_p import MidP
-from calibrant.inference.norm_bands import NormBand
-from calibrant.inference.pit_inversion import PitInversion
 from calibrant.inference.profile_likelihood import ProfileLikelihood
-from calibrant.inference.scale_factor import LogScale
-from calibrant.inference.sequential_bound import SequentialBound
-from calibrant.inference.split_lower_bound import SplitLowerBound
-from calibrant.inference.spread_inversion import SPREAD_ERRORS, SpreadInversion
-from calibrant.inference.wilson import Wilson
+from calibrant.inference.several_classes.classwise_inversion import ClasswiseInversion
+from calibrant.inference.several_classes.sequential_bound import SequentialBound
 from calibrant.pu.inference import BasicBootstrap, Conservative, DebiasedDelta
 from calibrant.pu.inversion import PUInversion
 from calibrant.results.target import Target, name_of

@@ -16,7 +16,11 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational import calibration_error
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
+from calibrant.inference.binary_bounds.norm_bands import NormBand
+from calibrant.inference.binary_bounds.split_lower_bound import SplitLowerBound
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.forecasts.pit_inversion import PitInversion
+from calibrant.inference.forecasts.wilson import Wilson
 from calibrant.inference.interval_methods import (
     Estimator,
     Method,
@@ -28,11 +32,7 @@ from calibrant.inference.interval_methods import (
     default_method,
     is_true_error,
 )
-from calibrant.inference.norm_bands import NormBand
-from calibrant.inference.pit_inversion import PitInversion
-from calibrant.inference.sequential_bound import SequentialBound
-from calibrant.inference.split_lower_bound import SplitLowerBound
-from calibrant.inference.wilson import Wilson
+from calibrant.inference.several_classes.sequential_bound import SequentialBound
 from calibrant.pu.inversion import PUInversion
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target, declared_by, name_of

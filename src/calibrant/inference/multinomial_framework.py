@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.score_covariance import ScoreCovariance
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.multinomial_lines import MultinomialLines

@@ -13,7 +13,7 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
-from calibrant.inference.isotonic_bands import band_of, clopper_pearson
+from calibrant.inference.binary_bounds.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.pu.inference import reliability

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.pooled_cells import PooledCells
+from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sizes import EXACT_ROWS

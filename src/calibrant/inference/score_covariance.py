@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.table.bintable import BinTable

@@ -12,8 +12,8 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.ordered_losses import Numbers, OrderedLosses
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
 from calibrant.inference.groupings import Grouping
-from calibrant.inference.mixture_likelihood import likelihood_ratio_of_cells
+from calibrant.inference.hypothesis_tests.mixture_likelihood import likelihood_ratio_of_cells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.poisson_binomial import two_sided_tail
 

@@ -14,7 +14,7 @@ from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
-from calibrant.inference.vector_test import default_draws
+from calibrant.inference.several_classes.vector_test import default_draws
 from calibrant.reporting.assembling import Assembly, Options, section_builder
 from calibrant.reporting.class_findings import of_classes
 from calibrant.reporting.contents import Contents, Facts, Number, Value

@@ -14,8 +14,8 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.estimators.dispersion import scale_factor, std_dispersion
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence
+from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.intervals import interval
-from calibrant.inference.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.assembling import Assembly
 from calibrant.reporting.contents import Value

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.decision_curves import net_benefit
+from calibrant.inference.hypothesis_tests.multiscale import MultiScale
 from calibrant.inference.intervals import interval
-from calibrant.inference.multiscale import MultiScale
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.target import Estimator, declared_by, name_of

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.estimators.binned import ece
-from calibrant.inference.multiscale import MultiScale
+from calibrant.inference.hypothesis_tests.multiscale import MultiScale
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_odds as odds_of
 from calibrant.results.estimate import Significance

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Multiclass
+from calibrant.inference.binary_error.inversion import Inversion
 from calibrant.inference.intervals import interval
-from calibrant.inference.inversion import Inversion
 from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.folds import fold_of_rows

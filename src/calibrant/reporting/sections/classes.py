@@ -7,8 +7,8 @@ import numpy as np
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.estimators.recalibration_framework import calibration_slope, observed_expected
-from calibrant.inference.class_tests import by_class
-from calibrant.inference.vector_test import VectorTest
+from calibrant.inference.several_classes.class_tests import by_class
+from calibrant.inference.several_classes.vector_test import VectorTest
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
 from calibrant.reporting.contents import Classes, GroupRow, Value

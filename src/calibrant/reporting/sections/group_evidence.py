@@ -10,11 +10,11 @@ import numpy as np
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.forecasts.regression_tests import MeanSquaredZ
 from calibrant.inference.group_tests import group_tests, one_by_one
 from calibrant.inference.groupings import Grouping
+from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, step_down_min
-from calibrant.inference.multiscale import statistics, weights, with_drawn
-from calibrant.inference.regression_tests import MeanSquaredZ
 from calibrant.inference.sample import Sample
 from calibrant.inference.score_covariance import ScoreCovariance
 from calibrant.numerics.arrays import Floats

@@ -17,9 +17,9 @@ from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.dispersion import scale_factor
 from calibrant.estimators.recalibration_framework import calibration_slope, observed_expected
 from calibrant.estimators.regression_spread import ence
+from calibrant.inference.binary_error.inversion import Inversion
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import interval
-from calibrant.inference.inversion import Inversion
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Value
 from calibrant.reporting.part import headline_error

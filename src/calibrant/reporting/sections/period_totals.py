@@ -15,8 +15,8 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.dispersion import mean_squared_z, scale_factor
 from calibrant.estimators.recalibration_framework import joint_fit, observed_expected, recalibration_line
 from calibrant.inference.design_effect import design_effect
+from calibrant.inference.forecasts.regression_tests import MeanSquaredZ
 from calibrant.inference.intervals import interval
-from calibrant.inference.regression_tests import MeanSquaredZ
 from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import affine

@@ -1,0 +1,3 @@
+"""Predicted distributions: intervals and tests of their spread, scale and coverage."""
+
+__all__: list[str] = []

@@ -1,0 +1,67 @@
+"""The fitted ratio of squared error and variance."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.inference.forecasts.spread_cells import SpreadCells
+from calibrant.inference.forecasts.spread_fit import SpreadFit, log_ratio_fit, missing_mass
+from calibrant.numerics.hat_functions import orthonormal_hats
+from tests.inference.spreads import forecasts
+
+
+def fit(data):
+    return SpreadFit.of(SpreadCells.of(data, needed_by="test"), 99, np.random.default_rng(0))
+
+
+def test_the_fit_finds_a_constant_ratio_and_one_that_depends_on_sigma():
+    rng = np.random.default_rng(0)
+    wide = fit(forecasts(rng, 50_000, factor=1.3))
+    assert wide.share @ wide.gap == pytest.approx(2 * np.log(1.3), abs=0.02)
+    bent = fit(forecasts(rng, 50_000, power=-0.3))
+    expected = -0.6 * np.log(np.sqrt(bent.variance))
+    assert np.sqrt(bent.share @ (bent.gap - expected) ** 2) < 0.06
+    assert bent.kurtosis == pytest.approx(3, abs=0.2)
+
+
+def test_the_equations_of_the_fit_are_solved():
+    rng = np.random.default_rng(1)
+    position, share, ratio = np.linspace(0, 1, 40), rng.dirichlet(np.ones(40)), rng.gamma(2, 1, (3, 40))
+    half = orthonormal_hats(position, share, 5)
+    found = log_ratio_fit(half, share, ratio, steps=200)
+    np.testing.assert_allclose((share * (ratio * np.exp(-found) - 1)) @ half, 0, atol=1e-5)
+
+
+def test_simulated_noise_is_that_of_repeated_samples():
+    rng = np.random.default_rng(2)
+    fits = [fit(forecasts(rng, 1000)) for _ in range(60)]
+    seen = np.var([one.share @ one.gap for one in fits])
+    assert np.mean([np.var(one.noise @ one.share) for one in fits]) == pytest.approx(seen, rel=0.5)
+
+
+def test_few_distinct_spreads_have_a_level_each_and_one_spread_a_constant():
+    rng = np.random.default_rng(3)
+    std = np.repeat([1.0, 2.0, 4.0], 300)
+    factor = np.repeat([1.0, 1.5, 0.7], 300)
+    three = fit(cal.Gaussian(factor * std * rng.normal(size=900), np.zeros(900), std))
+    np.testing.assert_allclose(np.exp(three.gap / 2), [1, 1.5, 0.7], rtol=0.15)
+    assert len(fit(cal.Gaussian(rng.normal(size=90), np.zeros(90), np.ones(90))).gap) == 1
+
+
+def test_clusters_divide_the_number_of_rows():
+    rng = np.random.default_rng(4)
+    group = np.repeat(np.arange(200), 5)
+    data = forecasts(rng, 1000)
+    together = cal.Gaussian(data.std * np.repeat(rng.normal(size=200), 5), data.mean, data.std, group=group)
+    assert fit(together).effective_n < 300
+    assert fit(data).effective_n == pytest.approx(1000)
+
+
+def test_missing_mass_grows_with_the_largest_term_and_the_tails():
+    assert missing_mass(3, 0.1) == pytest.approx(0.15)
+    assert missing_mass(1000, 0.1) == pytest.approx(0.3, abs=0.01)
+
+
+def test_outcomes_equal_to_the_means_are_refused():
+    with pytest.raises(cal.InvalidPredictions, match="y_true equals the predicted mean in all 20 rows"):
+        fit(cal.Gaussian(np.zeros(20), np.zeros(20), np.ones(20)))
