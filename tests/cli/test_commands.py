@@ -160,7 +160,7 @@ def test_forecasts_are_reported_by_several_groupings(folder, invoke):
     options = ("--truth", "y", "--mean", "mean", "--std", "std", "--by", "country", "--by", "p > 0.5")
     code, out, err = invoke("report", "scores.parquet", *options, folder=folder)
     assert code == 0, err
-    for name in ("country = at", "country = de", "p > 0.5 = true", "p > 0.5 = false"):
+    for name in ("Countries", "  at ", "  de ", "P > 0.5", "  true ", "  false "):
         assert name in out
 
 
@@ -204,7 +204,7 @@ def test_a_report_is_written_once_and_never_over_another(folder, tmp_path):
     target = tmp_path / "report.html"
     done = run("report", folder / "scores.parquet", "--by", "country", "-o", target, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert b"Over-confident by" in done.stdout
+    assert b"Predicted probabilities are too extreme" in done.stdout
     assert target.read_text(encoding="utf8").startswith("<!doctype html>")
     again = run("report", folder / "scores.parquet", "-o", target, folder=tmp_path)
     assert again.returncode == 2

@@ -12,4 +12,4 @@ def test_the_demo_trains_writes_and_reports(tmp_path):
         pages = run_demo(tmp_path / "demo", say=said.append)
     assert [page.name for page in pages] == ["classifier.html", "regressor.html", "positives.html"]
     assert all(page.stat().st_size > 10_000 for page in pages)
-    assert "Over-confident" in said[0]
+    assert "too extreme" in said[0]

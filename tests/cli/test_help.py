@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from calibrant.cli.commands import app
 
 FIRST_LINES = {
-    "report": "A full report: verdict, estimates with intervals, tests, groups, repairs; as text, HTML, JSON or "
+    "report": "A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or "
     "Markdown.",
     "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above.",
     "test": "Test whether the predictions are calibrated.",

@@ -2,9 +2,16 @@
 
 import numpy as np
 
+import calibrant as cal
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Shares, Value
-from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
+from calibrant.reporting.shared_sections import (
+    group_sections,
+    in_reading_order,
+    recent_map,
+    time_section,
+    with_readers_names,
+)
 from tests.reporting.samples import CALIBRATED
 
 
@@ -26,6 +33,22 @@ def test_time_only_where_it_was_given():
     found = time_section(Assembly(), CALIBRATED, Options(time=("month", np.arange(3000) % 12)))
     assert found.column == "month"
     assert len(found.periods) == 12
+
+
+def test_after_a_change_a_map_is_fitted_to_recent_rows():
+    rng = np.random.default_rng(0)
+    month, p = np.arange(6000) * 12 // 6000, rng.uniform(0.05, 0.6, 6000)
+    data = cal.Binary(rng.random(6000) < np.where(month < 8, p, 0.5 * p), p)
+    options = Options(time=("month", month))
+    found = recent_map(data, options, time_section(Assembly(), data, options))
+    assert found.gain.low > 0
+    calm = cal.Binary(rng.random(6000) < p, p)
+    assert recent_map(calm, options, time_section(Assembly(), calm, options)) is None
+    assert recent_map(calm, Options(), None) is None
+    tables = {str(k): cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
+    whole, given = cal.BinTable.of(data, cal.table.HybridGrid()), Options(time=("month", tables))
+    again = recent_map(whole, given, time_section(Assembly(), whole, given))
+    assert abs(again.gain.value - found.gain.value) < 0.01
 
 
 def test_maps_have_the_names_of_readers():

@@ -116,21 +116,34 @@ def report(
     by: By = None, weight: Weight = None, where: Where = None,
     percent: Percent = False, drop_missing: DropMissing = False, hive: Hive = False,
     decimal_comma: DecimalComma = False,
+    time: Annotated[str | None, typer.Option("--time", help="Time of each row: column or SQL.")] = None,
+    threshold: Annotated[float | None, typer.Option("--threshold", help="Score at which decisions are taken.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Largest error that is accepted, e.g. 0.01 for one point.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Name of the model, to be shown.")] = None,
+    event: Annotated[str | None, typer.Option("--event", help="What one event is called, e.g. fraud.")] = None,
+    row: Annotated[str | None, typer.Option("--row", help="What one row is called, e.g. payment.")] = None,
     title: Annotated[str | None, typer.Option("--title")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="report.html, .json or .md")] = None,
     force: Force = False, as_json: Json = False, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """A full report: verdict, estimates with intervals, tests, groups, repairs; as text, HTML, JSON or Markdown."""
+    """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
+    from calibrant.cli.report_columns import by_and_time
     from calibrant.reporting import report as build
 
     _writable(output, force=force)
     loaded = _load(
         files, truth=truth, prob=prob, mean=mean, std=std, quantiles=quantiles, positive=positive, labelled=labelled,
-        prior=prior, by=by, weight=weight, where=where,
+        prior=prior, by=[*(by or ()), *([time] if time else ())], weight=weight, where=where,
         percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
+    groups, times = by_and_time(loaded.by, by, time)
     with _busy("Measuring"):
-        found = build(loaded.data, by=loaded.by, title=title or _title(files), seed=seed)
+        found = build(
+            loaded.data, by=groups, time=times, threshold=threshold, tolerance=tolerance, model=model, event=event,
+            row=row, title=title or _title(files), source=_title(files), seed=seed,
+        )  # fmt: skip
     if output is not None:
         found.save(output)
         _say(f"Wrote {output}")
@@ -340,6 +353,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8765, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Open the report in the browser, served on this machine only."""
+    from calibrant.cli.report_columns import by_and_time
     from calibrant.cli.serve import serve_page
     from calibrant.reporting import report as build
 
@@ -347,8 +361,9 @@ def serve(
         files, truth=truth, prob=prob, positive=positive, by=by, weight=weight, where=where,
         percent=percent, drop_missing=drop_missing, hive=hive, decimal_comma=decimal_comma,
     )  # fmt: skip
+    groups, _ = by_and_time(loaded.by, by, None)
     with _busy("Measuring"):
-        found = build(loaded.data, by=loaded.by, title=_title(files), seed=seed)
+        found = build(loaded.data, by=groups, title=_title(files), seed=seed)
     serve_page(found.to_html(), port)
 
 

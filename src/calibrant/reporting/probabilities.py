@@ -23,7 +23,13 @@ from calibrant.reporting.rounding import count, percent, rate, rounded
 from calibrant.reporting.sections.bin_counts import bin_counts
 from calibrant.reporting.sections.recalibration import recalibrated
 from calibrant.reporting.sections.reliability import reliability_section
-from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
+from calibrant.reporting.shared_sections import (
+    group_sections,
+    in_reading_order,
+    recent_map,
+    time_section,
+    with_readers_names,
+)
 from calibrant.reporting.verdicts.evidence import Probabilities, Words
 from calibrant.reporting.verdicts.probabilities import verdict
 from calibrant.results.estimate import Estimate
@@ -65,6 +71,7 @@ def _with_sections(known: Probabilities, part: Part, made: Assembly, options: Op
     remade = made.attempt("Recalibration", lambda: recalibrated(part))
     improved = None if remade is None else with_readers_names(remade[0])
     if improved is not None:
+        improved = replace(improved, recent=made.attempt("", lambda: recent_map(part.data, options, time)))
         made.sections.append(improved)
     after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
     groups = group_sections(made, part.data, options, after=after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from calibrant.reporting.contents import (
     BinCounts,
     Classes,
     Groups,
+    MapRow,
     OverTime,
     Recalibration,
     Reliability,
@@ -19,6 +21,11 @@ from calibrant.reporting.contents import (
     Spread,
 )
 from calibrant.reporting.names import name_of_map
+from calibrant.reporting.part import Part
+from calibrant.reporting.sections.periods import periods
+from calibrant.reporting.sections.recalibration import recalibrated
+from calibrant.reporting.verdicts.severity import changed
+from calibrant.table.bintable import merge
 
 #: As a reader meets them.
 READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
@@ -57,6 +64,20 @@ def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None
     return made.add(
         "Over time", lambda: section_builder("over_time", "over_time")(data, values, column=column or "time")
     )
+
+
+def recent_map(data: Any, options: Options, time: OverTime | None) -> MapRow | None:
+    """The best map fitted and judged on the rows since the change over time; None where there was none."""
+    change = changed(time)
+    if change is None or time is None or options.time is None:
+        return None
+    _, values = options.time
+    if isinstance(values, Mapping):
+        some: Any = merge(list(values.values())[change.first :])
+    else:
+        some = data.take(periods(values, name="time", length=len(data)).index >= change.first)
+    found = with_readers_names(recalibrated(Part(some, options.seed))[0])
+    return None if found is None else found.maps[0]
 
 
 def _groups(data: Any, by: Any, column: str, after: Any) -> Groups:

@@ -1,0 +1,73 @@
+"""The columns of groups and of time that a report takes, out of what was read from files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.groups import MISSING
+from calibrant.table.bintable import BinTable
+
+
+def by_and_time(found: Any, by: Sequence[str] | None, time: str | None) -> tuple[Any, Any]:
+    """The groups of `report`, under the names of their columns, and its times.
+
+    `found` is the `by` of `Loaded` for the groupings of `by` and then `time`: the groups of rows, tables by group, or
+    dictionaries of these by grouping.
+
+    >>> by_and_time({"land": ["at", "de"], "day": ["2025-01-01", "2025-01-02"]}, ["land"], "day")
+    ({'land': ['at', 'de']}, {'day': array(['2025-01-01', '2025-01-02'], dtype=object)})
+    """
+    wanted = [*(by or ()), *([time] if time is not None else ())]
+    if not wanted or found is None:
+        return None, None
+    columns = _columns(found, wanted)
+    times = None if time is None else _in_order(columns[time])
+    times = times if times is None or isinstance(times, dict) else {time: times}
+    groups = {name: columns[name] for name in by or ()}
+    if not groups:
+        return None, times
+    if isinstance(next(iter(groups.values())), dict):
+        return {f"{name} = {group}": table for name, tables in groups.items() for group, table in tables.items()}, times
+    return groups, times
+
+
+def _columns(found: Any, wanted: Sequence[str]) -> dict[str, Any]:
+    """What was found of each column."""
+    if not isinstance(found, dict):
+        return dict.fromkeys(wanted, found)
+    if not all(isinstance(table, BinTable) for table in found.values()):
+        return found
+    if len(set(wanted)) == 1:
+        return {wanted[0]: found}
+    columns: dict[str, Any] = {name: {} for name in wanted}
+    for label, table in found.items():
+        name = max((name for name in wanted if label.startswith(f"{name} = ")), key=len)
+        columns[name][label.removeprefix(f"{name} = ")] = table
+    return columns
+
+
+def _in_order(values: Any) -> Any:
+    """Times as numbers where all are numbers, else as text; tables in that order. Missing times are None."""
+    if isinstance(values, dict):
+        known = {name: table for name, table in values.items() if name != MISSING}
+        numbers = _numbers(list(known))
+        order = sorted(known) if numbers is None else [name for _, name in sorted(zip(numbers, known, strict=True))]
+        return {name: known[name] for name in order}
+    texts = [None if value == MISSING else str(value) for value in np.asarray(values, dtype=object).tolist()]
+    numbers = _numbers([text for text in texts if text is not None])
+    if numbers is None:
+        made: NDArray[Any] = np.array(texts, dtype=object)
+        return made
+    rest = iter(numbers)
+    return np.array([np.nan if text is None else next(rest) for text in texts])
+
+
+def _numbers(texts: Sequence[str]) -> list[float] | None:
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return None
