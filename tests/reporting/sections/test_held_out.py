@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.recalibrate import Isotonic, Platt
 from calibrant.reporting.part import Part
-from calibrant.reporting.sections.held_out import TRAINING_GRID, HeldOut
+from calibrant.reporting.sections.held_out import TRAINING_GRID, HeldOut, held_out_rows
 from tests.reporting.sections.worlds import binary
 
 
@@ -31,7 +31,7 @@ def test_every_row_is_held_out_once(kind):
 def test_predictions_are_those_of_maps_fitted_without_the_fold(recalibrator):
     part = Part(binary(2000, slope=0.7))
     held_out = HeldOut.of(part)
-    q = held_out.predicted(recalibrator)
+    q = held_out.predicted(held_out.fitted(recalibrator))
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
         expected = recalibrator.fit_table(others).predict_proba(held_out.score[where])[:, 1]
         np.testing.assert_array_equal(q[where], expected)
@@ -41,7 +41,7 @@ def test_counting_on_a_grid_hardly_changes_a_map():
     part = Part(binary(30_000, slope=0.7))
     held_out = HeldOut.of(part)
     assert max(len(table) for table in held_out.training) < TRAINING_GRID.cells < 24_000
-    q = held_out.predicted(Platt())
+    q = held_out.predicted(held_out.fitted(Platt()))
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
         exact = Platt().fit_table(others).predict_proba(held_out.score[where])[:, 1]
         np.testing.assert_allclose(q[where], exact, atol=2e-5)
@@ -57,6 +57,20 @@ def test_clusters_are_held_out_whole():
 
 def test_the_error_of_a_difference_is_paired():
     held_out = HeldOut.of(Part(binary(2000, slope=0.7)))
-    q = held_out.predicted(Platt())
+    q = held_out.predicted(held_out.fitted(Platt()))
     assert held_out.error_of_difference(q, q, "log loss") == 0
     assert held_out.error_of_difference(q, held_out.score, "log loss") > 0
+
+
+@pytest.mark.parametrize("columns", [{}, {"group": np.arange(900) // 7}, {"weight": np.arange(900) % 3}])
+def test_rows_keep_their_order(columns):
+    data = binary(900, slope=0.6, shift=-0.5, **columns)
+    part = Part(data)
+    held_out = HeldOut.of(part)
+    fitted = held_out.fitted(Platt())
+    rows = held_out_rows(data, fitted, part.seed)
+    np.testing.assert_array_equal(rows.y_true, data.y_true)
+    counted = slice(None) if data.weight is None else data.weight > 0
+    own = np.sort(held_out.predicted(fitted)) if data.weight is None else np.unique(held_out.predicted(fitted))
+    np.testing.assert_allclose(np.sort(rows.y_prob[counted]), own, atol=1e-12)
+    assert np.corrcoef(rows.y_prob, data.y_prob)[0, 1] > 0.95

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
 from calibrant.inference.sample import cluster_labels
@@ -83,11 +84,15 @@ class HeldOut:
         score = rows.y_prob.astype(np.float64)
         return cls(score, np.ones(len(rows)), entries, bounds, training, rows, _independent_rows(part))
 
-    def predicted(self, recalibrator: Any) -> Floats:
+    def fitted(self, recalibrator: Any) -> list[Any]:
+        """The map fitted without each fold."""
+        return [clone(recalibrator).fit_table(table) for table in self.training]
+
+    def predicted(self, fitted: list[Any]) -> Floats:
         """What the map predicts for each entry when it is fitted without the entry's fold."""
         found = np.empty(len(self.score))
-        for where, table in zip(self.bounds, self.training, strict=True):
-            found[where] = recalibrator.fit_table(table).predict_proba(self.score[where])[:, 1]
+        for where, one in zip(self.bounds, fitted, strict=True):
+            found[where] = one.predict_proba(self.score[where])[:, 1]
         return found
 
     def gain(self, after: Floats, loss: Loss, *, parameters: float) -> Value:
@@ -114,6 +119,20 @@ class HeldOut:
         columns = (predicted, own.weight, own.ones, own.squares, self.count)
         q, weight, ones, squares, count = (values[where][order] for values in columns)
         return BinTable(Distinct(), q, q, q, cell_sums(q, weight, ones, squares, count))
+
+
+def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:
+    """The rows of `data`, in their order, with the predictions of maps fitted without the fold of each.
+
+    Of more rows than are divided into folds one by one, a row's fold is drawn anew: its map may have been fitted on it
+    among tens of thousands of others.
+    """
+    fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
+    score, after = data.y_prob.astype(np.float64), data.y_prob.astype(np.float64).copy()
+    weighted = fold if data.weight is None else fold[data.weight > 0]
+    for k, one in zip(np.unique(weighted).tolist(), fitted, strict=True):
+        after[fold == k] = one.predict_proba(score[fold == k])[:, 1]
+    return Binary(data.y_true, np.clip(after, 0.0, 1.0), weight=data.weight, group=data.group)
 
 
 def _independent_rows(part: Part) -> float:

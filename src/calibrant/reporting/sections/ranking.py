@@ -13,12 +13,13 @@ Effect = Literal["best", "helps", "may not help", "makes it worse"]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A cross-validated map: its class, number of parameters, gain, and what it predicted for held-out rows."""
+    """A cross-validated map: its class, number of parameters, gain, what it predicted for held-out rows, and fits."""
 
     name: str
     parameters: float
     gain: Value
     predicted: Any
+    fitted: Any = None
 
 
 def ranked(

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.predictions import Binary
 from calibrant.inference.intervals import interval
 from calibrant.reporting.contents import MapRow, Recalibration, Value
 from calibrant.reporting.part import Part, headline_error
 from calibrant.reporting.sections.gains import Loss
-from calibrant.reporting.sections.held_out import HeldOut
+from calibrant.reporting.sections.held_out import HeldOut, held_out_rows
 from calibrant.reporting.sections.how_to_apply import binary_code, commands
 from calibrant.reporting.sections.omission import CannotBuild
 from calibrant.reporting.sections.ranking import Candidate, ranked
@@ -36,7 +37,7 @@ def recalibration_section(part: Part) -> Recalibration:
 
 
 def recalibrated(part: Part) -> tuple[Recalibration, Part]:
-    """The section, and the held-out predictions of its first map."""
+    """The section, and the held-out predictions of its first map: of rows in their order, or the table of a table."""
     require_enough(part)
     held_out = HeldOut.of(part)
     loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
@@ -57,7 +58,21 @@ def recalibrated(part: Part) -> tuple[Recalibration, Part]:
         command=commands(first.name, "--prob p"),
         code=binary_code(first.name),
     )
+    if isinstance(part.data, Binary):
+        after = Part(held_out_rows(part.data, first.fitted, part.seed), part.seed)
     return section, after
+
+
+def judged_map(part: Part, name: str) -> MapRow:
+    """One map, cross-validated on other rows, such as those since a change; the effect of a helpful one is "best"."""
+    require_enough(part)
+    held_out = HeldOut.of(part)
+    loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
+    known = {type(one).__name__: (one, parameters) for one, parameters in _maps(part)}
+    judged = _judged(held_out, *known[name], loss)
+    ((_, effect),) = ranked([judged], lambda a, b: 0.0)
+    remaining = value_of(interval(headline_error, held_out.after(judged.predicted)))
+    return MapRow(judged.name, judged.parameters, remaining, judged.gain, effect)
 
 
 def require_enough(part: Part) -> None:
@@ -111,6 +126,7 @@ def _maps(part: Part) -> list[tuple[Any, float]]:
 
 
 def _judged(held_out: HeldOut, recalibrator: Any, parameters: float, loss: Loss) -> Candidate:
-    predicted = held_out.predicted(recalibrator)
+    fitted = held_out.fitted(recalibrator)
+    predicted = held_out.predicted(fitted)
     gain = held_out.gain(predicted, loss, parameters=parameters)
-    return Candidate(type(recalibrator).__name__, parameters, gain, predicted)
+    return Candidate(type(recalibrator).__name__, parameters, gain, predicted, fitted)
