@@ -21,7 +21,7 @@ from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge
 
 #: Cells that the scores of the rows a map is fitted to are counted on: far finer than any map could tell.
-TRAINING_GRID = HybridGrid(cells=1 << 13)
+TRAINING_GRID = HybridGrid(cells=1 << 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def _independent_rows(part: Part) -> float:
 
 def _pooled(table: BinTable) -> BinTable:
     """The table with the cells of one cell of the grid added up."""
-    if len(table) <= TRAINING_GRID.cells // 4:
+    if len(table) <= TRAINING_GRID.cells // 2:
         return table
     key = TRAINING_GRID.index(table.predicted_mean)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))

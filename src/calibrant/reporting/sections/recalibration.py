@@ -30,8 +30,8 @@ def recalibration_section(part: Part) -> Recalibration:
 
     `gain` is the mean paired difference as a share of the loss before (see `gains.gain_share`), and `remaining` the
     calibration error of the held-out predictions with the interval of `calibrant.interval` for the first map. That of
-    another map follows from the distance d = E|q - q'| between the predictions of both: no error differs from the first
-    by more than d. The loss is the log loss, or the Brier score where that is infinite.
+    another map follows from the distance d = E|q - q'| between the predictions of both: its error differs from the
+    first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier score where that is infinite.
     """
     return recalibrated(part)[0]
 
@@ -104,8 +104,7 @@ def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candi
     apart = np.abs(one.predicted - first.predicted)
     distance = held_out.entries.mean(apart, apart)
     low, high = max(remaining.low - distance, distance - remaining.high, 0.0), remaining.high + distance
-    estimate = max(float(headline_error(held_out.after(one.predicted))), 0.0)
-    return Value(min(max(estimate, low), high), low, high)
+    return Value(float(np.clip(np.hypot(remaining.value, distance), low, high)), low, high)
 
 
 def _maps(part: Part) -> list[tuple[Any, float]]:
