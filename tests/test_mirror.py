@@ -19,6 +19,8 @@ CROSS_CUTTING = {
     "tests/inference/test_coverage.py": "coverage of the default interval, in many worlds",
     "tests/pu/test_estimators.py": "binned estimators, on positive-unlabeled data",
     "tests/pu/test_smooth.py": "kernel and variational errors, on positive-unlabeled data",
+    "tests/reporting/test_journeys.py": "what users complained of, each as a report",
+    "tests/reporting/test_worlds.py": "verdicts in worlds of known truth",
     "tests/scale/test_bad_sources.py": "what every engine refuses",
     "tests/scale/test_clusters.py": "Spark and Dask",
     "tests/scale/test_downstream.py": "every estimator, on tables made from files",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibrant.reporting.assembling import Assembly, section_builder, sentence
+from calibrant.reporting.assembling import Assembly, sentence
 from calibrant.reporting.sections.omission import CannotBuild
 
 
@@ -31,9 +31,3 @@ def test_a_reason_names_no_function():
     assert sentence("ProfileLikelihood needs at least 8 groups") == "It needs at least 8 groups."
     assert sentence("") == "These data do not allow it."
     assert sentence("all scores\nare one.") == "All scores are one."
-
-
-def test_builders_are_found_by_name():
-    assert section_builder("reliability", "reliability_section").__name__ == "reliability_section"
-    with pytest.raises(CannotBuild):
-        section_builder("none_such", "x")

@@ -29,7 +29,7 @@ def drawn(rng, p):
     return (rng.random((len(p), 1)) > p.cumsum(axis=1)).sum(axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
     """How to draw data, and the truth about them.
 

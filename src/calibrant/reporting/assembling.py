@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, TypeVar
 
 from numpy.linalg import LinAlgError
@@ -75,15 +74,6 @@ class Assembly:
             if name:
                 self.omitted.append(Omitted(name, sentence(str(error))))
             return None
-
-
-def section_builder(module: str, name: str) -> Callable[..., Any]:
-    """A builder of `calibrant.reporting.sections`, imported when it is needed."""
-    try:
-        return getattr(import_module(f"calibrant.reporting.sections.{module}"), name)
-    except ModuleNotFoundError as error:
-        message = "This section is not part of this version."
-        raise CannotBuild(message) from error
 
 
 def sentence(text: str) -> str:

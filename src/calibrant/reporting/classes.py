@@ -15,7 +15,7 @@ from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.inference.several_classes.vector_test import default_draws
-from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.class_findings import of_classes
 from calibrant.reporting.contents import Contents, Facts, Number, Value
 from calibrant.reporting.evidence import collected, of_error, of_test, rate_interval, with_diagram
@@ -23,6 +23,8 @@ from calibrant.reporting.model import Measure, Report
 from calibrant.reporting.part import Part
 from calibrant.reporting.probabilities import measures, period
 from calibrant.reporting.rounding import count
+from calibrant.reporting.sections.class_recalibration import class_recalibration
+from calibrant.reporting.sections.classes import classes_section
 from calibrant.reporting.sections.reliability import reliability_section
 from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
 from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses, Words
@@ -78,11 +80,11 @@ def _with_sections(
     return replace(
         known,
         top=with_diagram(top, diagram, None),
-        classes=made.add("Classes", lambda: section_builder("classes", "classes_section")(data)),
+        classes=made.add("Classes", lambda: classes_section(data)),
         over_time=time_section(made, part.data, options),
         recalibration=made.add(
             "Recalibration",
-            lambda: with_readers_names(section_builder("class_recalibration", "class_recalibration")(data)),
+            lambda: with_readers_names(class_recalibration(data, seed=options.seed)),
         ),
         groups=group_sections(made, data, options),
     )

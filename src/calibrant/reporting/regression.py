@@ -10,13 +10,16 @@ from calibrant.estimators.dispersion import std_dispersion
 from calibrant.estimators.regression_coverage import interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, uce
-from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import Contents, Facts, Number, Value
 from calibrant.reporting.forecast_evidence import ForecastPart, forecast_evidence
 from calibrant.reporting.forecast_findings import of_forecasts
 from calibrant.reporting.model import Measure, Report
 from calibrant.reporting.probabilities import period
 from calibrant.reporting.rounding import percent
+from calibrant.reporting.sections.forecast_recalibration import forecast_recalibration
+from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.reporting.sections.spread import spread_section
 from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
 from calibrant.reporting.verdicts.evidence import Forecasts, Words
 from calibrant.reporting.verdicts.forecasts import verdict
@@ -30,13 +33,13 @@ def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
     words = Words(options.row or "forecast", options.event or "event", options.source or "")
     known = forecast_evidence(part, made, words=words, tolerance=options.tolerance)
     if known.n > 0:
-        made.add("Spread and error", lambda: section_builder("spread", "spread_section")(data))
+        made.add("Spread and error", lambda: spread_section(data))
         known = replace(
             known,
             over_time=time_section(made, data, options),
             recalibration=made.add(
                 "Recalibration",
-                lambda: with_readers_names(section_builder("forecast_recalibration", "forecast_recalibration")(data)),
+                lambda: with_readers_names(forecast_recalibration(_rows(data), seed=options.seed)),
             ),
             groups=group_sections(made, data, options),
         )
@@ -62,6 +65,13 @@ def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
     )  # fmt: skip
     tests = () if known.test is None else (part.test,)
     return Report(options.title, contents, _measures(part, made), tests, of_forecasts(known, found))
+
+
+def _rows(data: Forecast | BinTable) -> Forecast:
+    if isinstance(data, BinTable):
+        message = "A table of spreads has no rows to fit and judge maps on."
+        raise CannotBuild(message)
+    return data
 
 
 def _numbers(known: Forecasts) -> tuple[Number, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
     BinCounts,
     Classes,
@@ -22,6 +22,8 @@ from calibrant.reporting.contents import (
 )
 from calibrant.reporting.names import name_of_map
 from calibrant.reporting.part import Part
+from calibrant.reporting.sections.groups import group_section
+from calibrant.reporting.sections.over_time import over_time
 from calibrant.reporting.sections.periods import periods
 from calibrant.reporting.sections.recalibration import recalibrated
 from calibrant.reporting.verdicts.severity import changed
@@ -41,7 +43,7 @@ def group_sections(made: Assembly, data: Any, options: Options, *, after: Any = 
     found = []
     for column, by in options.by:
         name = f"Groups by {column}" if column else "Groups"
-        section = made.add(name, partial(_groups, data, by, column or "group", after))
+        section = made.add(name, partial(group_section, data, by, column=column or "group", after=after))
         if section is not None:
             found.append(section)
     return tuple(found)
@@ -61,9 +63,7 @@ def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None
     if options.time is None:
         return None
     column, values = options.time
-    return made.add(
-        "Over time", lambda: section_builder("over_time", "over_time")(data, values, column=column or "time")
-    )
+    return made.add("Over time", lambda: over_time(data, values, column=column or "time"))
 
 
 def recent_map(data: Any, options: Options, time: OverTime | None) -> MapRow | None:
@@ -78,8 +78,3 @@ def recent_map(data: Any, options: Options, time: OverTime | None) -> MapRow | N
         some = data.take(periods(values, name="time", length=len(data)).index >= change.first)
     found = with_readers_names(recalibrated(Part(some, options.seed))[0])
     return None if found is None else found.maps[0]
-
-
-def _groups(data: Any, by: Any, column: str, after: Any) -> Groups:
-    found: Groups = section_builder("groups", "group_section")(data, by, column=column, after=after)
-    return found

@@ -15,11 +15,12 @@ from calibrant.estimators.ranking import auc
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
-from calibrant.reporting.assembling import Assembly, Options, section_builder
+from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import Contents, Facts, Number, Omitted, Shares, Value
 from calibrant.reporting.evidence import of_error, of_test
 from calibrant.reporting.model import Measure, Report
 from calibrant.reporting.rounding import score
+from calibrant.reporting.sections.shares import shares_section
 from calibrant.reporting.shared_sections import in_reading_order
 from calibrant.reporting.unlabeled_findings import of_unlabeled
 from calibrant.reporting.verdicts.evidence import Unlabeled, Words
@@ -39,7 +40,7 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
                 "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
             )
             made.omitted.append(Omitted(name, reason))
-    shares = made.add("Shares of positives", lambda: section_builder("shares", "shares_section")(data))
+    shares = made.add("Shares of positives", lambda: shares_section(data))
     measures = _measures(cells, made, scores=not isinstance(data, BinTable))
     test = made.attempt("Test", lambda: calibration_test(cells))
     words = Words(options.row or "row", options.event or "event", options.source or "")
