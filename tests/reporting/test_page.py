@@ -1,5 +1,6 @@
-"""A real browser opens the pages: controls work, numbers are the library's, nothing is fetched, no errors."""
+"""A real browser opens the pages: they answer to keyboard and pointer, fit a phone, fetch and log nothing."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.reporting.contents import OverTime
+from calibrant.reporting.model import Finding, Report
+from tests.reporting import hand_made
+from tests.reporting.accessibility import AXE, axe_findings, own_findings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
@@ -19,15 +24,16 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+FINDINGS = (
+    Finding("CAL201", "problem", "The predictions are not calibrated (multiscale test, p ≤ 0.001, n = 20,000)."),
+    Finding("CAL301", "problem", "7 of 9 countries are miscalibrated after adjustment."),
+    Finding("CAL401", "caution", "The plain ECE ranges from 0.7 points (2 bins) to 2.4 points (1,000 bins)."),
+    Finding("CAL501", "note", "Recalibration helps."),
+)
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="LOUD: no Chromium here, so no page was opened in a browser"),
-]
-rng = np.random.default_rng(1)
-P = rng.random(2000)
-BINARY = cal.Binary(rng.random(2000) < 0.5 + 0.6 * (P - 0.5), P)
-GROUPS = np.where(rng.random(2000) < 0.4, "<script>alert(1)</script>", "plain")
+
+def hand(name, title="Card fraud scores, 2025"):
+    return Report(title, getattr(hand_made, name)(), findings=FINDINGS)
 
 
 @pytest.fixture(scope="module")
@@ -42,92 +48,209 @@ def browser():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open a report; fail on console messages, page errors and requests other than the page itself."""
+    """Open a report; fail on console messages, page errors, dialogs, and requests other than the page itself."""
     troubles = []
+    contexts = []
 
-    def opened(report, *, width=1200):
+    def opened(report, *, width=1280, scheme="light", script=True, place=""):
         path = report.save(tmp_path / "report.html")
-        page = browser.new_page(viewport={"width": width, "height": 900})
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=scheme, java_script_enabled=script)
+        contexts.append(context)
+        page = context.new_page()
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: request.url == path.as_uri() or troubles.append(request.url))
-        page.goto(path.as_uri())
-        ready(page)
+        page.on("request", lambda request: request.url.startswith(path.as_uri()) or troubles.append(request.url))
+        page.goto(path.as_uri() + place)
         return page
 
     yield opened
+    for context in contexts:
+        context.close()
     assert troubles == []
-
-
-def ready(page):
-    page.wait_for_function("document.documentElement.dataset.ready === 'yes'", timeout=60_000)
 
 
 def keep(page, name):
     ARTIFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
+    page.screenshot(path=ARTIFACTS / f"report-{name}.png", full_page=True)
 
 
-def test_the_slider_the_cut_the_group_and_the_theme_work(visit):
-    report = cal.report(BINARY, by=GROUPS, title="Title with <b>tags</b>")
-    page = visit(report)
-    assert page.inner_text("h1") == "Title with <b>tags</b>"
-    assert page.inner_text("#verdict") == report.verdict
-    assert page.inner_text("#ece") == f"{cal.ece(BINARY):.4f}"
-    page.evaluate("const s = document.getElementById('bins'); s.value = 11; s.dispatchEvent(new Event('input'))")
-    ready(page)
-    assert page.inner_text("#ece") == f"{cal.ece(BINARY, bins=cal.EqualMass(30)):.4f}"
-    page.select_option("#method", "width")
-    ready(page)
-    assert page.inner_text("#ece") == f"{cal.ece(BINARY, bins=cal.EqualWidth(30)):.4f}"
-    page.select_option("#group", "<script>alert(1)</script>")
-    ready(page)
-    own = cal.Binary(BINARY.y_true[GROUPS != "plain"], P[GROUPS != "plain"])
-    assert page.inner_text("#ece") == f"{cal.ece(own, bins=cal.EqualWidth(30)):.4f}"
-    keep(page, "binary-light")
-    page.click("#theme")
-    ready(page)
-    assert page.get_attribute("html", "data-theme") == "dark"
-    page.select_option("#method", "corp")
-    ready(page)
-    keep(page, "binary-dark")
+class TestText:
+    """What can be said of the page without a browser."""
+
+    def test_no_text_of_a_user_is_markup(self):
+        html = Report(hand_made.HOSTILE, hand_made.hostile(), findings=FINDINGS).to_html()
+        assert "<img" not in html
+        assert html.count("<script>") == 1
+        assert "<img" not in Report(hand_made.HOSTILE, hand_made.hostile())._repr_html_()
+
+    @pytest.mark.parametrize("name", ["binary", "multiclass", "regression", "unlabeled"])
+    def test_the_page_holds_verdict_numbers_findings_and_sections(self, name):
+        report = hand(name)
+        html = report.to_html().replace("\u00a0", " ").replace("&lt;", "<")
+        assert report.verdict.sentence in html
+        assert all(finding.text in html for finding in report.findings)
+        assert all(number.name in html for number in report.contents.numbers)
+        ids = re.findall(r' id="([^"]+)"', html)
+        assert len(ids) == len(set(ids))
+        assert all(target in ids for target in re.findall(r'href="#([^"]+)"', html))
+        assert "unsafe" not in re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1]
+
+    def test_no_internal_name_reaches_a_reader(self):
+        html = cal.report(*_rows(600)).to_html()
+        shown = re.sub(r"<(style|script|pre|code)[^>]*>.*?</\1>", "", html, flags=re.DOTALL)
+        assert not re.findall(r"\w+\(\w+=[^)]*\)|&lt;\w+ |\bnan\b|\binf\b|None", shown)
+
+    def test_a_large_report_is_small(self):
+        rows = [(f"group {k}", 0.5 + 0.02 * k, 300 + k, "too high" if k < 30 else "not flagged") for k in range(60)]
+        periods = hand_made.over_time(change=False).periods
+        many = OverTime("week", periods * 3 + periods[:4], None)
+        sections = (hand_made.reliability(), many, hand_made.groups(rows), hand_made.groups(rows, "device"))
+        contents = hand_made.binary(sections=(*sections, hand_made.recalibration(), hand_made.bin_counts()))
+        assert len(Report("Large", contents, findings=FINDINGS).to_html().encode()) <= 400_000
+
+    def test_a_report_without_sections_is_a_page(self):
+        html = Report("Bare", hand_made.binary(sections=(), numbers=(), notes=())).to_html()
+        assert "Details" in html
+
+    def test_the_notebook_has_the_figures_of_the_page_and_no_script(self):
+        report = hand("binary")
+        html, page = report._repr_html_(), report.to_html()
+        assert "<script" not in html
+        figures = re.findall(r'<svg class="fig wide".*?</svg>', html, flags=re.DOTALL)
+        assert len(figures) == 2
+        assert all(figure in page for figure in figures)
+        assert report.verdict.sentence in html.replace("\u00a0", " ")
 
 
-def test_the_stage_after_recalibration_has_less_error(visit):
-    page = visit(cal.report(BINARY))
-    before = float(page.inner_text("#ece"))
-    after = page.eval_on_selector("#stage", "box => box.options[1].value")
-    page.select_option("#stage", after)
-    ready(page)
-    assert float(page.inner_text("#ece")) < before / 2
+def _rows(n):
+    rng = np.random.default_rng(1)
+    p = rng.random(n)
+    return rng.random(n) < 0.5 + 0.6 * (p - 0.5), p
 
 
-def test_a_narrow_screen_needs_no_sideways_scrolling(visit):
-    page = visit(cal.report(BINARY, by=GROUPS), width=320)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    keep(page, "binary-narrow")
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="LOUD: no Chromium here, so no page was opened in a browser")
+class TestBrowser:
+    """What only a browser can tell."""
 
+    @pytest.mark.parametrize("name", ["binary", "multiclass", "regression", "unlabeled", "hostile"])
+    @pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+    def test_pages_fit_the_screen_and_break_no_rule_of_access(self, visit, name, width, scheme):
+        page = visit(hand(name), width=width, scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        keep(page, f"{name}-{width}-{scheme}")
+        assert own_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width  # with every fold open
+        assert page.locator("img, iframe, object").count() == 0
 
-def test_everything_can_be_reached_with_the_keyboard(visit):
-    page = visit(cal.report(BINARY))
-    reached = set()
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id"))
-    assert {"theme", "bins", "method", "group", "stage"} <= reached
+    @pytest.mark.skipif(
+        not AXE.exists(), reason="LOUD: axe-core is not installed (make axe), only our own rules were checked"
+    )
+    @pytest.mark.parametrize("name", ["binary", "multiclass", "regression", "unlabeled"])
+    @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+    def test_axe_finds_nothing_serious(self, visit, name, width, scheme):
+        page = visit(hand(name), width=width, scheme=scheme)
+        keep(page, f"{name}-{width}-{scheme}")
+        assert axe_findings(page) == []
 
+    def test_one_width_of_each_figure_is_shown_at_its_true_size(self, visit):
+        for width, style in ((1280, "wide"), (390, "narrow")):
+            page = visit(hand("binary"), width=width)
+            shown = page.locator("svg.fig:visible")
+            assert shown.count() == 4  # one axis of the diagram, time, before and after, bins
+            for k in range(shown.count()):
+                assert style in shown.nth(k).get_attribute("class")
+                assert shown.nth(k).bounding_box()["width"] == float(shown.nth(k).get_attribute("width"))
 
-@pytest.mark.parametrize("task", ["regression", "multiclass", "unlabeled"])
-def test_the_other_tasks_open_without_errors(visit, task):
-    sigma = np.exp(0.5 * rng.standard_normal(800))
-    data = {
-        "regression": lambda: cal.Gaussian(1.4 * sigma * rng.standard_normal(800), np.zeros(800), sigma),
-        "multiclass": lambda: cal.Multiclass(rng.integers(0, 3, 600), rng.dirichlet(np.ones(3), 600)),
-        "unlabeled": lambda: cal.PositiveUnlabeled(rng.beta(3, 1, 300), rng.random(2000), prior=0.4),
-    }[task]()
-    report = cal.report(data)
-    page = visit(report)
-    assert page.inner_text("#verdict") == report.verdict
-    assert page.locator("figure svg").count() >= 1
-    keep(page, task)
+    @pytest.mark.parametrize("script", [True, False])
+    def test_the_axis_changes_with_or_without_scripts(self, visit, script):
+        page = visit(hand("binary"), script=script)
+        assert page.locator(".on-logit").is_visible()
+        assert not page.locator(".on-linear").is_visible()
+        page.get_by_text("linear", exact=True).click()
+        assert page.locator(".on-linear").is_visible()
+        assert not page.locator(".on-logit").is_visible()
+        assert page.locator(".theme").is_visible() == script
+
+    def test_everything_can_be_reached_and_used_by_keyboard(self, visit):
+        page = visit(hand("binary"))
+        reached = []
+        while len(reached) < 80 and reached.count('<a class="skip" href="#main">') < 2:
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.outerHTML.split('>')[0] + '>'"))
+            if reached[-1].startswith("<input"):
+                page.keyboard.press("ArrowRight")
+                assert page.locator(".on-linear").is_visible()
+            if page.evaluate("document.activeElement.matches('.findings summary')"):
+                page.keyboard.press("Enter")
+        wanted = (
+            'class="skip"',
+            'class="theme"',
+            'href="#findings"',
+            "<summary>",
+            'type="radio"',
+            'class="copy"',
+            "<pre",
+        )
+        for piece in wanted:
+            assert any(piece in one for one in reached), piece
+        assert page.locator(".findings details[open]").count() == len(FINDINGS)
+
+    def test_an_address_opens_its_finding(self, visit):
+        page = visit(hand("binary"), place="#cal301")
+        assert page.locator("#cal301").evaluate("e => e.open")
+        assert not page.locator("#cal201").evaluate("e => e.open")
+        assert page.locator("#cal301 .x").inner_text() != ""
+
+    def test_the_pointer_shows_numbers_and_they_stay_on_the_screen(self, visit):
+        page = visit(hand("binary"))
+        dot = page.locator(".on-logit svg.wide g[data-tip] .dot").nth(5)
+        dot.hover()
+        tip = page.locator("#tip")
+        assert float(tip.evaluate("e => getComputedStyle(e).opacity")) >= 0
+        page.wait_for_function("getComputedStyle(document.getElementById('tip')).opacity === '1'")
+        assert re.match(r"Predicted .*: mean .*\nObserved .*\n.* payments, .* frauds", tip.inner_text())
+        box = tip.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 1280
+
+    def test_the_theme_button_goes_both_ways(self, visit):
+        page = visit(hand("binary"))
+        paper = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(paper) == "rgb(255, 255, 255)"
+        page.click(".theme")
+        assert page.evaluate(paper) == "rgb(16, 19, 23)"
+        assert page.inner_text(".theme") == "Light"
+        page.click(".theme")
+        assert page.evaluate(paper) == "rgb(255, 255, 255)"
+
+    def test_in_print_folds_are_open_and_controls_gone(self, visit):
+        page = visit(hand("binary"), scheme="dark")
+        ARTIFACTS.mkdir(exist_ok=True)
+        paper = page.pdf(path=ARTIFACTS / "report-print.pdf", format="A4", print_background=True)
+        assert len(re.findall(rb"/Type\s*/Page\b", paper)) <= 7
+        page.emulate_media(media="print", color_scheme="light")
+        assert not page.locator(".theme").is_visible()
+        assert not page.locator(".alt").first.is_visible()
+        assert page.locator("svg.fig.wide").first.is_visible()
+
+    def test_a_foreign_script_does_not_run(self, browser, tmp_path):
+        path = hand("binary").save(tmp_path / "report.html")
+        text = path.read_text(encoding="utf8")
+        path.write_text(text.replace("</main>", "<script>document.title = 'taken'</script></main>"), encoding="utf8")
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert page.title() != "taken"
+        page.close()
+
+    def test_a_real_report_opens_without_errors(self, visit):
+        y, p = _rows(2000)
+        rng = np.random.default_rng(2)
+        report = cal.report(cal.Binary(y, p), by={"<b>place</b>": rng.choice(["a<br>", "b", "c"], 2000)}, threshold=0.3)
+        page = visit(report, width=390)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert own_findings(page) == []
+        assert page.inner_text(".say").replace("\u00a0", " ") == report.verdict.sentence
+        keep(page, "real-390")

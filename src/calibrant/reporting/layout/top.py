@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from calibrant.reporting.contents import Contents, Number, Severity, State, Value, Verdict
+from calibrant.reporting.contents import Contents, Number, State, Value, Verdict
 from calibrant.reporting.drawing.forest import gauge
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.layout.elements import Block, icon, rich
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import Rounded, bound, count, points, rate, ratio, rounded
+
+if TYPE_CHECKING:
+    from calibrant.reporting.model import Finding
 
 _KINDS = {
     "binary": "binary probabilities",
@@ -27,35 +30,6 @@ _STATES: dict[State, str] = {
     "too few": "Too few {events} to judge",
     "cannot be judged": "Cannot be judged",
 }
-
-
-class FindingLike(Protocol):
-    """What the page needs to know of a finding."""
-
-    @property
-    def code(self) -> str:
-        """Its number, such as CAL301."""
-        ...
-
-    @property
-    def severity(self) -> Severity:
-        """How much it matters."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """One sentence with numbers."""
-        ...
-
-    @property
-    def explanation(self) -> str:
-        """What it means and what to do; paragraphs are parted by empty lines."""
-        ...
-
-    @property
-    def link(self) -> str:
-        """Where the documentation explains it."""
-        ...
 
 
 def kicker(contents: Contents) -> str:
@@ -161,7 +135,7 @@ def contents_list(blocks: Iterable[Block]) -> Markup:
     return tag("nav", *(tag("a", b.name, href=f"#{b.anchor}") for b in blocks), class_="toc", aria_label="Sections")
 
 
-def findings(found: Sequence[FindingLike]) -> Block | None:
+def findings(found: Sequence[Finding]) -> Block | None:
     """Every finding opens its explanation, in place or by its address."""
     if not found:
         return None
@@ -175,7 +149,7 @@ def findings(found: Sequence[FindingLike]) -> Block | None:
     return Block("findings", "Findings", "Findings", lead, tag("ul", *lines, class_="findings"))
 
 
-def _finding(finding: FindingLike, anchor: str) -> Markup:
+def _finding(finding: Finding, anchor: str) -> Markup:
     line = tag("span", tag("span", f"{finding.severity}: ", class_="vh"), finding.text)
     summary = tag("summary", icon(finding.severity), line, tag("span", finding.code, class_="c"))
     there = f"{finding.code} in the documentation"
