@@ -23,7 +23,7 @@ def test_errors_against_spread_are_square_and_name_the_unit():
 def test_coverage_with_and_without_intervals():
     figure = coverage_figure(hand_made.spread())
     assert "confband" in figure.svg_wide
-    assert "90\u00a0% intervals hold 82.8\u00a0%" in figure.svg_wide
+    assert figure.title == "90 % intervals hold 82.8 % (81.7 to 83.9 %)"
     bare = replace(hand_made.spread(), coverage=(Coverage(0.8, Value(0.9)),))
     assert "confband" not in coverage_figure(bare).svg_wide
 

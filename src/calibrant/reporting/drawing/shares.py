@@ -94,7 +94,8 @@ def _implied(section: Shares, name: str, width: float, style: str) -> Markup:
     for b in section.implied:
         x, found = canvas.x(b.predicted), rates(b.observed)
         words = f"Predicted {rate(b.predicted)}\nimplied share of positives {found.value} %"
-        parts = [dot(x, canvas.y(b.observed.value), 5, "dot")]
+        # Shares of 0, and those above 1, have no place on log odds: they stand on the edge.
+        parts = [dot(x, min(max(canvas.y(b.observed.value), canvas.top), canvas.bottom), 5, "dot")]
         if b.observed.low is not None and b.observed.high is not None:
             words += f" ({found.ends} %)"
             parts.insert(0, stroke(x, canvas.y(b.observed.low), x, canvas.y(b.observed.high), "wh"))

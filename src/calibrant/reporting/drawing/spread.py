@@ -96,10 +96,6 @@ def _coverage(section: Spread, name: str, width: float, style: str) -> Markup:
     x, y = canvas.x(chosen.nominal), canvas.y(chosen.observed.value)
     canvas.line(x, canvas.y(chosen.nominal), x, y, "thr")
     canvas.add(dot(x, y, 5.5, "dotf"))
-    if canvas.roomy:
-        words = f"{score(chosen.nominal)} intervals hold {rates(chosen.observed).value} %"
-        below = chosen.observed.value < chosen.nominal
-        canvas.text(canvas.right - 6 if below else x - 12, y + (34 if below else -10), words, "m halo", "end")
     return canvas.svg(name, style)
 
 
