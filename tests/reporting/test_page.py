@@ -32,6 +32,24 @@ FINDINGS = (
 )
 
 
+Y, P = np.random.default_rng(5).random(400) < 0.4, np.random.default_rng(6).random(400)
+UGLY = {
+    "decisions": lambda: cal.report(cal.Binary(Y, (P > 0.5).astype(float))),
+    "one score": lambda: cal.report(cal.Binary(Y, np.full(400, 0.3))),
+    "one outcome": lambda: cal.report(cal.Binary(np.zeros(400), 0.1 * P)),
+    "three rows": lambda: cal.report(cal.Binary([0, 1, 1], [0.2, 0.5, 0.9])),
+    "certain scores": lambda: cal.report(cal.Binary(Y, np.round(P, 1))),
+    "rare events": lambda: cal.report(cal.Binary(np.arange(400) < 3, 1e-4 * P), threshold=0.5),
+    "one period": lambda: cal.report(cal.Binary(Y, P), time=np.zeros(400), by=np.zeros(400)),
+    "four rows of three classes": lambda: cal.report(cal.Multiclass([0, 1, 2, 0], np.full((4, 3), 1 / 3))),
+    "classes decided": lambda: cal.report(cal.Multiclass(np.arange(60) % 3, np.eye(3)[np.arange(60) % 2])),
+    "constant spread": lambda: cal.report(cal.Gaussian(P, np.zeros(400), np.ones(400))),
+    "three forecasts": lambda: cal.report(cal.Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 2.0], [1.0, 1.0, 2.0])),
+    "few positives": lambda: cal.report(cal.PositiveUnlabeled(P[:8], P, prior=0.3)),
+    "too large a share": lambda: cal.report(cal.PositiveUnlabeled(P[:60], P, prior=0.95)),
+}
+
+
 def hand(name, title="Card fraud scores, 2025"):
     return Report(title, getattr(hand_made, name)(), findings=FINDINGS)
 
@@ -101,6 +119,19 @@ class TestText:
         html = cal.report(*_rows(600)).to_html()
         shown = re.sub(r"<(style|script|pre|code)[^>]*>.*?</\1>", "", html, flags=re.DOTALL)
         assert not re.findall(r"\w+\(\w+=[^)]*\)|&lt;\w+ |\bnan\b|\binf\b|None", shown)
+
+    @pytest.mark.parametrize("name", sorted(UGLY))
+    def test_ugly_data_have_a_page_without_broken_figures(self, name):
+        report = UGLY[name]()
+        html = report.to_html()
+        assert not [text for text in re.findall(r'="([^"]*)"', html) if re.search(r"\b(nan|inf)\b", text)]
+        ids = re.findall(r' id="([^"]+)"', html)
+        assert len(ids) == len(set(ids))
+        assert report.verdict.sentence in html.replace("\u00a0", " ").replace("&lt;", "<")
+        assert "<svg" in report._repr_html_()
+
+    def test_decisions_are_not_said_to_agree_with_outcomes(self):
+        assert "within chance" not in UGLY["decisions"]().to_html().split("Method notes")[0]
 
     def test_a_large_report_is_small(self):
         rows = [(f"group {k}", 0.5 + 0.02 * k, 300 + k, "too high" if k < 30 else "not flagged") for k in range(60)]

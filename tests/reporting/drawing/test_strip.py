@@ -45,6 +45,13 @@ def test_only_the_shown_classes_have_a_line():
     assert len(list(table.iter("tr"))) == 4
 
 
+def test_ranges_that_no_class_reaches_have_no_column():
+    section = hand_made.classes()
+    few = tuple((*line[:-1], (3, 1, 1.0, 0.5)) for line in section.cells)
+    table = ElementTree.fromstring(strip_table(replace(section, cells=few), "row"))
+    assert len([th for th in table.iter("th") if th.get("scope") == "col"]) == 7
+
+
 def test_names_of_classes_are_escaped():
     section = hand_made.classes()
     rows = tuple(replace(row, name=hand_made.HOSTILE) for row in section.rows)

@@ -38,6 +38,13 @@ def test_reliability_claims_no_direction_without_a_significant_test_or_a_clear_r
     assert "accuracy agrees" in titles.reliability_title(section, significant=False, confidence=True)
 
 
+def test_what_cannot_be_judged_has_titles_that_claim_nothing():
+    assert titles.reliability_title(hand_made.reliability(), significant=None) == "Predicted and observed frequencies"
+    assert titles.spread_title(hand_made.spread(), significant=None) == "Predicted spread and observed errors"
+    found = titles.implied_title(hand_made.shares(), significant=None)
+    assert found == "Predicted and implied shares, if 19 % are positive"
+
+
 def test_over_time():
     section = hand_made.over_time()
     assert titles.over_time_title(section, "fraud") == "From Sep 2025 on, 56 % of the predicted frauds occurred"

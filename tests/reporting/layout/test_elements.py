@@ -1,9 +1,13 @@
 """Pieces of the page."""
 
+from dataclasses import replace
+
+import pytest
+
 from calibrant.reporting.drawing.figure import Figure, Table
 from calibrant.reporting.drawing.markup import Markup
 from calibrant.reporting.layout import elements
-from tests.reporting.hand_made import HOSTILE, binary
+from tests.reporting.hand_made import BINARY_VERDICT, HOSTILE, binary
 
 
 def test_a_block_is_a_section_named_by_its_heading():
@@ -50,5 +54,16 @@ def test_other_pieces_escape_their_text():
     assert not any("<img" in piece for piece in made)
 
 
-def test_only_a_rejecting_test_is_significant():
-    assert elements.is_significant(binary())
+@pytest.mark.parametrize(
+    ("state", "rule", "found"),
+    [
+        ("not calibrated", "B8", True),
+        ("small", "B7", True),
+        ("not significant", "B5", False),
+        ("not calibrated", "M2", False),
+        ("too few", "B2", None),
+        ("cannot be judged", "B4", None),
+    ],
+)
+def test_titles_may_claim_what_the_test_of_the_figure_says(state, rule, found):
+    assert elements.rejected(binary(verdict=replace(BINARY_VERDICT, state=state, rule=rule))) is found

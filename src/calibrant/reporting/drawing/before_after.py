@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from calibrant.reporting.contents import Axis, Bin, Curve
+from calibrant.reporting.drawing.canvas import dot
 from calibrant.reporting.drawing.figure import Figure, both
 from calibrant.reporting.drawing.labels import Box, least_covered
 from calibrant.reporting.drawing.markup import Markup
@@ -48,6 +49,8 @@ def _before_after(before: Curve, after: Curve, scale: Scale, name: str, width: f
     lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
     for line, kind in zip(lines, ("curve", "curve2"), strict=True):
         canvas.path(line, kind)
+        if len(line) == 1:
+            canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
         blocked += [Box(x - 3, y - 3, x + 3, y + 3) for x, y in line]
     for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
         place = least_covered(words, line, blocked, inside(canvas))

@@ -59,7 +59,7 @@ CONFIDENCE = Wording(
 
 
 def reliability_figure(
-    section: Reliability, facts: Facts, axis: Axis, *, significant: bool, wording: Wording = PROBABILITIES
+    section: Reliability, facts: Facts, axis: Axis, *, significant: bool | None, wording: Wording = PROBABILITIES
 ) -> Figure:
     """The diagram of a section on one of its axes."""
     scale = probability_scale(section.bins[axis], axis)

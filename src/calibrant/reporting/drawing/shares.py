@@ -26,7 +26,7 @@ def shares_figure(section: Shares) -> Figure:
     )
 
 
-def implied_figure(section: Shares, *, significant: bool) -> Figure:
+def implied_figure(section: Shares, *, significant: bool | None) -> Figure:
     """The share of positives that the labelled ones imply, against the prediction; square, log-odds axes."""
     draw = partial(_implied, section, "Implied share of positives against predicted probability, log-odds axes.")
     return Figure(

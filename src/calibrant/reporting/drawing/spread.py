@@ -23,7 +23,7 @@ from calibrant.reporting.rounding import count, fixed, rates, score
 _SQUARE = 500
 
 
-def spread_figure(section: Spread, *, significant: bool) -> Figure:
+def spread_figure(section: Spread, *, significant: bool | None) -> Figure:
     """Root mean squared error against predicted standard deviation, on logarithmic axes."""
     draw = partial(_spread, section, "Root mean squared error against predicted standard deviation, log axes.")
     return Figure(

@@ -22,17 +22,18 @@ Cell = tuple[float, float, float, float]
 
 
 def strip_table(section: Classes, row: str) -> Markup:
-    """One row per shown class, one column per range of predicted probability."""
+    """One row per shown class, one column per range of predicted probability in which any class has enough rows."""
     shown = section.cells[: section.shown]
+    kept = [k for k in range(len(section.ranges)) if any(cells[k][0] >= FEWEST for cells in shown)]
     largest = max((abs(_gap(cell)) for cells in shown for cell in cells if cell[0] >= FEWEST), default=1.0)
     limit = bold_limit(section)
-    head = [tag("th", score_range(low, high), class_="c", scope="col") for low, high in section.ranges]
+    head = [tag("th", score_range(*section.ranges[k]), class_="c", scope="col") for k in kept]
     body = []
     for group, cells in zip(section.rows, shown, strict=False):
         parts = [tag("th", group.name, class_="r", scope="row")]
-        for cell, (low, high) in zip(cells, section.ranges, strict=True):
-            where = f"{group.name}, predicted {score_range(low, high)}"
-            parts.append(_cell(cell, where, row, largest or 1.0, limit))
+        for k in kept:
+            where = f"{group.name}, predicted {score_range(*section.ranges[k])}"
+            parts.append(_cell(cells[k], where, row, largest or 1.0, limit))
         body.append(tag("tr", *parts))
     table = tag(
         "table",

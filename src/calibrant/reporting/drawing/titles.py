@@ -23,8 +23,10 @@ from calibrant.reporting.rounding import significant as significant_decimals
 _THE_REST = 2
 
 
-def reliability_title(section: Reliability, *, significant: bool, confidence: bool = False) -> str:
+def reliability_title(section: Reliability, *, significant: bool | None, confidence: bool = False) -> str:
     r"""The range of scores that carries most of the error; directions are named only where the test rejects.
+
+    `significant` is None where the data cannot be judged: then the title claims nothing.
 
     Examples
     --------
@@ -41,6 +43,8 @@ def reliability_title(section: Reliability, *, significant: bool, confidence: bo
         if confidence
         else ("observed frequencies agree with the predictions")
     )
+    if significant is None:
+        return f"Predicted and observed {'accuracy' if confidence else 'frequencies'}"
     if not significant:
         return f"The {seen} within chance"
     ranges = section.ranges or section.bins[section.axis]
@@ -121,9 +125,11 @@ def classes_title(section: Classes, label: str = "class") -> str:
     return f"{many}; {worst.name}: {ratio(worst.ratio).value} times as frequent as predicted"
 
 
-def spread_title(section: Spread, *, significant: bool) -> str:
+def spread_title(section: Spread, *, significant: bool | None) -> str:
     """How large errors are where the predicted spread is smallest, or where they differ most from it."""
     clear = [b for b in section.bins if not b.null[0] <= b.error.value <= b.null[1]]
+    if significant is None:
+        return "Predicted spread and observed errors"
     if not significant:
         return "Errors agree with the predicted spread within chance"
     if not clear:
@@ -177,9 +183,11 @@ def shares_title(section: Shares) -> str:
     return f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
 
 
-def implied_title(section: Shares, *, significant: bool) -> str:
+def implied_title(section: Shares, *, significant: bool | None) -> str:
     """In which direction the implied shares differ from the predictions, given the assumed share."""
     given = f"if {score(section.prior)} are positive"
+    if significant is None:
+        return f"Predicted and implied shares, {given}"
     clear = [b for b in section.implied if outside(b)]
     if not significant or not clear:
         return f"The implied shares agree with the predictions within chance, {given}"

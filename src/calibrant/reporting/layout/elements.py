@@ -131,6 +131,14 @@ def quiet(text: str, style: str = "q") -> Markup:
     return tag("span", text, class_=style)
 
 
-def is_significant(contents: Contents) -> bool:
-    """Whether the test of the verdict rejects; only then may a title name a direction."""
-    return contents.verdict.state in ("not calibrated", "small")
+def rejected(contents: Contents) -> bool | None:
+    """Whether the test of what the main figure shows rejects; None where it could not be judged.
+
+    Only where it rejects may a title name a direction, and only where it does not may one speak of agreement.
+    """
+    verdict = contents.verdict
+    if verdict.state in ("too few", "cannot be judged"):
+        return None
+    if verdict.rule == "M2":  # the whole vector is off, the confidence that the diagram shows is not
+        return False
+    return verdict.state in ("not calibrated", "small")

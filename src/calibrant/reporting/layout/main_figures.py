@@ -12,7 +12,7 @@ from calibrant.reporting.drawing.shares import shares_figure
 from calibrant.reporting.drawing.spread import coverage_figure, spread_figure
 from calibrant.reporting.drawing.strip import strip_table, strip_title
 from calibrant.reporting.drawing.titles import groups_title
-from calibrant.reporting.layout.elements import drawn, is_significant
+from calibrant.reporting.layout.elements import drawn, rejected
 from calibrant.reporting.layout.group_table import group_table
 
 #: Groups that a notebook shows, those with the most evidence first.
@@ -21,7 +21,7 @@ _GROUPS = 20
 
 def main_figures(contents: Contents) -> Iterator[tuple[str, Markup]]:
     """A title and a figure or table for each section, in reading order."""
-    significant = is_significant(contents)
+    significant = rejected(contents)
     spread = contents.kind == "regression"
     for section in contents.sections:
         match section:

@@ -10,7 +10,7 @@ from calibrant.reporting.drawing.bin_counts import bin_counts_figure
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.reliability import CONFIDENCE, PROBABILITIES, reliability_figure
 from calibrant.reporting.drawing.titles import recalibration_title
-from calibrant.reporting.layout.elements import Block, as_text, callout, code_box, drawn, is_significant
+from calibrant.reporting.layout.elements import Block, as_text, callout, code_box, drawn, rejected
 from calibrant.reporting.layout.keys import confidence_key, probability_key
 from calibrant.reporting.layout.tables import map_table, range_table, threshold_table
 from calibrant.reporting.names import map_in_sentence, plural
@@ -20,7 +20,7 @@ from calibrant.reporting.rounding import bound, count, percent, points, score
 def reliability_block(section: Reliability, contents: Contents) -> Iterator[Block]:
     """The diagram on both axes, its key, where the error sits, and the decision threshold."""
     confidence = contents.kind in ("top label", "classes")
-    wording, significant = CONFIDENCE if confidence else PROBABILITIES, is_significant(contents)
+    wording, significant = CONFIDENCE if confidence else PROBABILITIES, rejected(contents)
     axes = [axis for axis in (section.axis, "log odds", "linear") if axis in section.bins]
     axes = list(dict.fromkeys(axes))
     figures = {

@@ -8,7 +8,7 @@ from calibrant.reporting.contents import Contents, Shares, Spread
 from calibrant.reporting.drawing.markup import Child, tag
 from calibrant.reporting.drawing.shares import implied_figure, shares_figure
 from calibrant.reporting.drawing.spread import coverage_figure, pit_figure, spread_figure
-from calibrant.reporting.layout.elements import Block, as_text, callout, drawn, is_significant
+from calibrant.reporting.layout.elements import Block, as_text, callout, drawn, rejected
 from calibrant.reporting.layout.keys import implied_key
 from calibrant.reporting.rounding import score
 
@@ -18,7 +18,7 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
     figures: list[Child] = []
     titles = []
     if section.bins:
-        found = spread_figure(section, significant=is_significant(contents))
+        found = spread_figure(section, significant=rejected(contents))
         titles.append(found.title)
         figures.append(tag("figure", tag("figcaption", "Errors and predicted spread"), drawn(found), as_text(found)))
     if section.coverage:
@@ -49,7 +49,7 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     yield Block("share", "Assumed share", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
     if not section.implied:
         return
-    implied = implied_figure(section, significant=is_significant(contents))
+    implied = implied_figure(section, significant=rejected(contents))
     note = callout(
         "What cannot be seen here.",
         "No row is known to be negative. Every frequency is the count of labelled positives, scaled so that they make "
