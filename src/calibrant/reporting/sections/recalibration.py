@@ -31,7 +31,8 @@ def recalibration_section(part: Part) -> Recalibration:
     `gain` is the mean paired difference as a share of the loss before (see `gains.gain_share`), and `remaining` the
     calibration error of the held-out predictions with the interval of `calibrant.interval` for the first map. That of
     another map follows from the distance d = E|q - q'| between the predictions of both: its error differs from the
-    first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier score where that is infinite.
+    first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier score where that is
+    infinite.
     """
     return recalibrated(part)[0]
 
