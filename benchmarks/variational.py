@@ -166,7 +166,7 @@ def large_lines() -> list[str]:
     sort = cpu_seconds(lambda: np.sort(f))
     one = cpu_seconds(lambda: cal.calibration_error(data)) / sort
     lines = [f"Binary, n = 1,000,000: {one:.1f} x one sort of the scores (at most 20 x wanted).", ""]
-    return [*lines, "Several classes, up to 1,000: see the variational estimator with many classes.", ""]
+    return [*lines, "Up to 1,000 classes: `python -m benchmarks.variational_many`.", ""]
 
 
 def main() -> None:
