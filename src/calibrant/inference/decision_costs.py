@@ -13,7 +13,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
-from calibrant.inference.binary_bounds.isotonic_bands import isotonic_band
+from calibrant.inference.binary_bounds.isotonic_bands import Band, isotonic_band
 from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.decision_curves import checked_thresholds
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
@@ -100,9 +100,10 @@ def miscalibration_cost(
               \Bigr] \ge 0.
 
     It is estimated by the net benefit (see `net_benefit`) of the predictions recalibrated by maps fitted without the
-    row's fold, less that of the predictions. The interval is for these maps on new rows; as no map gains more than c,
-    its low end is one for C too, while its high end can be too low where the maps miss much of c. Below zero,
-    recalibration does harm at that threshold.
+    row's fold, less that of the predictions; below zero, recalibration does harm at that threshold. No map gains more
+    than c, so that a low end for these maps on new rows is one for C too. They can gain less: the high end is at least
+    the largest cost of any rising curve in the `IsotonicBand` of the data. With weights or clusters, for which there is
+    no such band, the high end is for the maps only, and can be too low for C where the true curve jumps.
 
     The **calibration decision loss** is the largest cost over all decisions whose payoffs lie between 0 and 1, which
     for two actions is
@@ -151,6 +152,9 @@ def miscalibration_cost(
     together = pointwise_level(gains.covariance(), level)
     low, high = gains.limits(level if band == "pointwise" else together)
     bounds = gains.limits(together)[0] if band == "pointwise" else low
+    if _counts_rows(task):
+        curves = isotonic_band(task, level=(1 + level) / 2)
+        high = np.maximum(high, _losses_in_band(curves, at)[1] / (1 - at))
     words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
     loss = _decision_loss(task, at, gains.value, bounds, level=level, words=words, n=rows.n)
     before = gains.net_benefit(rows.predicted[:, 0])
@@ -255,7 +259,7 @@ def _decision_loss(
 ) -> Estimate:
     unit = np.minimum(1.0, (1 - at) / at)
     value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
-    plain = isinstance(data, BinTable) or (data.weight is None and data.group is None)
+    plain = _counts_rows(data)
     assumption = "independent rows (or clusters); low end: any curve"
     highest = 1.0
     if plain:
@@ -274,16 +278,31 @@ def _decision_loss(
     return Estimate(value, name="Calibration decision loss", method=words, n=n, target=target, interval=interval)
 
 
+def _counts_rows(data: Binary | BinTable) -> bool:
+    """Whether rows are independent and count equally, as the isotonic band needs them."""
+    if isinstance(data, BinTable):
+        return bool(np.array_equal(data.weight, data.count))
+    return data.weight is None and data.group is None
+
+
 def _largest_loss(data: Binary | BinTable, level: float) -> float:
     """The largest decision loss of a curve in the isotonic band: at a score, from either side, or at 1/2."""
     band = isotonic_band(data, level=level)
-    share, lower, upper = band.share, band.lower, band.upper
     at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
-    largest = 0.0
+    return min(1.0, float((np.maximum(*_losses_in_band(band, at)) / np.maximum(at, 1 - at)).max()))
+
+
+def _losses_in_band(band: Band, at: Floats) -> tuple[Floats, Floats]:
+    """The largest mean distance from a threshold of true probabilities on its other side, of curves in the band.
+
+    Just above each threshold, where scores equal to it are not treated, and at it.
+    """
+    found = np.empty((2, len(at)))
     for start in range(0, len(at), 64):
         t = at[start : start + 64, None]
-        under, over = np.maximum(upper - t, 0.0), np.maximum(t - lower, 0.0)
-        for below, above in ((band.low_score <= t, band.high_score > t), (band.low_score < t, band.high_score >= t)):
-            loss = np.maximum(np.where(below, under, 0.0), np.where(above, over, 0.0)) @ share
-            largest = max(largest, float((loss / np.maximum(t, 1 - t)[:, 0]).max()))
-    return min(largest, 1.0)
+        under, over = np.maximum(band.upper - t, 0.0), np.maximum(t - band.lower, 0.0)
+        sides = ((band.low_score <= t, band.high_score > t), (band.low_score < t, band.high_score >= t))
+        for k, (below, above) in enumerate(sides):
+            largest = np.maximum(np.where(below, under, 0.0), np.where(above, over, 0.0))
+            found[k, start : start + 64] = largest @ band.share
+    return found[0], found[1]
