@@ -21,7 +21,7 @@ from calibrant.numerics import switch
 from calibrant.table.binning import HybridGrid, LogGrid
 from calibrant.table.from_rows import cut_rows
 
-ROUNDS = 5
+ROUNDS = 7
 FIFTEEN = cal.EqualWidth(15)
 
 
