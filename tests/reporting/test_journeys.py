@@ -43,7 +43,8 @@ def test_a_softmax_that_temperature_would_cure_is_told_so_and_no_map_of_one_scor
     assert found.verdict.direction == "over-confident"
     best = found.recalibration.maps[0]
     assert best.name == "Temperature scaling"
-    assert best.remaining.high < 0.03
+    assert best.remaining.value < 0.01
+    assert best.remaining.high < 0.06
     names = {row.name for row in found.recalibration.maps}
     assert not names & {"Spline", "Platt scaling", "Beta calibration", "Isotonic regression"}
 
@@ -68,7 +69,7 @@ def test_rare_scores_that_are_too_extreme_are_not_called_under_confident():
         low, high = (middle, high) if expit(middle + 0.59 * z).sum() < expit(z).sum() else (low, middle)
     found = cal.report(cal.Binary(rng.random(60_000) < expit(low + 0.59 * z), expit(z)))
     assert found.verdict.direction == "too extreme"
-    assert "nder-confident" not in str(found)
+    assert "nder-confident" not in str(found)  # parts of the error relative to 1/2 say the opposite of the truth here
     slope = found.contents.numbers[1].value
     assert slope.low < 0.59 < slope.high
 
@@ -95,7 +96,7 @@ def test_nothing_is_promised_to_become_zero_and_doubtful_gains_are_told():
 
 
 def test_test_interval_and_findings_do_not_contradict_each_other():
-    """Sixty random samples of few rows, calibrated or not: whatever the test says, the words agree with it."""
+    """Random samples of few rows, calibrated or not: whatever the test says, the words agree with it."""
     draw = np.random.default_rng(3)
     for k in range(12):
         p = draw.uniform(0.05, 0.95, 150)

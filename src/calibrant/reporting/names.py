@@ -38,11 +38,11 @@ _ESTIMATES: dict[str, tuple[str, str]] = {
     "MCE": ("Maximum bin error", "The worst bin. Noisy: do not compare across sizes."),
     "Overconfidence": (
         "Over-confident part",
-        "The error where predictions are farther from the base rate than they should be.",
+        "The error where predictions are farther from 1/2 than they should be.",
     ),
     "Underconfidence": (
         "Under-confident part",
-        "The error where predictions are closer to the base rate than they should be.",
+        "The error where predictions are closer to 1/2 than they should be.",
     ),
     "Calibration slope": (
         "Calibration slope",

@@ -160,8 +160,6 @@ def measures(part: Part, made: Assembly) -> tuple[Measure, ...]:
         ),
         (lambda: smooth_ece(cells), False),
         (lambda: ks_error(cells), False),
-        (lambda: part.variational.part(1, "over"), False),
-        (lambda: part.variational.part(1, "under"), False),
         (lambda: part.slope, False),
         (lambda: part.intercept, False),
         (lambda: part.observed_expected, False),
