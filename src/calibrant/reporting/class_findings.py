@@ -11,6 +11,7 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, p_words
 from calibrant.reporting.verdicts.evidence import SeveralClasses
 from calibrant.reporting.verdicts.second import largest_gap_classes
+from calibrant.reporting.verdicts.several_classes import total_is_off
 from calibrant.reporting.verdicts.severity import RATIOS, outside
 
 #: Classes with fewer rows cannot be judged.
@@ -69,7 +70,7 @@ def _classes(e: SeveralClasses) -> Iterator[Finding]:
     flagged = tuple(row for row in rows if row.flagged)
     if not flagged or e.test is None or not e.test.rejects:
         return
-    off = tuple(row for row in flagged if row.ratio.excludes(1.0))
+    off = tuple(row for row in flagged if total_is_off(row, e.number))
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
     verb = "is" if len(flagged) == 1 else "are"

@@ -123,6 +123,7 @@ _MAPS: dict[str, tuple[str, str]] = {
     "StdScaling": ("One factor (std scaling)", "one factor for all spreads"),
     "SpreadSpline": ("Spline of the spread", "a spline of the spread"),
     "VarianceIsotonic": ("Isotonic variance", "an isotonic map of the variance"),
+    "Conformal": ("Conformal adjustment", "a conformal adjustment"),
     "VectorScaling": ("Vector scaling", ""),
     "MatrixScaling": ("Matrix scaling", ""),
     "Dirichlet": ("Dirichlet calibration", ""),

@@ -65,6 +65,8 @@ def test_what_it_means_without_a_threshold_speaks_of_the_highest_scores():
     )
     assert "were right" in what_it_means(replace(PLAIN, top=top, confidence=True))
     assert what_it_means(PLAIN) == ""
+    assert what_it_means(replace(PLAIN, top=replace(top, n=9))) == ""
+    assert "with the highest score, 90 %, 32 % had" in what_it_means(replace(PLAIN, top=replace(top, low=0.9)))
 
 
 def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
@@ -98,6 +100,8 @@ def test_what_to_do():
     assert more == "Collect about 1,000 rows to rule out an error of 3.4 points."
     few = what_to_do(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
     assert few.startswith("Too few rows to fit or judge a map.")
+    wrong = what_to_do(replace(PLAIN, n=9000, events=8), "not calibrated")
+    assert wrong == "Too few rows to fit or judge a map."
     made = Decisions(3, Value(0.5), 4, Value(0.5))
     assert "predict_proba" in what_to_do(Probabilities(n=7, events=3, decisions=made), "cannot be judged")
     assert what_to_do(replace(PLAIN, recalibration=maps()), "small").startswith(

@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.contents import Classes, GroupRow, Value
 from calibrant.reporting.verdicts.evidence import SeveralClasses
-from calibrant.reporting.verdicts.several_classes import verdict, worst_class
+from calibrant.reporting.verdicts.several_classes import total_is_off, verdict, worst_class
 from calibrant.results.estimate import Significance
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, REJECTS, group, groups, maps, over_time
 from tests.reporting.verdicts.test_top_label import TOP
@@ -85,3 +85,11 @@ def test_the_worst_class_is_beyond_chance():
         CLASSES, rows=(a_class("a", Value(1.3, 0.9, 1.7)), a_class("b", Value(1.3, 1.2, 1.4), flagged=False))
     )
     assert worst_class(replace(BASE, classes=calm)) is None
+    slight = a_class("2", Value(1.056, 1.004, 1.108))
+    assert (
+        worst_class(replace(BASE, classes=replace(CLASSES, rows=(slight,)))) is None
+    )  # one of seven looks so by chance
+    assert total_is_off(slight, 1)
+    assert total_is_off(a_class("none", Value(0.0, 0.0, 0.4)), 7)
+    numbered = replace(BASE, classes=replace(CLASSES, rows=(replace(REFUNDS, name="2"),)))
+    assert "class 2 is 1.77 times as frequent" in verdict(numbered).second

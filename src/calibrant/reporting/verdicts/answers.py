@@ -99,11 +99,10 @@ def what_it_means(evidence: Probabilities) -> str:
             )
         return f"{said} At the threshold itself the gap is within chance."
     top = evidence.top
-    if top is None or evidence.distinct == 1:
+    if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
-    return (
-        f"Of the {_rows(top, evidence)} with the highest scores (above {score(top.low)}), {_observed(top, evidence)}."
-    )
+    which = f"highest scores (above {score(top.low)})" if top.low < top.high else f"highest score, {score(top.low)}"
+    return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
 
 
 def _rows(some: Bin, evidence: Probabilities) -> str:
@@ -128,7 +127,8 @@ def what_to_do(evidence: Probabilities, state: State) -> str:
             return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
         return ""
     if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
-        return f"Too few {plural(evidence.words.row)} to fit or judge a map. {_more_rows(evidence)}".strip()
+        more = "" if state == "not calibrated" else _more_rows(evidence)
+        return f"Too few {plural(evidence.words.row)} to fit or judge a map. {more}".strip()
     if state == "not significant":
         return _more_rows(evidence) if unruled(evidence) else "Nothing needs to be done for calibration."
     return recommendation(evidence, state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 from calibrant.reporting.contents import Direction, GroupRow, Severity, State, Verdict
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, rates, ratio
@@ -95,16 +97,30 @@ def _worst_class(e: SeveralClasses) -> str:
 def worst_class(e: SeveralClasses) -> GroupRow | None:
     """The flagged class whose total is farthest from what was predicted, beyond chance."""
     rows = () if e.classes is None else e.classes.rows
-    off = [row for row in rows if row.flagged and row.ratio.excludes(1.0)]
+    off = [row for row in rows if row.flagged and total_is_off(row, e.number)]
     if not off:
         return None
     return max(off, key=lambda row: max(row.ratio.value, 1 / max(row.ratio.value, 1e-9)))
 
 
+def total_is_off(row: GroupRow, number: int) -> bool:
+    """Whether observed : expected of a class differs from 1, allowing for the number of classes (Bonferroni)."""
+    from scipy.special import ndtri
+
+    low, high, value = row.ratio.low, row.ratio.high, row.ratio.value
+    if low is None or high is None or not row.ratio.excludes(1.0):
+        return False
+    if not (low > 0 and value > 0):
+        return high < 1
+    error = (log(high) - log(low)) / (2 * 1.96)
+    return abs(log(value)) > float(ndtri(1 - 0.025 / number)) * error
+
+
 def _class_in_words(row: GroupRow) -> str:
     found = ratio(row.ratio)
     ends = f" ({found.ends})" if found.ends else ""
-    return f"{printable(row.name)} is {found.value} times as frequent as predicted{ends}"
+    name = f"class {row.name}" if row.name.isdigit() else row.name
+    return f"{printable(name)} is {found.value} times as frequent as predicted{ends}"
 
 
 def _exception(e: SeveralClasses) -> str:
