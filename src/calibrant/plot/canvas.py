@@ -6,6 +6,11 @@ from typing import Any
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.6"
 
+#: Width of a column of a paper, in inches, and what a legend below a square diagram takes.
+COLUMN, LEGEND = 3.4, 1.25
+#: Panels next to each other.
+ACROSS = 4
+
 
 def axes(ax: Any = None) -> Any:
     """The axes given, else new ones (needs matplotlib). No setting of matplotlib is changed.
@@ -19,14 +24,19 @@ def axes(ax: Any = None) -> Any:
     """
     if ax is not None:
         return ax
-    return pyplot().subplots()[1]
+    return pyplot().subplots(figsize=(COLUMN, COLUMN + LEGEND), layout="constrained")[1]
 
 
 def row_of_axes(panels: int, given: Any = None) -> list[Any]:
-    """As many axes as there are panels: those given, else a new row of them."""
+    """As many axes as there are panels: those given, else new ones in rows of four."""
     if given is None:
-        size = (3.2 * panels, 3.4)
-        return list(pyplot().subplots(1, panels, squeeze=False, figsize=size, layout="constrained")[1][0])
+        across = min(panels, ACROSS)
+        down = -(-panels // across)
+        size = (2.6 * across, 2.8 * down + LEGEND)
+        made = pyplot().subplots(down, across, squeeze=False, figsize=size, layout="constrained")[1].ravel()
+        for unused in made[panels:]:
+            unused.remove()
+        return list(made[:panels])
     found = list(given.ravel()) if hasattr(given, "ravel") else list(given)
     if len(found) < panels:
         message = f"{panels} panels need as many axes, got {len(found)}."
@@ -34,9 +44,21 @@ def row_of_axes(panels: int, given: Any = None) -> list[Any]:
     return found[:panels]
 
 
-def diagonal(ax: Any, *, end: float = 1.0) -> None:
+def square(ax: Any) -> None:
+    """As high as wide, whatever the limits are."""
+    ax.set_box_aspect(1)
+    ax.set_anchor("N")  # what is left of the height is for the legend
+
+
+def legend_below(ax: Any) -> None:
+    """The legend under the axes, where it covers nothing."""
+    below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.2), "borderaxespad": 0.0}
+    ax.legend(**below, frameon=False, fontsize="small", handlelength=1.6)
+
+
+def diagonal(ax: Any, *, start: float = 0.0, end: float = 1.0) -> None:
     """Where a calibrated model lies."""
-    ax.plot([0, end], [0, end], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+    ax.plot([start, end], [start, end], color=GREY, linestyle="--", linewidth=1, label="calibrated")
 
 
 def pyplot() -> Any:

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from calibrant.inference.reliability import ConfidenceGaps
-from calibrant.plot.canvas import BLUE, ORANGE, axes, row_of_axes
-from calibrant.plot.reliability import Drawable, reliability_diagram
+import numpy as np
+
+from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.estimators.binned import ece
+from calibrant.inference.reliability import ConfidenceGaps, class_tables, confidence_gaps
+from calibrant.plot.canvas import BLUE, ORANGE, axes, legend_below, row_of_axes
+from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
+from calibrant.results.estimate import Estimate
+from calibrant.table.bintable import BinTable
 
 
-def class_panels(tables: Mapping[str, Drawable], *, ax: Any = None, **style: Any) -> list[Any]:
+def class_panels(
+    tables: Multiclass | Mapping[str, Drawable],
+    *,
+    classes: Sequence[Hashable] | None = None,
+    most: int = 11,
+    ax: Any = None,
+    **style: Any,
+) -> list[Any]:
     """One reliability diagram per entry, titled by its name: top label and classes.
 
-    `ax` is a sequence or array of axes, at least one per entry; `style` goes to `Axes.plot`. The figure's data are
-    those of the entries, e.g. from `calibrant.inference.class_tables`.
+    Parameters
+    ----------
+    tables : Multiclass, or mapping of names to what `reliability_diagram` takes
+        Of predictions, the tables are those of `calibrant.inference.class_tables`.
+    classes : sequence, optional
+        The classes of predictions that are drawn; by default all of them, or the `most` frequent.
+    ax : sequence or array of axes, optional
+        At least one per entry.
+    style
+        Goes to `Axes.plot`.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> import calibrant as cal
     >>> data = cal.Multiclass([0, 1, 2], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
-    >>> panels = class_panels(cal.inference.class_tables(data, classes=[0, 2]), ax=Figure().subplots(1, 3))
+    >>> panels = class_panels(data, classes=[0, 2], ax=Figure().subplots(1, 3))
     >>> [panel.get_title() for panel in panels]
     ['top label', '0', '2']
     """
+    if isinstance(tables, Multiclass):
+        tables = class_tables(tables, classes=_frequent(tables, most) if classes is None else classes)
     panels = row_of_axes(len(tables), ax)
     for panel, (name, table) in zip(panels, tables.items(), strict=True):
         reliability_diagram(table, ax=panel, **style)
@@ -35,8 +58,17 @@ def class_panels(tables: Mapping[str, Drawable], *, ax: Any = None, **style: Any
     return panels
 
 
-def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
-    """Bars over each bin: upward and hatched where the model claims too much, downward where it claims too little.
+def _frequent(data: Multiclass, most: int) -> list[Hashable]:
+    """The most frequent classes, in their order."""
+    count = np.bincount(data.y_true, minlength=len(data.classes))
+    chosen = np.sort(np.argsort(-count, kind="stable")[:most])
+    return [data.classes[k] for k in chosen]
+
+
+def confidence_strip(gaps: ConfidenceGaps | Estimate | BinTable | Predictions, *, ax: Any = None) -> Any:
+    """Bars over each bin: upward and hatched where the model is over-confident, downward where under-confident.
+
+    Predictions are binned as by `ece`; of several classes it is the confidence in the predicted one.
 
     Examples
     --------
@@ -49,6 +81,7 @@ def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
     ['over-confident, 0.1000', 'under-confident, 0.0667']
     """
     ax = axes(ax)
+    gaps = gaps if isinstance(gaps, ConfidenceGaps) else _gaps(gaps)
     bars = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
     over, width = gaps.gap > 0, gaps.high - gaps.low
     sides = (
@@ -58,6 +91,13 @@ def confidence_strip(gaps: ConfidenceGaps, *, ax: Any = None) -> Any:
     for which, color, hatch, label in sides:
         ax.bar(gaps.low[which], gaps.gap[which], width[which], color=color, hatch=hatch, label=label, **bars)
     ax.axhline(0.0, color="black", linewidth=1)
-    ax.set(xlabel="predicted", ylabel="claims too much", xlim=(0, 1))
-    ax.legend()
+    ax.set(xlabel="predicted", ylabel="over-confident by", xlim=(0, 1))
+    legend_below(ax)
     return ax
+
+
+def _gaps(result: Estimate | BinTable | Predictions) -> ConfidenceGaps:
+    if not isinstance(result, Predictions):
+        return confidence_gaps(result)
+    several = isinstance(result, Multiclass)
+    return confidence_gaps(ece(result.top_label() if isinstance(result, Multiclass) else result), top_label=several)

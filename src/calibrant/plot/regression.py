@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from calibrant.data.forecasts import Forecast
 from calibrant.estimators.regression_curves import ForecastCurve, spread_curve
-from calibrant.plot.canvas import BLUE, GREY, axes
+from calibrant.plot.canvas import BLUE, GREY, axes, legend_below, square
 from calibrant.table.bintable import BinTable
 
 _LABELS = {
@@ -16,11 +17,11 @@ _LABELS = {
 }
 
 
-def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> Any:
+def forecast_diagram(curve: ForecastCurve | Forecast, *, ax: Any = None, **style: Any) -> Any:
     """Draw a curve of `spread_curve`, `pit_histogram`, `interval_curve` or `ence_curve` with its null band.
 
-    `style` goes to the artist of the observed values (`Axes.plot`, or `Axes.bar` for the histogram). The figure's
-    data are the curve's own columns.
+    Of a forecast the spread curve is drawn. `style` goes to the artist of the observed values (`Axes.plot`, or
+    `Axes.bar` for the histogram). The figure's data are the curve's own columns.
 
     Examples
     --------
@@ -31,6 +32,7 @@ def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> A
     'nominal coverage'
     """
     ax = axes(ax)
+    curve = spread_curve(curve) if isinstance(curve, Forecast) else curve
     across, up = _LABELS[curve.diagram]
     if curve.diagram == "pit":
         return _histogram(curve, ax, across, up, style)
@@ -41,8 +43,9 @@ def forecast_diagram(curve: ForecastCurve, *, ax: Any = None, **style: Any) -> A
     ax.plot(curve.x, curve.observed, **{"color": BLUE, "marker": "o" if marked else "", "label": "observed", **style})
     ax.set(xlabel=across, ylabel=up)
     if curve.diagram == "interval":
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.legend()
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+    square(ax)
+    legend_below(ax)
     return ax
 
 
@@ -57,5 +60,6 @@ def _histogram(curve: ForecastCurve, ax: Any, across: str, up: str, style: dict[
     ax.axhspan(curve.low[0], curve.high[0], color=GREY, alpha=0.3, linewidth=0, label=f"calibrated, {curve.level:.0%}")
     ax.axhline(1.0, color=GREY, linestyle="--", linewidth=1)
     ax.set(xlabel=across, ylabel=up, xlim=(0, 1))
-    ax.legend()
+    square(ax)
+    legend_below(ax)
     return ax

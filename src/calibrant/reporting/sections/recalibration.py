@@ -29,7 +29,7 @@ def recalibration_section(part: Part) -> Recalibration:
     """Six maps of one event, each fitted on four fifths of the rows and judged on the rest.
 
     `gain` is the mean paired difference as a share of the loss before (see `gains.gain_share`), and `remaining` the
-    calibration error of the held-out predictions with the interval of `calibrant.interval` for the first map. That of
+    calibration error of the held-out predictions, with the interval of `calibrant.interval` for the first map. That of
     another map follows from the distance d = E|q - q'| between the predictions of both: its error differs from the
     first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier score where that is
     infinite.

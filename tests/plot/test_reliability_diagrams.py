@@ -82,3 +82,57 @@ def test_what_cannot_be_drawn_says_why(data):
         cal.plot.reliability_diagram(cal.brier(data), ax=Figure().subplots())
     with pytest.raises(ValueError, match="has no bins"):
         cal.inference.confidence_gaps(cal.BinTable.of(data, cal.table.Distinct()))
+
+
+def test_new_figures_are_square_and_fit_a_column_with_the_legend_below(data):
+    ax = cal.plot.reliability_diagram(data)
+    figure = ax.figure
+    figure.canvas.draw()
+    assert figure.get_size_inches()[0] == pytest.approx(3.4)
+    box, legend = ax.get_window_extent(), ax.get_legend().get_window_extent()
+    assert box.width == pytest.approx(box.height, rel=0.01)
+    assert legend.y1 <= box.y0  # nothing is covered
+    whole = figure.bbox
+    assert legend.x1 <= whole.x1
+    assert legend.y0 >= whole.y0
+    assert box.width > 0.7 * whole.width
+
+
+def test_predictions_have_dots_by_rows_and_a_histogram(data, ax):
+    cal.plot.reliability_diagram(data, ax=ax)
+    curve = cal.reliability_curve(data, bins=cal.EqualWidth(10))
+    dots = next(drawn for drawn in ax.collections if "area shows rows" in str(drawn.get_label()))
+    np.testing.assert_allclose(dots.get_offsets(), np.stack([curve.predicted, curve.observed], axis=1))
+    np.testing.assert_array_equal(np.argsort(dots.get_sizes()), np.argsort(curve.share))
+    assert len(ax.patches) == 20
+
+
+def test_log_odds_show_rare_events(ax):
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(-rng.normal(-5, 1.5, 2000)))
+    rare = cal.Binary(rng.random(2000) < p, p)
+    cal.plot.reliability_diagram(rare, ax=ax, axis="log odds")
+    ax.figure.canvas.draw()  # warnings are errors
+    assert ax.get_xscale() == ax.get_yscale() == "logit"
+    assert ax.get_xlim()[1] < 0.99
+    with pytest.raises(ValueError, match="axis must be"):
+        cal.plot.reliability_diagram(rare, ax=ax, axis="log")
+
+
+def test_several_classes_are_drawn_by_their_top_label(ax):
+    rng = np.random.default_rng(0)
+    several = cal.Multiclass(rng.integers(0, 3, 300), rng.dirichlet([1, 1, 1], 300))
+    cal.plot.reliability_diagram(several, ax=ax)
+    expected = cal.reliability_curve(several.top_label()).observed
+    np.testing.assert_array_equal(line(ax, "observed").get_ydata(), expected)
+
+
+def test_before_and_after_take_predictions(data, ax):
+    after = cal.recalibrate.Platt().fit(data).predict_proba(data.y_prob)[:, 1]
+    cal.plot.before_after(data, cal.Binary(data.y_true, after), ax=ax)
+    np.testing.assert_array_equal(line(ax, "before").get_ydata(), cal.reliability_curve(data).observed)
+    assert line(ax, "before").get_linestyle() != line(ax, "after").get_linestyle()
+
+
+def test_no_module_is_taken_for_a_function():
+    assert not hasattr(cal.plot, "reliability")

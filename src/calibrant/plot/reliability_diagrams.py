@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
-from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal
+from calibrant.numerics.special import expit, log_odds
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, legend_below, square
 from calibrant.plot.regression import spread_diagram
 from calibrant.pu.inference import Reliability
 from calibrant.results.estimate import Estimate
-from calibrant.table.binning import EqualWidth
+from calibrant.table.binning import Cut, Edges, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
 
-Drawable = Estimate | BinTable | ReliabilityCurve
+Drawable = Estimate | BinTable | ReliabilityCurve | Predictions
+Axis = Literal["linear", "log odds"]
+
+#: Bins drawn as dots over the curve of predictions, and as bars along the bottom.
+_DOTS, _BARS = EqualWidth(10), EqualWidth(20)
+#: Where frequencies of 0 and 1 are drawn on log odds: far beyond the edges.
+_BEYOND = 1e-12
+#: Area of the dot that holds all rows, and of the smallest, in points squared.
+_LARGEST, _SMALLEST = 160.0, 8.0
 
 
 def reliability_diagram(
-    result: Drawable | Predictions | Reliability,
+    result: Drawable | Reliability,
     *,
     ax: Any = None,
     histogram: BinTable | None = None,
     priors: tuple[float, float] | None = None,
+    axis: Axis = "linear",
     **style: Any,
 ) -> Any:
     """Observed against predicted, with the diagonal of a calibrated model.
@@ -35,7 +46,9 @@ def reliability_diagram(
     `forecast_diagram`. A fine table is the CORP curve: the best rising
     fit, without a choice of bins. A curve of `calibrant.inference.reliability_curve` also has its bands: the
     grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve. Predictions
-    are turned into that curve first.
+    are drawn as in a report: that curve, dots with 95 % intervals for ten bins, their area by the number of rows, and
+    where the scores lie. Of several classes it is the confidence in the predicted one. The diagram is square, and its
+    legend is below it.
 
     Parameters
     ----------
@@ -45,6 +58,8 @@ def reliability_diagram(
         Draws where the scores lie, along the bottom; see `score_histogram`.
     priors : pair of floats, optional
         Positive-unlabeled results only: shade what the priors between these two would imply.
+    axis : {"linear", "log odds"}
+        Log odds show rare events.
     style
         Goes to `Axes.plot`, or to `Axes.errorbar` for positive-unlabeled results.
 
@@ -67,27 +82,83 @@ def reliability_diagram(
     table = result.bins if isinstance(result, Estimate) else result
     if isinstance(table, BinTable) and isinstance(table.task, Spread) and not table.fine:
         return spread_diagram(table, ax=ax, **style)
-    if isinstance(result, Predictions):
-        result = reliability_curve(result)
+    if isinstance(result, Multiclass):
+        result = result.top_label()
+    data, result = result, reliability_curve(result) if isinstance(result, Predictions) else result
+    beyond = _BEYOND if axis == "log odds" else 0.0
     if isinstance(result, ReliabilityCurve):
-        _bands(result, ax)
+        _bands(_kept_inside(result, beyond), ax, beyond)
     else:
-        diagonal(ax)
+        diagonal(ax, start=beyond, end=1 - beyond)
     x, y, marker = points(result)
-    ax.plot(x, y, **{"marker": marker, "color": BLUE, "label": "observed", **style})
+    spread = isinstance(result, ReliabilityCurve) and result.kind == "spread"
+    shown = np.clip(y, beyond, 1 - beyond) if beyond else y
+    ax.plot(x, shown, **{"marker": marker, "color": BLUE, "label": "observed", **style})
+    if isinstance(data, Binary):
+        _dots(data, ax, beyond)
+        histogram = BinTable.of(data, _bars(axis, x)) if histogram is None else histogram
     ax.set(xlabel="predicted", ylabel="observed")
-    if not (isinstance(result, ReliabilityCurve) and result.kind == "spread"):
-        ax.set(xlim=(0, 1), ylim=(0, 1))
+    if not spread:
+        _scale(ax, axis, x)
     if isinstance(result, Estimate):
         ax.set_title(f"{result.name} {result:.4f}")
     if histogram is not None:
-        score_histogram(histogram, ax=ax)
-    ax.legend()
+        score_histogram(histogram, ax=ax, transform=ax.get_xaxis_transform())
+    square(ax)
+    legend_below(ax)
     return ax
+
+
+def _scale(ax: Any, axis: Axis, x: Floats) -> None:
+    """Limits and scale of both axes; on log odds, around the scores that have some."""
+    if axis == "linear":
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        return
+    if axis != "log odds":
+        message = f"axis must be 'linear' or 'log odds', got {axis!r}."
+        raise ValueError(message)
+    ax.set(xscale="logit", yscale="logit", xlim=_inner(x), ylim=_inner(x))
+
+
+def _inner(x: Floats) -> tuple[float, float]:
+    """Between which scores a diagram on log odds is drawn."""
+    inside = x[(x > 0) & (x < 1)]
+    return (float(inside.min()), float(inside.max())) if len(np.unique(inside)) > 1 else (0.01, 0.99)
+
+
+def _bars(axis: Axis, x: Floats) -> Cut:
+    """Bins of the scores, even on the axis that they are drawn on."""
+    if axis == "linear":
+        return _BARS
+    low, high = log_odds(np.array(_inner(x))).tolist()
+    inner = expit(np.linspace(low, high, _BARS.n_bins + 1))
+    return Edges(np.concatenate([[0.0], inner[1:-1], [1.0]]))
+
+
+def _kept_inside(curve: ReliabilityCurve, beyond: float) -> ReliabilityCurve:
+    """The curve with frequencies of 0 and 1, which have no log odds, moved to beyond the edges of the figure."""
+    if not beyond:
+        return curve
+    names = ("observed", "consistency_low", "consistency_high", "confidence_low", "confidence_high", "predicted")
+    return replace(curve, **{name: np.clip(getattr(curve, name), beyond, 1 - beyond) for name in names})
+
+
+def _dots(data: Binary, ax: Any, beyond: float) -> None:
+    """Binned frequencies with intervals; the area of a dot shows the number of rows."""
+    curve = _kept_inside(reliability_curve(data, bins=_DOTS), beyond)
+    area = np.maximum(_LARGEST * curve.share, _SMALLEST)
+    ends = np.stack([curve.observed - curve.confidence_low, curve.confidence_high - curve.observed])
+    ax.errorbar(curve.predicted, curve.observed, yerr=np.maximum(ends, 0.0), fmt="none", ecolor=BLUE, elinewidth=0.8)
+    named = {"label": "bins, 95% interval; area shows rows", "zorder": 3}
+    ax.scatter(curve.predicted, curve.observed, area, facecolor="white", edgecolor=BLUE, linewidth=0.9, **named)
 
 
 def points(result: Drawable) -> tuple[Floats, Floats, str]:
     """The points of a reliability diagram, and their marker (none for curves of many points)."""
+    if isinstance(result, Multiclass):
+        result = result.top_label()
+    if isinstance(result, Predictions):
+        result = reliability_curve(result, draws=2)
     if isinstance(result, ReliabilityCurve):
         return result.predicted, result.observed, "" if result.kind == "isotonic" else "o"
     table = result.bins if isinstance(result, Estimate) else result
@@ -124,7 +195,7 @@ def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **
     [0.3, 0.1]
     """
     ax = axes(ax)
-    bins = table.coarsen(EqualWidth(20)) if table.fine else table
+    bins = table.coarsen(_BARS) if table.fine else table
     bars = {"color": "0.85", "edgecolor": GREY, "linewidth": 0.5, "zorder": 0, "label": "share of rows", **style}
     ax.bar(bins.low, bins.share * height / bins.share.max(), bins.high - bins.low, align="edge", **bars)
     return ax
@@ -133,7 +204,8 @@ def score_histogram(table: BinTable, *, ax: Any = None, height: float = 0.15, **
 def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
     """Two reliability diagrams on one pair of axes: before and after recalibration.
 
-    They differ in colour, marker and line. The figure's data are those of the two results.
+    They differ in colour, marker and line. Both may be estimates, tables, curves or predictions, which are drawn as
+    their rising (CORP) curves. The figure's data are those of the two results.
 
     Examples
     --------
@@ -152,7 +224,8 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
         named = f"{label}, {result.name} {result:.4f}" if isinstance(result, Estimate) else label
         ax.plot(x, y, color=color, marker=marker if marked else "", linestyle=line, label=named)
     ax.set(xlabel="predicted", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
-    ax.legend()
+    square(ax)
+    legend_below(ax)
     return ax
 
 
@@ -185,13 +258,14 @@ def _unlabeled_diagram(
     hatch = {"facecolor": "none", "edgecolor": BLUE, "hatch": "//", "linewidth": 0.5}
     ax.bar(left, result.positive * tallest, right - left, label="positives", **hatch, **bars)
     ax.set(xlabel="predicted", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1.02))
-    ax.legend()
+    square(ax)
+    legend_below(ax)
     return ax
 
 
-def _bands(curve: ReliabilityCurve, ax: Any) -> None:
+def _bands(curve: ReliabilityCurve, ax: Any, beyond: float) -> None:
     x, level = curve.predicted, f"{curve.level:.0%}"
-    diagonal(ax, end=float(x.max()) if curve.kind == "spread" else 1.0)
+    diagonal(ax, start=beyond, end=float(x.max()) if curve.kind == "spread" else 1 - beyond)
     shade = {"linewidth": 0, "zorder": 1}
     grey = {"color": GREY, "alpha": 0.4, "label": f"calibrated, {level}"}
     ax.fill_between(x, curve.consistency_low, curve.consistency_high, **grey, **shade)
