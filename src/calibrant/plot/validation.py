@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from calibrant.inference.decision_curves import DecisionCurve
 from calibrant.plot.canvas import row_of_axes
 from calibrant.plot.decisions import decision_diagram
-from calibrant.plot.reliability import Drawable, reliability_diagram
+from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 
