@@ -62,7 +62,7 @@ METRICS = {
     "spread_curve": cal.spread_curve,
     "interval_curve": cal.interval_curve,
     "pit_histogram": cal.pit_histogram,
-    "ence_curve": cal.ence_curve,
+    "ence_curve": cal.estimators.ence_curve,
 }
 
 

@@ -45,7 +45,6 @@ from .estimators.regression_coverage import group_coverage as group_coverage
 from .estimators.regression_coverage import interval_error as interval_error
 from .estimators.regression_coverage import pit_error as pit_error
 from .estimators.regression_coverage import quantile_error as quantile_error
-from .estimators.regression_curves import ence_curve as ence_curve
 from .estimators.regression_curves import interval_curve as interval_curve
 from .estimators.regression_curves import pit_histogram as pit_histogram
 from .estimators.regression_curves import spread_curve as spread_curve

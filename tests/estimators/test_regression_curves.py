@@ -17,7 +17,7 @@ def world(n=3000, factor=1.0, seed=0):
     return cal.Gaussian(factor * std * rng.normal(size=n), np.zeros(n), std)
 
 
-CURVES = [cal.spread_curve, cal.pit_histogram, cal.interval_curve, cal.ence_curve]
+CURVES = [cal.spread_curve, cal.pit_histogram, cal.interval_curve, cal.estimators.ence_curve]
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -52,7 +52,7 @@ def test_the_figure_draws_the_numbers_of_the_curve(curve):
 
 
 def test_the_curve_of_ence_finds_that_noise_alone_grows_with_the_bins():
-    calibrated, wrong = cal.ence_curve(world(20_000)), cal.ence_curve(world(20_000, 1.3))
+    calibrated, wrong = cal.estimators.ence_curve(world(20_000)), cal.estimators.ence_curve(world(20_000, 1.3))
     assert calibrated.observed[-1] > 2 * calibrated.observed[3]
     assert abs(calibrated.details["intercept"]) < 0.01
     assert wrong.details["intercept"] > 10 * wrong.details["standard_error"]
