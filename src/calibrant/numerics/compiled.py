@@ -466,7 +466,8 @@ def compile_all() -> None:
         for label in (np.int8, np.int32, np.int64):
             equal_width(p, np.zeros(3, label), edges)
         y = np.zeros(3, np.int8)
-        hybrid(p, y, 2, 1e-3, 0.1, grid.copy(), grid.copy(), unsure)
+        if dtype is np.float64:
+            hybrid(p, y, 2, 1e-3, 0.1, grid.copy(), grid.copy(), unsure)
         gap_cells(p, y, 4, np.zeros(40), np.zeros(40), codes)
         radix_cells(p, y, 50, 1 << 12, 1, squares, np.zeros(64), np.zeros(64), codes)
         code = np.zeros(3, np.int32 if dtype is np.float32 else np.int64)

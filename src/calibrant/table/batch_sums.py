@@ -151,7 +151,8 @@ class CompiledSums:
 
 def grid_sums(grid: HybridGrid, dtype: np.dtype[Any], *, rows: int | None = None) -> BatchSums | CompiledSums:
     """What sums rows of a precision on a grid fastest here; of so many rows in all, if that is known."""
-    fast = compiled(rows or 0, saves=10.0) if grid.equal_width is None and grid.cells < 2**24 else None
+    double = dtype == np.float64  # sorting is faster than any logarithm in single precision
+    fast = compiled(rows or 0, saves=10.0) if double and grid.equal_width is None and grid.cells < 2**24 else None
     return BatchSums(grid, dtype, rows=rows) if fast is None else CompiledSums(fast, grid)
 
 
