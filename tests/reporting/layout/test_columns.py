@@ -13,6 +13,11 @@ def test_the_row_that_needs_most_decides_up_to_three():
     assert tiny == [("1.000", "1.000 to 1.000")]
 
 
+def test_an_interval_that_excludes_a_number_does_not_touch_it_in_print():
+    assert value_column([Value(1.74, 0.04, 3.44)], least=1) == [("1.7", "0.0 to 3.4")]
+    assert value_column([Value(1.74, 0.04, 3.44)], least=1, apart=0.0) == [("1.74", "0.04 to 3.44")]
+
+
 def test_what_is_not_known():
     assert value_column([Value(0.5), Value(math.nan)]) == [("0.50", ""), ("–", "")]
     assert value_column([]) == []

@@ -16,6 +16,8 @@ def test_forecasts_have_spread_coverage_and_the_histogram():
 def test_parts_that_are_missing_are_left_out():
     bare = replace(hand_made.spread(), bins=(), pit=())
     (only,) = spread_block(bare, hand_made.regression())
+    assert "<figcaption" not in only.body
+    assert "Root" not in only.lead
     assert only.title == "90 % intervals hold 82.8 % (81.7 to 83.9 %)"
     assert list(spread_block(replace(bare, coverage=()), hand_made.regression())) == []
 

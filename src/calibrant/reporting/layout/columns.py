@@ -14,10 +14,11 @@ _MOST = 3
 
 
 def value_column(
-    values: Sequence[Value], *, scale: float = 1.0, least: int = 0, at_most: bool = False
+    values: Sequence[Value], *, scale: float = 1.0, least: int = 0, at_most: bool = False, apart: float | None = None
 ) -> list[tuple[str, str]]:
     """Value and interval of each row as text, all with the decimals of the row that needs most, but at most three.
 
+    An interval that excludes the number `apart` does not print as if it touched it, as far as three decimals can tell.
     With `at_most`, for quantities that cannot be negative, an interval that begins at 0 becomes "≤ 0.3".
 
     Examples
@@ -27,7 +28,7 @@ def value_column(
     >>> value_column([Value(0.001, 0.0, 0.0031)], scale=100, at_most=True)
     [('≤ 0.31', '')]
     """
-    digits = min(max([_decimals(value, scale, least) for value in values], default=least), max(_MOST, least))
+    digits = min(max([_decimals(value, scale, least, apart) for value in values], default=least), max(_MOST, least))
     return [_shown(value, scale, digits, at_most=at_most) for value in values]
 
 
@@ -37,10 +38,10 @@ def with_interval(found: tuple[str, str], *, hide: bool = False) -> Markup:
     return joined([value, quiet(f" ({ends})", "q hide" if hide else "q") if ends else None])
 
 
-def _decimals(value: Value, scale: float, least: int) -> int:
+def _decimals(value: Value, scale: float, least: int, apart: float | None) -> int:
     if value.low is None or value.high is None:
         return max(least, significant(scale * value.value))
-    return decimals(scale * value.low, scale * value.high, least=least)
+    return decimals(scale * value.low, scale * value.high, least=least, apart=apart)
 
 
 def _shown(value: Value, scale: float, digits: int, *, at_most: bool) -> tuple[str, str]:

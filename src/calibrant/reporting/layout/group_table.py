@@ -38,7 +38,7 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False) 
         columns.append(_Column("Observed", "n hide", [_known(row.observed) for row in rows]))
         columns.append(_Column("Expected", "n hide", [_known(row.expected) for row in rows]))
     columns.append(_drawn(rows, [(row.observed or 0.0) if shared else row.n for row in rows], spread=spread))
-    ratios = value_column([row.ratio for row in rows], least=2)
+    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
     head = joined(["Ratio" if spread else "O:E", quiet(" (95 % interval)", "hide")])
     columns.append(_Column(head, "n nw", [with_interval(found, hide=True) for found in ratios]))
     if not spread:

@@ -18,7 +18,7 @@ def map_table(section: Recalibration) -> Markup:
     maps = section.maps
     forest = Forest.of_differences([_percent(m.gain) for m in maps], most=4)
     remaining = value_column([m.remaining for m in maps], scale=100, at_most=True)
-    gains = value_column([m.gain for m in maps], scale=100, least=1)
+    gains = value_column([m.gain for m in maps], scale=100, least=1, apart=0.0)
     capital = section.loss if section.loss == "CRPS" else section.loss.capitalize()
     head: tuple[Child, ...] = (
         "Map",

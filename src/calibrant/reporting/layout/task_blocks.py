@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calibrant.reporting.contents import Contents, Shares, Spread
-from calibrant.reporting.drawing.markup import Child, tag
+from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.shares import implied_figure, shares_figure
 from calibrant.reporting.drawing.spread import coverage_figure, pit_figure, spread_figure
 from calibrant.reporting.layout.elements import Block, as_text, callout, drawn, rejected
@@ -15,22 +15,19 @@ from calibrant.reporting.rounding import score
 
 def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
     """Errors against spread beside coverage, then the histogram of F(y)."""
-    figures: list[Child] = []
-    titles = []
+    figures = [spread_figure(section, significant=rejected(contents))] if section.bins else []
+    figures += [coverage_figure(section)] if section.coverage else []
+    names = ["Errors and predicted spread", figures[1].title] if len(figures) == 2 else [""]
+    lead = "Observed against nominal coverage of central intervals, with 95 % intervals."
     if section.bins:
-        found = spread_figure(section, significant=rejected(contents))
-        titles.append(found.title)
-        figures.append(tag("figure", tag("figcaption", "Errors and predicted spread"), drawn(found), as_text(found)))
-    if section.coverage:
-        cover = coverage_figure(section)
-        titles.append(cover.title)
-        figures.append(tag("figure", tag("figcaption", cover.title), drawn(cover), as_text(cover)))
-    lead = (
-        "Root mean squared error against predicted standard deviation, and coverage of central intervals, with 95 % "
-        "intervals. Grey: a calibrated forecaster."
-    )
+        lead = "Root mean squared error against predicted standard deviation, with 95 % intervals. "
+        lead += "Grey: a calibrated forecaster."
+    body = [
+        tag("figure", tag("figcaption", name) if name else None, drawn(figure), as_text(figure))
+        for name, figure in zip(names, figures, strict=False)
+    ]
     if figures:
-        yield Block("spread", "Spread and error", titles[0], lead, tag("div", *figures, class_="cols even"))
+        yield Block("spread", "Spread and error", figures[0].title, lead, tag("div", *body, class_="cols even"))
     if section.pit:
         pit = pit_figure(section)
         words = (
