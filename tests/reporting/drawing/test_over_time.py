@@ -4,6 +4,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from calibrant.reporting.contents import Value
+from calibrant.reporting.drawing.labels import Box
 from calibrant.reporting.drawing.over_time import over_time_figure
 from tests.reporting import hand_made
 
@@ -21,6 +22,17 @@ def test_periods_stand_in_order_and_flagged_ones_are_filled():
         assert sorted([*calm, *alarm]) == [*calm, *alarm]
     assert "since Sep 2025: 0.56 (0.47 to 0.66)" in figure.svg_wide
     assert ">Jan<" in figure.svg_wide
+
+
+def test_the_band_is_named_where_the_words_cover_no_period():
+    svg = over_time_figure(hand_made.over_time(), hand_made.FACTS).svg_wide
+    words = "grey: range of a calibrated model"
+    label = next(t for t in ElementTree.fromstring(svg).iter("text") if t.text == words)
+    box = Box.of_text(float(label.get("x")), float(label.get("y")), words)
+    for line in ElementTree.fromstring(svg).iter("line"):
+        if line.get("class") in ("wh", "whb"):
+            ends = sorted((float(line.get("y1")), float(line.get("y2"))))
+            assert not box.meets(Box(float(line.get("x1")) - 1, ends[0], float(line.get("x1")) + 1, ends[1]))
 
 
 def test_without_a_change_there_is_no_split():

@@ -8,6 +8,7 @@ from calibrant.reporting.contents import Change, Facts, OverTime, Period
 from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, hint, stroke, text_width
 from calibrant.reporting.drawing.descriptions import over_time_table, over_time_text
 from calibrant.reporting.drawing.figure import Figure, both
+from calibrant.reporting.drawing.labels import Box, least_covered
 from calibrant.reporting.drawing.markup import Markup
 from calibrant.reporting.drawing.scales import Scale, covering, plain_tick
 from calibrant.reporting.drawing.titles import over_time_title
@@ -47,9 +48,22 @@ def _chart(section: OverTime, spread: bool, name: str, width: float, style: str)
     _names(canvas, [period.name for period in periods])
     if roomy:
         canvas.text(0, 10, "error-to-spread ratio" if spread else "observed : expected", "t")
-        words = "grey: range of a calibrated model"
-        canvas.text(canvas.right - 4, canvas.y(max(high)) - 7, words, "halo", "end")
+        _name_the_band(canvas, periods)
     return canvas.svg(name, style)
+
+
+def _name_the_band(canvas: Canvas, periods: tuple[Period, ...]) -> None:
+    """Words on the grey band, from the right, where they cover no interval."""
+    words = "grey: range of a calibrated model"
+    blocked = [Box(canvas.left, canvas.top, canvas.right, canvas.top + 16)]  # the words on a change
+    for k, period in enumerate(periods):
+        ends = [v for v in (period.ratio.value, period.ratio.low, period.ratio.high) if v is not None]
+        places = [canvas.y(v) for v in ends]
+        blocked.append(Box(canvas.x(k) - 6, min(places) - 6, canvas.x(k) + 6, max(places) + 6))
+    line = [(canvas.x(k), canvas.y(periods[k].null[1])) for k in reversed(range(len(periods)))]
+    place = least_covered(words, line, blocked, Box(canvas.left, canvas.top, canvas.right, canvas.bottom))
+    if place is not None:
+        canvas.text(*place, words, "halo")
 
 
 def _ratios(section: OverTime) -> Scale:
