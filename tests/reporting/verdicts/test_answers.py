@@ -36,6 +36,17 @@ def test_the_error_is_told_relative_to_the_base_rate():
     assert "rarer outcome" in how_sure(replace(PLAIN, events=1900))
 
 
+def test_evidence_of_a_change_or_in_groups_comes_first_where_it_decides():
+    changed = replace(PLAIN, test=ACCEPTS, over_time=over_time())
+    assert how_sure(changed).startswith(
+        "Strong evidence of a change: p ≤ 0.001, adjusted for the search over all times"
+    )
+    assert "Over all 2,000 rows: no significant evidence:" in how_sure(changed)
+    grouped = replace(PLAIN, test=ACCEPTS, groups=(groups(group(p=0.004)),))
+    assert how_sure(grouped).startswith("Clear evidence in groups: p = 0.004, adjusted for their number.")
+    assert how_sure(replace(changed, test=PLAIN.test)).startswith("Strong evidence: none of 999")
+
+
 def test_weights_clusters_and_tables_are_told():
     text = how_sure(replace(PLAIN, effective_n=1134.0, clusters=204, cells=65536))
     assert "2,000 rows, effective number 1,134." in text

@@ -17,8 +17,9 @@ from calibrant.reporting.rounding import (
     rates,
     score,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, Shared, VerdictTest
-from calibrant.reporting.verdicts.severity import UNRULED, changed, limit, unruled
+from calibrant.reporting.sections.change_point import DRAWS as CHANGE_DRAWS
+from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
+from calibrant.reporting.verdicts.severity import UNRULED, changed, flagged_groups, limit, unruled
 from calibrant.results.printable import printable
 
 #: Fewer rows or events than these cannot fit and judge a map.
@@ -31,8 +32,24 @@ def how_sure(evidence: Probabilities) -> str:
     """Strength of the evidence, how it was found, and the size of the error relative to the base rate."""
     if evidence.decisions is not None:
         return ""
-    said = "" if evidence.test is None else evidence_in_words(evidence.test)
-    return " ".join(part for part in (said, size_of_error(evidence), *about_rows(evidence)) if part)
+    return " ".join(part for part in (strength(evidence), size_of_error(evidence), *about_rows(evidence)) if part)
+
+
+def strength(evidence: Shared) -> str:
+    """The evidence that decided: the test of all rows or, where it does not reject, a change over time or groups."""
+    if evidence.test is None:
+        return ""
+    said, change = evidence_in_words(evidence.test), changed(evidence.over_time)
+    flagged = flagged_groups(evidence.groups)
+    if evidence.test.rejects or (change is None and not flagged):
+        return said
+    if change is not None:
+        p = p_words(change.p_value, CHANGE_DRAWS)
+        found = f"{_strength(change.p_value)} evidence of a change: {p}, adjusted for the search over all times."
+    else:
+        least = min(row.p_value for row in flagged)
+        found = f"{_strength(least)} evidence in groups: {p_words(least)}, adjusted for their number."
+    return f"{found} Over all {count(evidence.n)} {plural(evidence.words.row)}: {said[0].lower()}{said[1:]}"
 
 
 def size_of_error(evidence: Probabilities) -> str:
@@ -50,15 +67,19 @@ def size_of_error(evidence: Probabilities) -> str:
 def evidence_in_words(test: VerdictTest) -> str:
     """How strong the evidence is, and where it comes from."""
     p = test.p_value
-    strength = "Strong" if p <= 0.001 else "Clear" if p <= 0.01 else "Some" if test.rejects else "No significant"
+    strong = _strength(p)
     if test.draws is None:
-        return f"{strength} evidence: {test.name}, {p_words(p)}."
+        return f"{strong} evidence: {test.name}, {p_words(p)}."
     as_much = round(p * (test.draws + 1)) - 1
     if as_much <= 0:
         how = f"none of {count(test.draws)} simulated calibrated models deviated as much"
     else:
         how = f"{count(as_much)} of {count(test.draws)} simulated calibrated models deviated as much or more"
-    return f"{strength} evidence: {how} ({p_words(p, test.draws)})."
+    return f"{strong} evidence: {how} ({p_words(p, test.draws)})."
+
+
+def _strength(p: float) -> str:
+    return "Strong" if p <= 0.001 else "Clear" if p <= 0.01 else "Some" if p < ALPHA else "No significant"
 
 
 def about_rows(evidence: Shared) -> list[str]:

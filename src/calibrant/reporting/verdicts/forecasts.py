@@ -194,7 +194,7 @@ def _additions(e: Forecasts) -> list[str]:
 
 def how_sure(e: Forecasts) -> str:
     """Strength of the evidence, and the bias of the means."""
-    said = [] if e.test is None else [answers.evidence_in_words(e.test)]
+    said = [answers.strength(e)] if e.test is not None else []
     if e.bias is not None and not biased(e):
         found = rounded(e.bias, least=2, apart=0.0)
         said.append(f"The mean standardised error is {found.value} ({found.ends}).")

@@ -147,9 +147,7 @@ def _severity(e: SeveralClasses) -> Severity:
 def _how_sure(e: SeveralClasses) -> str:
     if e.test is None:
         return "" if e.top is None else answers.how_sure(e.top)
-    said = answers.evidence_in_words(e.test).replace(
-        "evidence: ", "evidence: the whole vector is tested at once, and ", 1
-    )
+    said = answers.strength(e).replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
     error = None if e.top is None else answers.size_of_error(e.top)
     return " ".join(part for part in (said, error, *answers.about_rows(e)) if part)
 
