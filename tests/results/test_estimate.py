@@ -59,7 +59,7 @@ def test_notebooks_get_an_escaped_table():
     html = cal.Estimate(0.1, name="<script>", method="m", n=1).with_interval(INTERVAL)._repr_html_()
     assert "&lt;script&gt;" in html
     assert "<script>" not in html
-    assert "95% interval" in html
+    assert "95\u00a0% interval" in html
 
 
 def test_negative_estimates_stay_negative_and_clip_on_request():
