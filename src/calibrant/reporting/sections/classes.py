@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.estimators.recalibration_framework import calibration_slope, observed_expected
 from calibrant.inference.several_classes.class_tests import by_class
 from calibrant.inference.several_classes.vector_test import VectorTest
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
 from calibrant.reporting.contents import Classes, GroupRow, Value
 from calibrant.reporting.sections.group_evidence import clustered_p_value, holm_of
-from calibrant.reporting.sections.groups import (
-    ALPHA,
-    FEWEST_EVENTS,
-    WITH_INTERVAL,
-    direction,
-    error_value,
-    value_with_interval,
-)
+from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
 from calibrant.reporting.sections.omission import CannotBuild
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Distinct, Edges
@@ -122,23 +116,7 @@ def _row(
     data: Multiclass, k: int, name: str, total: Floats, p_value: float, ratio: Value | None, *, with_interval: bool
 ) -> GroupRow:
     n, observed, expected, _ = total.tolist()
-    flagged = p_value < ALPHA
     task = Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=data.group)
-    if ratio is None:
-        ratio = value_with_interval(observed_expected, task) if expected > 0 else Value(np.nan)
     part = BinTable.of(task, Distinct()).filled() if task.group is None else task
-    cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
-    slope = value_with_interval(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
-    return GroupRow(
-        name=name,
-        n=n,
-        ratio=ratio,
-        error=error_value(part, cells, with_interval=with_interval),
-        direction=direction(ratio, slope) if flagged else "not flagged",
-        p_value=p_value,
-        flagged=flagged,
-        judged=flagged or (not np.isnan(p_value) and min(observed, n - observed) >= FEWEST_EVENTS),
-        observed=observed,
-        expected=expected,
-        slope=slope,
-    )
+    row = event_row(name, part, n, p_value, with_interval=with_interval, ratio=ratio)
+    return replace(row, observed=observed, expected=expected)

@@ -103,19 +103,22 @@ def _rows(names: list[str], parts: list[Any], p_values: Floats, still: NDArray[n
     chosen = set(np.lexsort((-size, np.where(tested < ALPHA, tested, 1.0)))[:WITH_INTERVAL].tolist())
     found = []
     for k, (name, part) in enumerate(zip(names, parts, strict=True)):
-        make = _spread_row if _is_spread(part) else _event_row
+        make = _spread_row if _is_spread(part) else event_row
         row = make(name, part, float(size[k]), float(p_values[k]), with_interval=k in chosen)
         again = None if still is None or not row.flagged else bool(still[k])
         found.append(replace(row, flagged_after=again))
     return found
 
 
-def _event_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
-    """A group of rows with events."""
+def event_row(
+    name: str, part: Any, n: float, p_value: float, *, with_interval: bool, ratio: Value | None = None
+) -> GroupRow:
+    """A group of rows with events; `ratio` is observed : expected where it is known already."""
     cells = part if isinstance(part, BinTable) else BinTable.of(part, Distinct()).filled()
     rate, mean = (float(column.sum()) / cells.total for column in (cells.observed, cells.predicted))
     flagged = p_value < ALPHA
-    ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
+    if ratio is None:
+        ratio = value_with_interval(observed_expected, part) if mean > 0 else Value(np.inf if rate > 0 else np.nan)
     slope = value_with_interval(calibration_slope, part) if flagged and not ratio.excludes(1.0) else None
     return GroupRow(
         name=name,
