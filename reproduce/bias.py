@@ -9,8 +9,6 @@ Writes reproduce/results/bias.md, and figures and numbers under reproduce/result
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import platform
 import resource
 import sys
@@ -26,15 +24,10 @@ from scipy import stats
 import calibrant as cal
 from calibrant import simulate as sim
 from reproduce import bias_anchors as anchors
-from reproduce import bias_choice, bias_figures, bias_fits, bias_grid
+from reproduce import bias_choice, bias_curves, bias_figures, bias_fits, bias_grid, data
+from reproduce.sections import kept
 
 RESULTS = Path(__file__).with_name("results")
-ROOT = Path(__file__).parents[1]
-
-
-def shared_data() -> Path | None:
-    places = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
-    return next((Path(p).resolve() / "classification" for p in places if str(p) and Path(p).is_dir()), None)
 
 
 def cpu_seconds() -> float:
@@ -90,9 +83,8 @@ def grid(
     bias_grid.draw(table, figures / f"figure{number}.png", f"Figure {number}")
     size = f"10 fits x 7 sizes x 7 estimators x {options.repeats:,} repeats"
     taken = f"{clock:.0f} s by the clock, {used:.0f} s of processor time"
-    how = "cells kept by an earlier run were read" if used < 20 else f"{options.processes} processes, {taken}"
     return table, [
-        f"{size}; {how}. Bias in percent [distance from the anchor in standard errors].",
+        f"{size}; {options.processes} processes, {taken}. Bias in percent [distance from the anchor in standard errors].",
         *bias_grid.lines(table, expected),
     ]
 
@@ -124,43 +116,33 @@ def absolute_bias(table: sim.BiasTable) -> list[str]:
 
 def section(options: argparse.Namespace, title: str, make: Callable[..., list[str]], *arguments: object) -> list[str]:
     """A part of the report; with a cache, a finished one is not made again."""
-    kept = None
-    if options.cache is not None:
-        name = "".join(c if c.isalnum() else "-" for c in f"{title} {options.repeats}")
-        kept = options.cache / "sections" / f"{name}.json"
-        if kept.exists():
-            return json.loads(kept.read_text(encoding="utf8"))
-    start = cpu_seconds()
-    lines = ["", f"## {title}", "", *make(*arguments)]
-    sys.stderr.write(f"{title}: {cpu_seconds() - start:.0f} s of processor time\n")
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(lines), encoding="utf8")
-    return lines
+    return kept(options.cache, f"{title} {options.repeats}", lambda: ["", f"## {title}", "", *make(*arguments)])
 
 
 def report(options: argparse.Namespace, figures: Path) -> list[str]:
-    data, many = shared_data(), options.repeats
+    folder, many = data.folder("classification"), options.repeats
     parts = [
         ("True errors (Tables 2 and 3)", true_errors),
         ("Figure 1", bias_figures.figure_1, figures, 1000 * many),
+        ("Figures 1, 2a, 3a and 3b: the worlds", bias_curves.worlds, figures),
         ("Figure 2b", bias_figures.figure_2, figures, many),
         ("Figure 4: published fits", figure_4, figures, options),
         ("Figure 6: calibrated models", figure_6, figures, options),
         ("Figure 5", bias_figures.figure_5, figures, many),
         ("Figure 13", bias_figures.figure_13, figures, many),
         ("Figure 14", bias_figures.figure_14, figures, many),
+        ("Figures 7 to 12: bias and spread by number of bins", bias_curves.figures_7_to_12, figures, max(many // 5, 20)),
     ]
-    if data is not None:
+    if folder is not None:
         parts += [
-            ("Table 2: fitted scores", bias_fits.table_2, data),
-            ("Table 3: fitted curves", bias_fits.table_3, data),
-            ("Table 4 and Figure 3c", bias_fits.table_4, data, figures, many),
-            ("Table 1: which recalibrator?", bias_choice.table_1, data, figures),
+            ("Table 2: fitted scores", bias_fits.table_2, folder),
+            ("Table 3: fitted curves", bias_fits.table_3, folder),
+            ("Table 4 and Figure 3c", bias_fits.table_4, folder, figures, many),
+            ("Table 1: which recalibrator?", bias_choice.table_1, folder, figures),
         ]
     lines = [line for title, *rest in parts if options.only in title for line in section(options, title, *rest)]
-    if data is None:
-        lines += ["", "Tables 1 to 4 need the real predictions; set CALIBRANT_SHARED_DATA to their folder."]
+    if folder is None:
+        lines += ["", "## Tables 1 to 4 and Figure 3", "", data.missing("classification")]
     return lines
 
 
@@ -171,7 +153,6 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=None, help="folder of finished cells and parts")
     parser.add_argument("--only", default="", help="only the parts whose title holds this")
-    parser.add_argument("--note", default="", help="a line for the head of the report")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of bias.md and bias/")
     options = parser.parse_args()
     options.repeats = 50 if options.quick else options.repeats
@@ -191,7 +172,6 @@ def main() -> None:
         "brackets are in "
         "standard errors of the difference. All errors are L2, in percent, as in the paper.",
     ]
-    head += ["", options.note] if options.note else []
     path = options.out / "bias.md"
     temporary = path.with_suffix(".tmp")
     temporary.write_text("\n".join([*head, *lines]) + "\n", encoding="utf8")

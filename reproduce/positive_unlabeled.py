@@ -3,7 +3,7 @@
     python -m reproduce.positive_unlabeled               # all of it, some minutes on one core
     python -m reproduce.positive_unlabeled --quick       # few trials, briefly trained models
 
-Writes reproduce/results/positive_unlabeled.md, .csv and .png.
+Writes positive_unlabeled.md, .csv and three figures. With --cache, finished parts are not made again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ import torch
 
 import calibrant as cal
 from calibrant import simulate
+from reproduce import data, positive_unlabeled_figures
 from reproduce import positive_unlabeled_models as models
+from reproduce.sections import kept
 
 RESULTS = Path(__file__).with_name("results")
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)
@@ -41,6 +43,8 @@ ANCHORS = {
     ("calibrated", "P=N, U=10N"): (0.1922, 0.1289, 0.0856, 0.0639, 0.0426, 0.0292, 0.0201),
 }
 ARMS = ("P=N, U=inf", "P=inf, U=N", "P=N, U=10N", "ECE, n=N")
+#: The two arms with samples on both sides, in bins of equal mass (Appendix I of the paper).
+EQUAL_MASS = ("P=N, U=10N, equal mass", "ECE, n=N, equal mass")
 FLOOR_ANCHORS = {
     ("less", 100): (0.048, 0.041, 0.039, 0.046),
     ("less", 1000): (0.037, 0.014, 0.008, 0.010),
@@ -63,26 +67,34 @@ def bins(world: simulate.LogitMixtureWorld, n_positive: float, n_unlabeled: floa
 
 def estimate(world: simulate.LogitMixtureWorld, rng: np.random.Generator, arm: str, n: int) -> float:
     """One trial of an arm of figure 1; infinite samples are integrals."""
-    if arm == "ECE, n=N":
-        return float(cal.ece(world.labelled(rng, n), bins=cal.EqualWidth(int(np.ceil(n ** (1 / 3) - 1e-9)))))
-    if arm == "P=N, U=10N":
-        return pu_ece(world, rng, n, 10 * n, world.prior)
+    cut = cal.EqualMass if arm.endswith("equal mass") else cal.EqualWidth
+    if arm.startswith("ECE"):
+        return float(cal.ece(world.labelled(rng, n), bins=cut(int(np.ceil(n ** (1 / 3) - 1e-9)))))
+    if arm.startswith("P=N, U=10N"):
+        return pu_ece(world, rng, n, 10 * n, world.prior, cut)
     few, many = (n, np.inf) if arm == "P=N, U=inf" else (np.inf, n)
-    cut = cal.EqualWidth(bins(world, few, many))
-    positive, predicted = world.masses(cut.edges)
+    wide = cal.EqualWidth(bins(world, few, many))
+    positive, predicted = world.masses(wide.edges)
     if arm == "P=N, U=inf":
-        positive = np.bincount(cut.index(world.positives(rng, n)), minlength=cut.n_bins) / n
+        positive = np.bincount(wide.index(world.positives(rng, n)), minlength=wide.n_bins) / n
     else:
         p = world.labelled(rng, n).y_prob
-        predicted = np.bincount(cut.index(p), p, cut.n_bins) / n
+        predicted = np.bincount(wide.index(p), p, wide.n_bins) / n
     return float(np.abs(world.prior * positive - predicted).sum())
 
 
-def pu_ece(world: simulate.LogitMixtureWorld, rng: np.random.Generator, n_p: int, n_u: int, prior: float) -> float:
+def pu_ece(
+    world: simulate.LogitMixtureWorld,
+    rng: np.random.Generator,
+    n_p: int,
+    n_u: int,
+    prior: float,
+    cut: type[cal.EqualWidth] | type[cal.EqualMass] = cal.EqualWidth,
+) -> float:
     """With the bins of the true prior, so that a wrong one changes nothing else."""
     data = world.sample(n_p, n_u, rng)
     wrong = cal.PositiveUnlabeled(data.positive, data.unlabeled, prior=prior)
-    return float(cal.ece(wrong, bins=cal.EqualWidth(bins(world, n_p, n_u))))
+    return float(cal.ece(wrong, bins=cut(bins(world, n_p, n_u))))
 
 
 def repeated(trials: int, once: Callable[[np.random.Generator], float]) -> np.ndarray:
@@ -92,7 +104,7 @@ def repeated(trials: int, once: Callable[[np.random.Generator], float]) -> np.nd
 def figure_1(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: list[list[object]]) -> list[str]:
     truth = world.true_error()
     lines = [f"| {name} | " + " | ".join(str(n) for n in SIZES) + " | slope |", "|---" * (len(SIZES) + 2) + "|"]
-    for arm in ARMS:
+    for arm in (*ARMS, *EQUAL_MASS):
         errors = [repeated(trials, lambda rng, n=n, arm=arm: estimate(world, rng, arm, n)) - truth for n in SIZES]
         sizes = [float(np.abs(e).mean()) for e in errors]
         for n, e in zip(SIZES, errors, strict=True):
@@ -119,7 +131,9 @@ def figure_2(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
         for n_u in (100, 1000, 10_000, 100_000):
             e = repeated(trials, lambda rng, p=n_p, u=n_u: pu_ece(world, rng, p, u, world.prior)) - truth
             sizes.append(float(np.abs(e).mean()))
-            rows.append([2, name, f"P={n_p}, U=N", n_u, sizes[-1], np.abs(e).std() / np.sqrt(trials), "", "", e.mean()])
+            low, high = np.quantile(np.abs(e), [0.05, 0.95])
+            error = np.abs(e).std() / np.sqrt(trials)
+            rows.append([2, name, f"P={n_p}, U=N", n_u, sizes[-1], error, low, high, e.mean()])
         anchor = FLOOR_ANCHORS.get((name, n_p), ("",) * 4)
         cells = " | ".join(f"{s:.4f}" + (f" *({a:.3f})*" if a else "") for s, a in zip(sizes, anchor, strict=True))
         lines.append(f"| {name} | {n_p} | {cells} |")
@@ -139,10 +153,24 @@ def figure_3(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
     return f"| {name} | " + " | ".join(cells) + f" | {bound:.3f}, {bound / 2:.3f} |"
 
 
-def trained_worlds(*, quick: bool) -> tuple[dict[str, simulate.LogitMixtureWorld], list[str]]:
-    folder = models.data_folder()
+def trained_world(train: Callable[..., models.Trained], folder: Path, *, quick: bool) -> dict[str, object]:
+    """A model trained from positives and unlabeled rows, the mixture fitted to its logits, and their lines."""
+    model, components = train(folder, quick=quick), 4 if quick else 10
+    world = simulate.fit_logit_mixture(model.labels, model.logits, components=components)
+    lines = [summary(model, world)]
+    if model.name == "DDI":
+        shift = np.log(world.prior / (1 - world.prior))
+        name = "the same, moved from 1/2 by `prior_shift`"
+        moved = models.Trained("DDI, prior shifted", name, 0.0, model.logits + shift, model.labels)
+        lines.append(summary(moved, simulate.fit_logit_mixture(moved.labels, moved.logits, components=components)))
+    sides = [[side.weights, side.means, side.stds] for side in (world.positive, world.negative)]
+    return {"name": model.name, "prior": world.prior, "sides": sides, "lines": lines}
+
+
+def trained_worlds(cache: Path | None, *, quick: bool) -> tuple[dict[str, simulate.LogitMixtureWorld], list[str]]:
+    folder = data.folder("pu")
     if folder is None:
-        return {}, ["The data sets are not here (set CALIBRANT_SHARED_DATA), so the trained models were left out."]
+        return {}, [f"{data.missing('pu')} The trained models were left out."]
     lines = [
         "| data | model | test accuracy | components | TCE of the mixture | ECE, all labels | PU-ECE, all positives | "
         "PU-Platt: TCE after |",
@@ -150,23 +178,10 @@ def trained_worlds(*, quick: bool) -> tuple[dict[str, simulate.LogitMixtureWorld
     ]
     worlds = {}
     for train in (models.mnist, models.cifar10, models.ddi):
-        model = train(folder, quick=quick)
-        worlds[model.name] = world = simulate.fit_logit_mixture(
-            model.labels, model.logits, components=4 if quick else 10
-        )
-        lines.append(summary(model, world))
-        if model.name == "DDI":
-            shift = np.log(world.prior / (1 - world.prior))
-            moved = models.Trained(
-                "DDI, prior shifted",
-                "the same, moved from 1/2 by `prior_shift`",
-                0.0,
-                model.logits + shift,
-                model.labels,
-            )
-            lines.append(
-                summary(moved, simulate.fit_logit_mixture(moved.labels, moved.logits, components=4 if quick else 10))
-            )
+        made = kept(cache, train.__name__, lambda train=train: trained_world(train, folder, quick=quick))
+        sides = [simulate.NormalComponents(*map(tuple, side)) for side in made["sides"]]
+        worlds[made["name"]] = simulate.LogitMixtureWorld(made["prior"], *sides)
+        lines += made["lines"]
     return worlds, lines
 
 
@@ -192,48 +207,45 @@ def summary(model: models.Trained, world: simulate.LogitMixtureWorld) -> str:
     )
 
 
-def draw(rows: list[list[object]], path: Path) -> None:
-    import matplotlib
+def measured(
+    name: str, world: simulate.LogitMixtureWorld, trials: int, cache: Path | None
+) -> tuple[list[str], list[str], str, list[list[object]]]:
+    """Lines of the three figures and rows of the CSV file, of one world."""
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    def make() -> tuple[list[str], list[str], str, list[list[object]]]:
+        rows: list[list[object]] = []
+        first = figure_1(name, world, trials, rows)
+        second = figure_2(name, world, trials, rows)
+        third = figure_3(name, world, max(trials // 5, 2), rows)
+        return first, second, third, [[float(c) if isinstance(c, np.floating) else c for c in row] for row in rows]
 
-    names = list(dict.fromkeys(row[1] for row in rows))
-    figure, axes = plt.subplots(1, len(names), figsize=(3.2 * len(names), 3.2), sharey=True, squeeze=False)
-    for ax, name in zip(axes[0], names, strict=True):
-        for arm, marker in zip(ARMS, "osv^", strict=True):
-            points = [(row[3], row[4]) for row in rows if row[:3] == [1, name, arm]]
-            ax.loglog(*zip(*points, strict=True), marker=marker, markersize=3, label=arm)
-        ax.loglog(SIZES, 0.4 * np.array(SIZES) ** (-1 / 3), "k--", linewidth=0.8, label="N^(-1/3)")
-        ax.set(title=name, xlabel="N")
-    axes[0, 0].set_ylabel("mean |bias|")
-    axes[0, 0].legend(fontsize=6)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    return kept(cache, f"{name}, {trials} trials", make)
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--folder", type=Path, default=RESULTS)
+    parser.add_argument("--cache", type=Path, default=None, help="folder of finished parts")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     started, trials = time.process_time(), 4 if options.quick else 100
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", UserWarning)  # ten positives often seem to contradict the prior
     worlds = {"less": synthetic(-0.5, 1.5), "better": synthetic(-0.2, 1.9), "calibrated": synthetic(0.0, 2.0)}
-    fitted, model_lines = trained_worlds(quick=options.quick)
-    rows: list[list[object]] = []
-    first = [line for name, world in (worlds | fitted).items() for line in figure_1(name, world, trials, rows)]
-    second = [line for name, world in (worlds | fitted).items() for line in figure_2(name, world, trials, rows)]
-    third = [figure_3(name, world, max(trials // 5, 2), rows) for name, world in (worlds | fitted).items()]
+    fitted, model_lines = trained_worlds(options.cache, quick=options.quick)
+    found = [measured(name, world, trials, options.cache) for name, world in (worlds | fitted).items()]
+    first, second = ([line for each in found for line in each[at]] for at in (0, 1))
+    third, rows = [each[2] for each in found], [row for each in found for row in each[3]]
     text = [
         "# PU-ECE: figures 1 to 3",
         "",
         f"{date.today()}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, torch "
         f"{torch.__version__}, {trials} trials, {time.process_time() - started:.0f} CPU seconds. "
         "`python -m reproduce.positive_unlabeled`",
+        "",
+        "The paper's bin rule is `PaperBins()`, in bins of equal width where nothing else is said: "
+        "`ece(PositiveUnlabeled)` without `bins=` takes 15 bins of equal mass and is not the paper's number.",
         "",
         "Numbers in italics are anchors: our own first run of the published settings (the paper shows curves only).",
         "",
@@ -268,7 +280,7 @@ def main(arguments: list[str] | None = None) -> None:
         "|---|---|---|---|---|---|---|",
         *third,
         "",
-        "![figure 1](positive_unlabeled.png)",
+        *(f"![{name}]({name})" for name in positive_unlabeled_figures.draw_all(rows, options.folder)),
         "",
     ]
     (options.folder / "positive_unlabeled.md").write_text("\n".join(text), encoding="utf8")
@@ -276,7 +288,6 @@ def main(arguments: list[str] | None = None) -> None:
         writer = csv.writer(file)
         writer.writerow(["figure", "world", "arm", "n", "mean_abs", "standard_error", "p05", "p95", "mean_signed"])
         writer.writerows([f"{c:.6g}" if isinstance(c, float) else c for c in row] for row in rows)
-    draw(rows, options.folder / "positive_unlabeled.png")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,6 @@ import numpy as np
 import torch
 
 from calibrant.pu.torch_risks import imbalanced_nnpu_loss, nnpu_loss
-
-ROOT = Path(__file__).parents[1]
-
-
-def data_folder() -> Path | None:
-    places = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
-    return next((Path(p).resolve() / "pu" for p in places if str(p) and (Path(p) / "pu").is_dir()), None)
 
 
 def unpacked(path: Path) -> bytes:
@@ -101,6 +93,7 @@ def ddi(folder: Path, *, quick: bool) -> Trained:
     words = TfidfVectorizer(ngram_range=(1, 3), min_df=5, sublinear_tf=True, max_features=8000, token_pattern=r"\w+")
     train = words.fit_transform(texts).astype(np.float32)
     prior = float(labels.mean())
+    torch.manual_seed(0)
     network = torch.nn.Linear(train.shape[1], 1)
     logits = fitted(
         network,
@@ -159,6 +152,7 @@ def fitted(
     rate: float = 1e-3,
 ) -> np.ndarray:
     """Logits of test rows after `steps` of Adam on 100 positives and 600 unlabeled rows each."""
+    torch.set_num_threads(1)  # sums in another order give other weights
     rng = np.random.default_rng(0)
     positives = rng.choice(np.flatnonzero(labels), n_positive, replace=False)
     optimiser = torch.optim.Adam(network.parameters(), lr=rate)

@@ -58,8 +58,8 @@ def canvases(n: int, *, clutter: float, seed: int, digits: np.ndarray) -> tuple[
     return pictures[:, None], boxes
 
 
-def box_tables(*, n: int, training: Training) -> tuple[list[BoxRow], list[BoxRow], cal.Gaussian]:
-    """Rows of the table for the trained and for the random spread; and the trained forecasts of the test set."""
+def box_forecasts(*, n: int, training: Training) -> dict[str, list[cal.Gaussian]]:
+    """Forecasts of the recalibration and of the test set, with the trained and with the random spread."""
     torch.manual_seed(0)
     digits = load_digits().images / 16
     own, other = digits[:1200], digits[1200:]
@@ -71,7 +71,7 @@ def box_tables(*, n: int, training: Training) -> tuple[list[BoxRow], list[BoxRow
     before = [_forecast(mean, random, *rows) for rows in (recalibration, test)]
     spread = trained_spread(convolutional(4), mean, x, y, training)
     after = [_forecast(mean, spread, *rows) for rows in (recalibration, test)]
-    return _rows(*after), _rows(*before), after[1]
+    return {"trained": after, "random": before}
 
 
 def _unit_spread(branch: nn.Module, x: np.ndarray) -> nn.Module:
@@ -89,7 +89,8 @@ def _forecast(mean, spread, x: np.ndarray, y: np.ndarray) -> cal.Gaussian:
     return cal.Gaussian(y.astype(np.float64), applied(mean, x), std_of(spread, x))
 
 
-def _rows(recalibration: cal.Gaussian, test: cal.Gaussian) -> list[BoxRow]:
+def rows_of(recalibration: cal.Gaussian, test: cal.Gaussian) -> list[BoxRow]:
+    """One line of the table for each coordinate."""
     rows = []
     for name, fit, judge in zip(OUTPUTS, recalibration.outputs, test.outputs, strict=True):
         scaling = cal.recalibrate.StdScaling().fit(fit)

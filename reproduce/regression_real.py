@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 
@@ -17,14 +16,6 @@ HEADER = [
     "| ENCE_sweep | ENCE after STD scaling |",
     "|---|---|---|---|---|---|---|---|---|---|",
 ]
-ROOT = Path(__file__).parents[1]
-
-
-def data_folder() -> Path | None:
-    """The folder of shared predictions beside the project, or where CALIBRANT_SHARED_DATA says."""
-    candidates = [os.environ.get("CALIBRANT_SHARED_DATA", ""), ROOT / "../shared/data", ROOT / "../../shared/data"]
-    found = next((Path(place) for place in candidates if str(place) and (Path(place) / "regression").is_dir()), None)
-    return None if found is None else found / "regression"
 
 
 def gaussian(file: Path) -> cal.Gaussian:

@@ -1,9 +1,10 @@
 """A Variational Estimator for Calibration Errors: its figures and tables, beside the published numbers.
 
-    python -m reproduce.variational [--parts figure1,figure3,table2,bound,table1] [--full]
+    python -m reproduce.variational [--parts figure1,figure3,...] [--effort quick|short|full]
 
-Writes reproduce/results/variational.md, variational.csv and two figures. Every finished cell is kept in the CSV file,
-so an interrupted run goes on where it stopped. `--full` runs all sizes and many more repeats (hours).
+Writes variational.md, variational.csv and the figures. Every finished cell is kept in the CSV file, so an interrupted
+run goes on where it stopped. A cell has the same seed whatever the effort: `quick` runs a few of the cells of `short`
+(minutes), and `full` all stored predictions, sizes and repeats (hours).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +22,8 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.recalibrate import CatBoost, Isotonic, LightGBM, NadarayaWatson, OneVsRest, Partition, Temperature
-from reproduce.variational_worlds import BINARY, MULTICLASS, SIZES, draw_binary, draw_multiclass
+from reproduce import data
+from reproduce.variational_worlds import BINARY, MULTICLASS, SIZES, TABLE_2, draw_binary, draw_multiclass
 
 RESULTS = Path(__file__).with_name("results")
 FIELDS = ["part", "world", "classes", "n", "method", "norm", "repeat", "value", "error", "seconds"]
@@ -30,13 +33,14 @@ TABLE_1_MAPS: dict[str, Callable[[int], object]] = {
     "WS LightGBM": lambda k: LightGBM(warm_started=True),
     "CatBoost": lambda k: CatBoost(warm_started=False),
     "LightGBM": lambda k: LightGBM(warm_started=False),
-    "Nadaraya-Watson": lambda k: NadarayaWatson() if k == 2 else OneVsRest(NadarayaWatson()),
+    "Nadaraya-Watson": lambda k: NadarayaWatson(),
     "TS": lambda k: Temperature(),
     "Isotonic": lambda k: isotonic(k),
     "PartitionWise": lambda k: Partition(),
 }
-#: Plain boosting of many classes is left to `--full`.
+#: Plain boosting takes most of the time: of many classes it is left to the full effort, and quick runs have none.
 SLOW = ("CatBoost", "LightGBM")
+EFFORTS = ("quick", "short", "full")
 
 
 class Store:
@@ -113,37 +117,42 @@ def in_sample(f: np.ndarray, y: np.ndarray, norm: float) -> float:
     return float((u * (np.eye(f.shape[1])[y] - f)).sum(axis=1).mean())
 
 
-def figure1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+def of_effort(effort: str, quick: object, short: object, full: object) -> object:
+    """The one of three that belongs to the effort."""
+    return dict(zip(EFFORTS, (quick, short, full), strict=True))[effort]
+
+
+def figure1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
     for world in ("calibrated", "over, .4x + .3", "shifted by .02"):
-        for n in SIZES if full else (200, 612, 1069, 2473, 5719, 10000):
-            for repeat in range(100 if full else 20):
+        for n in of_effort(effort, (200, 612), (200, 612, 1069, 2473, 5719, 10000), SIZES):
+            for repeat in range(of_effort(effort, 10, 20, 100)):
 
                 def cell(world=world, n=n, repeat=repeat) -> list:
                     f, y = draw_binary(np.random.default_rng([1, n, repeat]), world, n)
-                    data = cal.Binary(y, f)
-                    mine = cal.calibration_error(data, seed=repeat)
-                    iso = cal.calibration_error(data, recalibrator=Isotonic(), seed=repeat)
+                    drawn = cal.Binary(y, f)
+                    mine = cal.calibration_error(drawn, seed=repeat)
+                    iso = cal.calibration_error(drawn, recalibrator=Isotonic(), seed=repeat)
                     return [
                         ("default", "L1", mine),
                         ("isotonic", "L1", iso),
                         ("isotonic in sample", "L1", in_sample(f, y, 1)),
-                        ("ECE 15", "L1", cal.ece(data)),
+                        ("ECE 15", "L1", cal.ece(drawn)),
                     ]
 
                 yield {"part": "figure1", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
 
 
-def figure3(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+def figure3(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
     for k in (3, 10):
         for world in ("calibrated", "under", "over"):
-            for n in SIZES if full else (200, 462, 1069, 2473):
-                for repeat in range(40 if full else 10):
+            for n in of_effort(effort, (200,), (200, 462, 1069, 2473), SIZES):
+                for repeat in range(of_effort(effort, 4, 10, 40)):
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([3, k, n, repeat]), world, k, n)
-                        data = cal.Multiclass(y, f)
+                        drawn = cal.Multiclass(y, f)
                         found = [
-                            (name, "L2", cal.calibration_error(data, norm=2, recalibrator=map_, seed=repeat))
+                            (name, "L2", cal.calibration_error(drawn, norm=2, recalibrator=map_, seed=repeat))
                             for name, map_ in (("default", None), ("isotonic", isotonic(k)), ("TS", Temperature()))
                         ]
                         binned = ("k-means 15", "L2", binned_l2(f, y, repeat))
@@ -152,24 +161,38 @@ def figure3(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                     yield {"part": "figure3", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
 
 
-def table2(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
-    for world in ("over, .4x", "under, 4x", "both"):
-        for repeat in range(100 if full else 20):
+def confidence_cells(part: str, method: str, map_: object, repeats: int) -> Iterator[tuple[dict, Callable[[], list]]]:
+    """Over- and underconfidence of Table 2 with one map."""
+    for world in TABLE_2:
+        for repeat in range(repeats):
 
             def cell(world=world, repeat=repeat) -> list:
                 f, y = draw_binary(np.random.default_rng([2, repeat]), world, 5000)
-                total = cal.calibration_error(y, f, seed=repeat)
+                total = cal.calibration_error(y, f, recalibrator=map_, seed=repeat)
                 parts = [(part, total.details[part]) for part in ("overconfidence", "underconfidence")]
-                return [("default", name, value) for name, value in [*parts, ("total", total)]]
+                return [(method, name, value) for name, value in [*parts, ("total", total)]]
 
-            yield {"part": "table2", "world": world, "classes": 2, "n": 5000, "repeat": repeat}, cell
+            yield {"part": part, "world": world, "classes": 2, "n": 5000, "repeat": repeat}, cell
 
 
-def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+def table2(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
+    yield from confidence_cells("table2", "default", None, of_effort(effort, 10, 20, 100))
+
+
+def table2_catboost(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
+    """Table 2 with the map of the paper; it repeats ten times."""
+    ours = CatBoost(warm_started=True)
+    yield from confidence_cells("table2_catboost", "WS CatBoost", ours, of_effort(effort, 2, 10, 10))
+
+
+def bound(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
     """The default map over all worlds: is the mean estimate below the truth, and how large is its spread?"""
-    for n, repeats in ((200, 1000), (1000, 400), (5000, 100)) if full else ((200, 250), (1000, 150), (5000, 60)):
+    sizes = of_effort(
+        effort, ((200, 30),), ((200, 250), (1000, 150), (5000, 60)), ((200, 1000), (1000, 400), (5000, 100))
+    )
+    for n, repeats in sizes:
         for world in BINARY:
-            more = 1000 if world == "calibrated" and n == 200 else repeats
+            more = 1000 if world == "calibrated" and n == 200 and effort != "quick" else repeats
             for repeat in range(more):
 
                 def cell(world=world, n=n, repeat=repeat) -> list:
@@ -178,10 +201,10 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                     return [("default", name, e) for name, e in zip(("L1", "squared", "KL"), found, strict=True)]
 
                 yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
-        for k in (3, 10):
+        for k in (3, 10) if effort != "quick" else (3,):
             for world in MULTICLASS:
                 some = {200: 200, 1000: 40, 5000: 30} if world == "calibrated" else {200: 25, 1000: 15, 5000: 10}
-                for repeat in range(repeats if full else some[n]):
+                for repeat in range(of_effort(effort, 5, some[n], repeats)):
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)
@@ -191,26 +214,28 @@ def bound(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
                     yield {"part": "bound", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
 
 
-def table1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
+def table1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
     """The protocol of Table 1 on real predictions: nine maps, the same folds."""
     from benchmarks.variational_cases import binary_cases, multiclass_cases
 
-    rows = 3000 if full else 1000
-    binary = list(binary_cases(rows))
-    several = list(multiclass_cases(rows, rows))
-    for name, p, y in binary + several if full else binary[::8] + several[1::7]:
+    if data.folder("classification") is None:
+        return
+    rows = 3000 if effort == "full" else 1000
+    binary, several = list(binary_cases(rows)), list(multiclass_cases(rows, rows))
+    cases = of_effort(effort, binary[::24] + several[1:2], binary[::8] + several[1::7], binary + several)
+    for name, p, y in cases:
         classes = 2 if p.ndim == 1 else p.shape[1]
-        for repeat in range(10 if full else 1):
+        for repeat in range(of_effort(effort, 1, 1, 10)):
 
             def cell(p=p, y=y, classes=classes, repeat=repeat) -> list:
-                data = cal.Binary(y, p) if classes == 2 else cal.Multiclass(y, p)
+                rows = cal.Binary(y, p) if classes == 2 else cal.Multiclass(y, p)
                 found = []
                 for method, make in TABLE_1_MAPS.items():
-                    if method in SLOW and classes > 4 and not full:
+                    if method in SLOW and (effort == "quick" or (classes > 4 and effort != "full")):
                         continue
                     start = time.process_time()
                     estimates = cal.estimators.calibration_errors(
-                        data, norms=[1, 2, "squared"], recalibrator=make(classes), seed=repeat
+                        rows, norms=[1, 2, "squared"], recalibrator=make(classes), seed=repeat
                     )
                     seconds = time.process_time() - start
                     names = ("L1", "L2", "squared")
@@ -220,43 +245,57 @@ def table1(full: bool) -> Iterator[tuple[dict, Callable[[], list]]]:
             yield {"part": "table1", "world": name, "classes": classes, "n": len(y), "repeat": repeat}, cell
 
 
-PARTS = {"figure1": figure1, "figure3": figure3, "table2": table2, "bound": bound, "table1": table1}
+PARTS = {
+    "figure1": figure1,
+    "figure3": figure3,
+    "table2": table2,
+    "table2_catboost": table2_catboost,
+    "bound": bound,
+    "table1": table1,
+}
 
 
-def run(store: Store, name: str, full: bool) -> None:
+def rows_of(head: dict, cell: Callable[[], list]) -> list[dict]:
+    """The rows of one cell."""
+    rows = []
+    for method, norm, value, *seconds in cell():
+        known = isinstance(value, cal.Estimate) and value.details
+        error = value.details["standard_error"] if known else float("nan")
+        took = float(seconds[0]) if seconds else float("nan")
+        rows.append({**head, "method": method, "norm": norm, "value": float(value), "error": error, "seconds": took})
+    return rows
+
+
+def run(store: Store, name: str, effort: str) -> None:
     """All cells of one part that the store does not hold yet."""
-    cells = list(PARTS[name](full))
+    cells = list(PARTS[name](effort))
     for number, (head, cell) in enumerate(cells):
         share = (number + 1) / len(cells)
         bar = "#" * round(30 * share)
         print(f"\r{name:8} [{bar:30}] {number + 1}/{len(cells)}", end="", file=sys.stderr, flush=True)
         if store.has(**head):
             continue
-        rows = []
-        for method, norm, value, *seconds in cell():
-            error = (
-                value.details["standard_error"] if isinstance(value, cal.Estimate) and value.details else float("nan")
-            )
-            took = float(seconds[0]) if seconds else float("nan")
-            rows.append(
-                {**head, "method": method, "norm": norm, "value": float(value), "error": error, "seconds": took}
-            )
-        store.add(rows)
+        store.add(rows_of(head, cell))
     print(file=sys.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("--store", type=Path, default=RESULTS / "variational.csv")
+    parser.add_argument("--effort", choices=EFFORTS, default="short")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of variational.md and the figures")
+    parser.add_argument("--store", type=Path, default=None, help="finished cells (default: in --out)")
     options = parser.parse_args()
-    store = Store(options.store)
+    options.out.mkdir(parents=True, exist_ok=True)
+    final = options.out / "variational.csv"
+    store = Store(options.store or final)
     for name in options.parts.split(","):
-        run(store, name, options.full)
+        run(store, name, options.effort)
     from reproduce.variational_report import write
 
-    write(store)
+    write(store, options.out, options.effort)
+    if store.path != final:
+        shutil.copyfile(store.path, final)
 
 
 if __name__ == "__main__":

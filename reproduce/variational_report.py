@@ -11,9 +11,10 @@ import numpy as np
 import scipy
 
 import calibrant as cal
+from calibrant._atomic_write import replacing
+from reproduce import data, variational_figures
 from reproduce.variational_worlds import BINARY, FIGURE_1, FIGURE_3, MULTICLASS, TABLE_2, multiclass_truth
 
-RESULTS = Path(__file__).with_name("results")
 PUBLISHED_TABLE_1 = {
     "TabICLv2": (71.6, 57.5, 72.7, 66.7),
     "RealTabPFN-2.5": (70.5, 52.8, 72.5, 59.5),
@@ -97,21 +98,24 @@ def table2(store) -> list[str]:
     lines = [
         "## Table 2: over- and underconfidence, L1, n = 5000",
         "",
-        "Default map; published (WS CatBoost) in brackets, and z.",
+        "Published values (WS CatBoost) in brackets, and z.",
         "",
-        "| world | truth | overconfidence | underconfidence | total |",
-        "|---|---|---|---|---|",
+        "| map | world | truth | overconfidence | underconfidence | total |",
+        "|---|---|---|---|---|---|",
     ]
-    for world, published in TABLE_2.items():
-        cells = []
-        for norm, (theirs, error) in zip(("overconfidence", "underconfidence", "total"), published, strict=True):
-            values = store.values(part="table2", world=world, norm=norm)
-            if not len(values):
-                return []
-            mean, sem = moments(values)
-            cells.append(f"{mean:.4f} ± {sem:.4f} ({theirs:.4f} ± {error:.4f}; {distance(values, theirs, error):+.1f})")
-        lines.append(f"| {world} | {BINARY[world][1][0]:.4f} | {' | '.join(cells)} |")
-    return [*lines, ""]
+    for part, name in (("table2", "default"), ("table2_catboost", "WS CatBoost, the paper's")):
+        for world, published in TABLE_2.items():
+            cells = []
+            for norm, (theirs, error) in zip(("overconfidence", "underconfidence", "total"), published, strict=True):
+                values = store.values(part=part, world=world, norm=norm)
+                if len(values) < 2:
+                    break
+                mean, sem = moments(values)
+                away = distance(values, theirs, error)
+                cells.append(f"{mean:.4f} ± {sem:.4f} ({theirs:.4f} ± {error:.4f}; {away:+.1f})")
+            else:
+                lines.append(f"| {name} | {world} | {BINARY[world][1][0]:.4f} | {' | '.join(cells)} |")
+    return [*lines, "", "![Figure 2](variational_figure2.png)", "", "Figure 2: the three curves of Table 2.", ""]
 
 
 def bound(store) -> list[str]:
@@ -162,9 +166,9 @@ def _bound_cases():
 def table1(store) -> list[str]:
     rows = [row for row in store.rows if row["part"] == "table1"]
     if not rows:
-        return []
+        return ["## Table 1", "", data.missing("classification"), ""]
     lines = [
-        "## Table 1 on the real predictions of ../shared/data",
+        "## Table 1 on real predictions (TabRepo's are not here)",
         "",
         "Mean per cent of the largest estimate of the maps (published, on TabRepo with ten maps, in brackets: "
         "other data, so only the order compares). TabICLv2 and RealTabPFN-2.5 did not run: no weights here.",
@@ -200,52 +204,18 @@ def _share(rows: list[dict], method: str, kind: str, norm: str) -> str:
     return f"{np.mean(shares):.1f} ± {np.std(shares) / np.sqrt(len(shares)):.1f}" if shares else "not run"
 
 
-def figures(store) -> None:
-    """Estimates against n with the truth, as in Figures 1 and 3."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    for part, worlds in (
-        ("figure1", [(2, w) for w in ("calibrated", "over, .4x + .3", "shifted by .02")]),
-        ("figure3", [(k, w) for k in (3, 10) for w in ("calibrated", "under", "over")]),
-    ):
-        rows = [row for row in store.rows if row["part"] == part]
-        if not rows:
-            continue
-        figure, axes = plt.subplots(1, len(worlds), figsize=(3.2 * len(worlds), 2.8))
-        for ax, (k, world) in zip(axes, worlds, strict=True):
-            own = [row for row in rows if row["world"] == world and str(row["classes"]) == str(k)]
-            for method in dict.fromkeys(row["method"] for row in own):
-                sizes = sorted({int(row["n"]) for row in own})
-                found = [store.values(part=part, world=world, classes=k, n=n, method=method) for n in sizes]
-                mean, sem = np.array([moments(v) for v in found]).T
-                ax.errorbar(sizes, mean, yerr=sem, label=method, lw=1)
-            truth = BINARY[world][1][0] if k == 2 else truth_of(world, k, 2)
-            ax.axhline(truth, color="black", ls=":", label="truth")
-            ax.set(xscale="log", xlabel="n", title=f"{world}, {k} classes")
-        axes[0].legend(fontsize=6)
-        figure.tight_layout()
-        figure.savefig(RESULTS / f"variational_{part}.png", dpi=90)
-        plt.close(figure)
-
-
-def write(store) -> None:
+def write(store, out: Path, effort: str) -> None:
     """Write variational.md and the figures."""
-    RESULTS.mkdir(exist_ok=True)
     lines = [
         "# Berta et al. (2026), A Variational Estimator for Calibration Errors",
         "",
         f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"SciPy {scipy.__version__}, calibrant {cal.__version__}. `python -m reproduce.variational`",
+        f"SciPy {scipy.__version__}, calibrant {cal.__version__}. `python -m reproduce.variational --effort {effort}`",
         "",
     ]
     for part in (figure1, table2, figure3, bound, table1):
         lines += part(store)
-    target = RESULTS / "variational.md"
-    part_file = target.with_suffix(".part")
-    part_file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf8")
-    part_file.replace(target)
-    figures(store)
-    print(target.read_text(encoding="utf8"))
+    figures = variational_figures.draw_all(store, out)
+    lines += [f"![{name}]({name})" for name in figures if "figure2" not in name]
+    with replacing(out / "variational.md") as place:
+        place.write_text("\n".join(lines).rstrip() + "\n", encoding="utf8")

@@ -117,3 +117,37 @@ def test_many_samples_need_a_family_of_binnings_too():
     samples = SortedSamples.of(np.array([[0.2, 0.7]]), np.array([[0, 1]], dtype=np.int8))
     with pytest.raises(ValueError, match="must be the class"):
         batched(partial(cal.sweep_ece, bins=cal.EqualMass(5)))(samples)
+
+
+def published_sweep(p, y, norm=2):
+    """As the published code: the row of rank r is in bin floor(r b / n); the last b before the first fall."""
+    order = np.argsort(p)
+    p, y = p[order], y[order]
+    for b in range(1, len(p) + 1):
+        index = np.arange(len(p)) * b // len(p)
+        heights = np.bincount(index, y) / np.bincount(index)
+        if np.any(np.diff(heights) < 0):
+            break
+        gaps = np.bincount(index, p - y) / np.bincount(index)
+        last = float(np.sum(np.bincount(index) * np.abs(gaps) ** norm) / len(p)) ** (1 / norm), b
+    return last
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ranks_rounded_up_give_the_published_sweep(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2.8, 0.3, 150 + 7 * seed)
+    y = (rng.random(len(p)) < p**1.5).astype(int)
+    value, bins = published_sweep(p, y)
+    table = cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct())
+    for found in (cal.sweep_ece(y, p, norm=2, rank="ceil"), cal.sweep_ece(table, norm=2, rank="ceil")):
+        assert found == pytest.approx(value, rel=1e-12)
+        assert found.details["bins"] == bins
+    samples = SortedSamples.of(p[None], y[None].astype(np.int8))
+    many = batched(partial(cal.sweep_ece, norm=2, rank="ceil"))(samples)
+    np.testing.assert_allclose(many, [value], rtol=1e-12)
+
+
+def test_ranks_belong_to_equal_mass():
+    with pytest.raises(ValueError, match="EqualWidth has no ranks"):
+        cal.sweep_ece([0, 1], [0.1, 0.2], bins=cal.EqualWidth, rank="ceil")

@@ -12,7 +12,7 @@ def test_the_quick_reproduction_writes_its_tables(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     from reproduce import positive_unlabeled as script
 
-    monkeypatch.setattr(script.models, "data_folder", lambda: None)  # the trained models take a minute
+    monkeypatch.setattr(script.data, "folder", lambda kind: None)  # the trained models take a minute
     monkeypatch.setattr(script, "SIZES", (10, 100))
     monkeypatch.setattr(script, "ANCHORS", {})
     script.main(["--quick", "--folder", str(tmp_path)])
@@ -20,4 +20,4 @@ def test_the_quick_reproduction_writes_its_tables(tmp_path, monkeypatch):
     assert "| less | 0.0744433 |" in text
     assert "left out" in text
     assert (tmp_path / "positive_unlabeled.csv").stat().st_size > 1000
-    assert (tmp_path / "positive_unlabeled.png").stat().st_size > 1000
+    assert (tmp_path / "positive_unlabeled_figure1.png").stat().st_size > 1000

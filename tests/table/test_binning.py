@@ -106,3 +106,36 @@ def test_tables_take_whole_numbers():
 def test_a_binning_is_itself():
     for bins in (cal.EqualMass(3), cal.EqualWidth(3), cal.Edges([0, 1]), cal.pu.PaperBins(), cal.pu.BoundBins()):
         assert as_binning(bins) is bins
+
+
+def published_ece(score, hit, n_bins, norm=2):
+    """The row of rank r is in bin floor(r * n_bins / n), as in the code published with the sweep."""
+    order = np.argsort(score)
+    index = np.minimum(n_bins - 1, np.arange(len(score)) * n_bins // len(score))
+    gaps = [(score - hit)[order][index == b] for b in range(n_bins)]
+    return (sum(len(gap) * abs(gap.mean()) ** norm for gap in gaps if len(gap)) / len(score)) ** (1 / norm)
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(20, 3), (100, 15), (101, 15), (1000, 7), (16, 15)])
+def test_ranks_rounded_up_are_those_of_the_published_sweep(n, n_bins):
+    rng = np.random.default_rng(n)
+    score = rng.random(n)
+    hit = (rng.random(n) < score).astype(int)
+    data = cal.Binary(hit, score)
+    bins = cal.EqualMass(n_bins, rank="ceil")
+    expected = published_ece(score, hit, n_bins)
+    assert float(cal.ece(data, bins=bins, norm=2)) == pytest.approx(expected, rel=1e-12)
+    fine = cal.BinTable.of(data, cal.table.Distinct())
+    assert float(cal.ece(fine, bins=bins, norm=2)) == pytest.approx(expected, rel=1e-12)
+    weighted = cal.Binary(hit, score, weight=np.full(n, 0.5))
+    assert float(cal.ece(weighted, bins=bins, norm=2)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_two_roundings_differ_and_say_so():
+    score = np.arange(1, 6) / 10
+    data = cal.Binary([0, 1, 0, 1, 1], score)
+    assert cal.BinTable.of(data, cal.EqualMass(2)).count.tolist() == [2, 3]
+    assert cal.BinTable.of(data, cal.EqualMass(2, rank="ceil")).count.tolist() == [3, 2]
+    assert repr(cal.EqualMass(2, rank="ceil")) == "EqualMass(n_bins=2, rank='ceil')"
+    with pytest.raises(ValueError, match="'floor' or 'ceil'"):
+        cal.EqualMass(2, rank="round")

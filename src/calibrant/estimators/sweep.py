@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import RunningWeight, positions_of
+from calibrant.numerics.equal_mass import Rank, RunningWeight, positions_of
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
-from calibrant.table.binning import EqualMass, EqualWidth
+from calibrant.table.binning import EqualMass, EqualWidth, check_rank
 from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import equal_mass_table
 from calibrant.table.from_samples import bin_samples
@@ -28,13 +28,13 @@ Family = type[EqualMass] | type[EqualWidth]
 _ORDER_CHECK = 32
 
 
-def _of_samples(samples: SortedSamples, *, bins: Family = EqualMass, norm: float = 1) -> Floats:
-    norm, bins = check_norm(norm), _check_family(bins)
-    chosen = largest_rising(samples, bins)
+def _of_samples(samples: SortedSamples, *, bins: Family = EqualMass, norm: float = 1, rank: Rank = "floor") -> Floats:
+    norm, bins = check_norm(norm), _check_family(bins, rank)
+    chosen = largest_rising(samples, bins, rank)
     values = np.empty(len(samples))
     for n_bins in np.unique(chosen):
         which = np.flatnonzero(chosen == n_bins)
-        found = bin_samples(samples, bins(int(n_bins)), which)
+        found = bin_samples(samples, _of_family(bins, int(n_bins), rank), which)
         values[which] = mass_norm(found.mass, found.share, norm)
     return values
 
@@ -47,6 +47,7 @@ def sweep_ece(
     *,
     bins: Family = EqualMass,
     norm: float = 1,
+    rank: Rank = "floor",
 ) -> Estimate:
     r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose outcomes rise.
 
@@ -64,6 +65,9 @@ def sweep_ece(
         The family of binnings to sweep through.
     norm : float
         As for `ece`. The paper uses 2.
+    rank : "floor" or "ceil"
+        How `EqualMass` rounds the ranks of its edges. "ceil" is that of the code published with the paper, whose
+        numbers then come out where no scores are tied.
 
     References
     ----------
@@ -75,29 +79,37 @@ def sweep_ece(
     <ECE_sweep (L1) 0.2167, n=6, EqualMass(n_bins=3)>
     """
     norm = check_norm(norm)
-    return swept(_source(data, y_prob), _check_family(bins), norm)
+    return swept(_source(data, y_prob), _check_family(bins, rank), norm, rank)
 
 
-def _check_family(bins: Family) -> Family:
+def _check_family(bins: Family, rank: Rank) -> Family:
     if bins not in (EqualMass, EqualWidth):
         message = f"bins must be the class EqualMass or EqualWidth, got {bins!r}."
+        raise ValueError(message)
+    if check_rank(rank) != "floor" and bins is not EqualMass:
+        message = f"rank={rank!r} is for bins=EqualMass; EqualWidth has no ranks."
         raise ValueError(message)
     return bins
 
 
-def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float = 1) -> Estimate:
+def _of_family(bins: Family, n_bins: int, rank: Rank) -> EqualMass | EqualWidth:
+    return EqualMass(n_bins, rank) if bins is EqualMass else EqualWidth(n_bins)
+
+
+def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float = 1, rank: Rank = "floor") -> Estimate:
     """The sweep of sorted rows or of a fine table, of probabilities or of spreads."""
     if isinstance(source, SortedRows):
-        n_bins = int(largest_rising(SortedSamples.of_rows(source), bins)[0])
+        n_bins = int(largest_rising(SortedSamples.of_rows(source), bins, rank)[0])
         if bins is EqualMass:
-            table = BinTable(*equal_mass_table(source, n_bins))
+            table = BinTable(*equal_mass_table(source, n_bins, rank))
         else:
             table = BinTable.of(source.rows, bins(n_bins))
     else:
-        n_bins = _largest_rising_of_cells(source, bins)
-        table = source.coarsen(bins(n_bins))
+        n_bins = _largest_rising_of_cells(source, bins, rank)
+        table = source.coarsen(_of_family(bins, n_bins, rank))
     table.task.warn(table)
-    return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), repr(bins(n_bins)), table, bins=n_bins)
+    found = repr(_of_family(bins, n_bins, rank))
+    return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), found, table, bins=n_bins)
 
 
 def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
@@ -111,9 +123,10 @@ def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
     return fine(predictions, None, needed_by="sweep_ece")
 
 
-def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[np.intp]:
+def largest_rising(samples: SortedSamples, bins: Family = EqualMass, rank: Rank = "floor") -> NDArray[np.intp]:
     """b* of each sample: the last number of bins before the first whose mean outcomes fall, in whole numbers."""
-    if bins is EqualMass and len(samples) == 1 and (found := samples.largest_rising()) is not None:
+    by_loop = bins is EqualMass and rank == "floor" and len(samples) == 1
+    if by_loop and (found := samples.largest_rising()) is not None:
         return np.array([found])
     chosen = np.full(len(samples), samples.n, dtype=np.intp)
     active = np.arange(len(samples))
@@ -122,7 +135,7 @@ def largest_rising(samples: SortedSamples, bins: Family = EqualMass) -> NDArray[
             active = active[[not _rises_everywhere(samples, sample) for sample in active.tolist()]]
         which = None if len(active) == len(samples) else active
         if bins is EqualMass:
-            cuts = samples.equal_mass_cuts(n_bins, which)
+            cuts = samples.equal_mass_cuts(n_bins, which, rank)
         else:
             cuts = samples.cuts_at(EqualWidth(n_bins).edges, which)
         falls = _falls(cuts[..., 1:] - cuts[..., :-1], samples.observed(cuts, which))
@@ -143,7 +156,7 @@ def _rises_everywhere(samples: SortedSamples, sample: int) -> bool:
     return not bool(_falls(np.diff(cuts), samples.observed(cuts, which)[0]))
 
 
-def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
+def _largest_rising_of_cells(cells: BinTable, bins: Family, rank: Rank = "floor") -> int:
     """b* on cells that may carry weights and may be cut: running sums at places between and within cells."""
     weight = np.concatenate([[0.0], np.cumsum(cells.weight)])
     observed = np.concatenate([[0.0], np.cumsum(cells.observed)])
@@ -156,7 +169,7 @@ def _largest_rising_of_cells(cells: BinTable, bins: Family) -> int:
         return most
     for n_bins in range(2, most + 1):
         if bins is EqualMass:
-            at = equal_mass.cuts(n_bins)
+            at = equal_mass.cuts(n_bins, rank)
         else:
             at = positions_of(EqualWidth(n_bins).edges, cells.low, cells.high)
         if _falls(np.diff(_at(weight, at)), np.diff(_at(observed, at)), tolerance):

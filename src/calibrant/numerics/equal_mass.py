@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorting import SortedRows
+
+Rank = Literal["floor", "ceil"]
+"""How the rank of an edge that falls between two rows is rounded."""
+
+
+def mass_ranks(rows: int, at: NDArray[np.intp], n: int, rank: Rank = "floor") -> NDArray[np.intp]:
+    """Ranks of the edges `at` of `n` bins of equal mass: rows * at / n, rounded in whole numbers."""
+    return rows * at // n if rank == "floor" else -(-rows * at // n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +55,7 @@ class RunningWeight:
             np.cumsum(count if counts else weight), counts, np.ones(len(weight), np.bool_) if atom is None else atom
         )
 
-    def cuts(self, n: int) -> Floats:
+    def cuts(self, n: int, rank: Rank = "floor") -> Floats:
         """Positions among the cells that divide the weight into `n` bins of equal mass.
 
         A cell that is not an atom may be cut at a fraction of it. Duplicate positions are dropped, so ties leave fewer
@@ -56,7 +64,7 @@ class RunningWeight:
         running, total = self.running, self.running[-1]
         target = total * np.arange(1, n) / n * (1 - 1e-12)  # running sums of real weights carry rounding
         if self.counts and total < 2**53 / n:
-            target = (int(total) * np.arange(1, n) // n).astype(np.float64)
+            target = mass_ranks(int(total), np.arange(1, n), n, rank).astype(np.float64)
         target = target[target > 0]
         cell = np.searchsorted(running, target, side="left")
         position = cell + 1.0
@@ -96,17 +104,17 @@ def sums_between(sums: Floats, positions: Floats) -> Floats:
     return totals
 
 
-def equal_count_edges(key: NDArray[Any], n: int) -> Floats:
-    """Edges of `n` bins of sorted keys: order statistics of rank floor(rows * b / n), without duplicates."""
-    ranks = len(key) * np.arange(1, n) // n
+def equal_count_edges(key: NDArray[Any], n: int, rank: Rank = "floor") -> Floats:
+    """Edges of `n` bins of sorted keys: order statistics of rank rows * b / n, rounded, without duplicates."""
+    ranks = mass_ranks(len(key), np.arange(1, n), n, rank)
     inner = key[ranks[ranks > 0] - 1]
     inner = np.unique(inner[inner < key[-1]])
     return np.concatenate([key[:1], inner, key[-1:]]).astype(np.float64)
 
 
-def equal_mass_rows(rows: SortedRows, n: int) -> NDArray[np.intp]:
-    """Cuts of unweighted rows into `n` bins: rank floor(rows * b / n), past any ties, without duplicates."""
-    ranks = len(rows) * np.arange(n + 1) // n
+def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[np.intp]:
+    """Cuts of unweighted rows into `n` bins: rank rows * b / n, rounded, past any ties, without duplicates."""
+    ranks = mass_ranks(len(rows), np.arange(n + 1), n, rank)
     if rows.ends is None and n <= len(rows):
         return ranks
     return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.equal_mass import Rank, mass_ranks
 from calibrant.numerics.sorting import SortedRows, sort_with_outcomes
 from calibrant.numerics.switch import compiled
 
@@ -58,9 +59,9 @@ class SortedSamples:
         """Rows of each sample."""
         return self.key.shape[1]
 
-    def equal_mass_cuts(self, n_bins: int, samples: Ranks | None = None) -> Ranks:
-        """Cuts at rank floor(n b / n_bins), past any ties, of all samples or of those with these numbers."""
-        ranks = self.n * np.arange(n_bins + 1) // n_bins
+    def equal_mass_cuts(self, n_bins: int, samples: Ranks | None = None, rank: Rank = "floor") -> Ranks:
+        """Cuts at rank n b / n_bins, rounded, past any ties, of all samples or of those with these numbers."""
+        ranks = mass_ranks(self.n, np.arange(n_bins + 1), n_bins, rank)
         if not self.tied:
             return ranks
         if self.ends is not None:

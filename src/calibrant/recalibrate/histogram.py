@@ -150,7 +150,7 @@ def edges_of(cells: BinomialCells, bins: Cut | int) -> Floats:
     """The edges of `bins` for distinct rising cells, opened to hold every later score."""
     bins = as_binning(bins)
     if isinstance(bins, EqualMass):
-        at = RunningWeight.of(cells.weight).cuts(bins.n_bins)[1:-1].astype(np.intp)
+        at = RunningWeight.of(cells.weight).cuts(bins.n_bins, bins.rank)[1:-1].astype(np.intp)
         inner = cells.probability[at - 1].astype(np.float64)
     else:
         inner = bins.edges[1:-1]

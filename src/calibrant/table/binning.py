@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
+from calibrant.numerics.equal_mass import Rank
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class EqualWidth:
         return equal_width_index(key, self.edges)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EqualMass:
     """`n_bins` bins that hold the same number of rows; equal scores are never split, so ties may leave fewer bins.
 
@@ -56,15 +57,33 @@ class EqualMass:
     it is the score at which the running weight first reaches b / n_bins of the total. The unit of the weights does not
     matter.
 
+    With `rank="ceil"` the rank is ceil(rows * b / n_bins) instead, as in the code published with the monotonic sweep
+    (Roelofs et al., 2022), which puts the row of rank r = 0, 1, ... into bin floor(r * n_bins / rows). Without ties
+    its numbers come out exactly; tied scores, which it splits in the order of the rows, are kept together here.
+
     >>> import calibrant as cal
     >>> cal.BinTable.of(cal.Binary([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]), EqualMass(2)).edges
     array([0.1, 0.2, 0.4])
     """
 
     n_bins: int = 15
+    rank: Rank = "floor"
 
     def __post_init__(self) -> None:
         validation.whole("n_bins", self.n_bins)
+        check_rank(self.rank)
+
+    def __repr__(self) -> str:
+        rounding = "" if self.rank == "floor" else f", rank={self.rank!r}"
+        return f"EqualMass(n_bins={self.n_bins}{rounding})"
+
+
+def check_rank(rank: Rank) -> Rank:
+    """`rank` itself, if it is one of the two roundings."""
+    if rank not in get_args(Rank):
+        message = f"rank must be 'floor' or 'ceil', got {rank!r}."
+        raise ValueError(message)
+    return rank
 
 
 @dataclass(frozen=True, init=False)

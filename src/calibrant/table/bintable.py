@@ -229,7 +229,8 @@ class BinTable:
     def places(self, binning: Cut) -> Floats:
         """The edges of `binning` as places in the list of cells: 3.25 is a quarter into the fourth."""
         if isinstance(binning, EqualMass):
-            return RunningWeight.of(self.weight, self.weight_squares, atom=self.low == self.high).cuts(binning.n_bins)
+            running = RunningWeight.of(self.weight, self.weight_squares, atom=self.low == self.high)
+            return running.cuts(binning.n_bins, binning.rank)
         require_inside(np.array([self.low[0], self.high[-1]]), binning.edges)
         return positions_of(binning.edges, self.low, self.high)
 

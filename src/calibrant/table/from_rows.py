@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_sums, sums_by_index
-from calibrant.numerics.equal_mass import RunningWeight, equal_count_edges, equal_mass_rows, require_inside
+from calibrant.numerics.equal_mass import Rank, RunningWeight, equal_count_edges, equal_mass_rows, require_inside
 from calibrant.numerics.grid_sums import LogSums
 from calibrant.numerics.radix_buckets import equal_mass_sums, selection_is_faster
 from calibrant.numerics.rows import SUMS, Rows
@@ -55,11 +55,13 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
         return tables[0] if len(tables) == 1 else added(tables)
     first = parts[0]
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
-        binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins))  # far cheaper than ordering whole rows
+        binning = Edges(
+            equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank)
+        )  # far cheaper than ordering whole rows
     if isinstance(binning, EqualMass):
-        if selection_is_faster(first, binning.n_bins):
+        if binning.rank == "floor" and selection_is_faster(first, binning.n_bins):
             return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
-        table = equal_mass_table(sorted_rows(first), binning.n_bins)
+        table = equal_mass_table(sorted_rows(first), binning.n_bins, binning.rank)
         if len(parts) == 1:
             return table
         edges, parts, sums = np.append(table.low, table.high[-1]), parts[1:], table.sums
@@ -90,16 +92,16 @@ def of_bins(edges: Floats, sums: Floats) -> CellSums:
     return CellSums(Edges(edges), np.arange(sums.shape[1]), edges[:-1], edges[1:], sums)
 
 
-def equal_mass_table(ordered: SortedRows, n: int) -> CellSums:
+def equal_mass_table(ordered: SortedRows, n: int, rank: Rank = "floor") -> CellSums:
     """The table of `n` bins of equal mass of rows that are sorted already."""
     rows = ordered.rows
     if rows.weight is None:
-        cuts = equal_mass_rows(ordered, n)
+        cuts = equal_mass_rows(ordered, n, rank)
     else:
         ends = ordered.run_ends
         starts = np.concatenate([[0], ends[:-1]])
         weight, squares = (np.add.reduceat(values, starts) for values in (rows.weight, rows.weight**2))
-        at = RunningWeight.of(weight, squares).cuts(n)[1:-1].astype(np.intp)
+        at = RunningWeight.of(weight, squares).cuts(n, rank)[1:-1].astype(np.intp)
         cuts = np.concatenate([[0], ends[at - 1], [len(ordered)]])
     edges = np.concatenate([rows.key[:1], rows.key[cuts[1:] - 1]]).astype(np.float64)
     return of_bins(edges, ordered.between(cuts))

@@ -53,7 +53,7 @@ def bin_samples(samples: SortedSamples, binning: Binning, which: Ranks | None = 
     if isinstance(cut, PaperBins | BoundBins):
         cut = cut.resolve(1 / samples.n, samples.n)
     if isinstance(cut, EqualMass):
-        cuts = samples.equal_mass_cuts(cut.n_bins, which)
+        cuts = samples.equal_mass_cuts(cut.n_bins, which, cut.rank)
     else:
         edges = cut.edges
         require_inside(samples.key[:, [0, -1]], edges)

@@ -1,0 +1,77 @@
+"""Figures 1 to 3 of the PU-ECE paper, from the rows of positive_unlabeled.csv."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reproduce.variational_figures import pyplot
+
+Rows = list[list[Any]]
+
+
+def stored_rows(path: Path) -> Rows:
+    """The rows of the CSV file, as they were measured."""
+    with path.open(newline="", encoding="utf8") as file:
+        _, *rows = csv.reader(file)
+    return [[int(r[0]), r[1], r[2], int(r[3]), *(float(c) if c else "" for c in r[4:])] for r in rows]
+
+
+def draw_all(rows: Rows, folder: Path) -> list[str]:
+    """Draw the three figures; the names of the files."""
+    names = []
+    for number in (1, 2):
+        figure, axes = _panels([row for row in rows if row[0] == number])
+        for ax, (world, own) in axes:
+            _lines_with_bands(ax, own)
+            # Figure 2: the limit of infinitely many unlabeled rows is no line here but where its curves end
+            sizes = np.array(sorted({row[3] for row in own}), float)
+            ax.plot(sizes, 0.4 * sizes ** (-1 / 3), "k--", linewidth=0.8, label="N^(-1/3)")
+            ax.set(title=world, xlabel="N", xscale="log", yscale="log")
+        _finish(axes, "|PU-ECE - TCE|, mean and 90 % band")
+        names.append(_saved(figure, folder / f"positive_unlabeled_figure{number}.png"))
+    figure, axes = _panels([row for row in rows if row[0] == 3])
+    for ax, (world, own) in axes:
+        percent = [100 * (float(row[2].removeprefix("prior x ")) - 1) for row in own]
+        ax.errorbar(percent, [row[8] for row in own], yerr=[row[5] for row in own], marker="o", markersize=3)
+        ax.axhline(0.0, color="0.6", linestyle="--")
+        ax.set(title=world, xlabel="error of the prior, percent")
+    _finish(axes, "PU-ECE - TCE, mean and standard error", legend=False)
+    names.append(_saved(figure, folder / "positive_unlabeled_figure3.png"))
+    return names
+
+
+def _panels(rows: Rows) -> tuple[Any, list[tuple[Any, tuple[str, Rows]]]]:
+    worlds = list(dict.fromkeys(row[1] for row in rows))
+    figure, axes = pyplot().subplots(
+        1, len(worlds), figsize=(3.2 * len(worlds), 3.4), sharey=True, squeeze=False, layout="constrained"
+    )
+    return figure, [(ax, (w, [r for r in rows if r[1] == w])) for ax, w in zip(axes[0], worlds, strict=True)]
+
+
+def _lines_with_bands(ax: Any, rows: Rows) -> None:
+    """One line per arm; the band where the quantiles were kept."""
+    for arm in dict.fromkeys(row[2] for row in rows):
+        own = [row for row in rows if row[2] == arm]
+        sizes = [row[3] for row in own]
+        style = "--" if arm.endswith("equal mass") else "-"
+        (line,) = ax.plot(sizes, [row[4] for row in own], style, marker="o", markersize=2.5, label=arm)
+        if all(row[6] != "" for row in own):
+            low, high = (np.maximum([row[at] for row in own], 1e-5) for at in (6, 7))
+            ax.fill_between(sizes, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+
+
+def _finish(axes: list[Any], label: str, *, legend: bool = True) -> None:
+    first = axes[0][0]
+    first.set_ylabel(label)
+    if legend:
+        first.legend(fontsize=5.5)
+
+
+def _saved(figure: Any, path: Path) -> str:
+    figure.savefig(path, dpi=90, metadata={"Software": None})
+    pyplot().close(figure)
+    return path.name
