@@ -8,7 +8,13 @@ EXTRAS := cli,boost,spark,warehouse,dask,mlflow,fast
 # What the compiled loops serve; `make compiled` tests it with them, `make test` mostly without.
 COMPILED := tests/numerics tests/data tests/table tests/estimators tests/pu tests/scale/test_streaming.py
 
-PAPERS ?= $(basename $(notdir $(shell grep -l __main__ reproduce/*.py)))
+# `make reproduce` runs all four papers (hours); PAPER=variational, bias, regression or unlabeled one of them; QUICK=1 a
+# version of minutes; STUDY=coverage a study that belongs to no paper. An interrupted run goes on where it stopped.
+PAPER ?=
+QUICK ?=
+STUDY ?=
+# `make drift CELLS=50` runs a random sample of stored cells again.
+CELLS ?= 20
 # `make fast SINCE=main~3` compares with a commit of your choice.
 SINCE ?=
 # `make mutants ROOM=inference/gap_fit BUDGET=5` mutates one module for at most five minutes.
@@ -18,10 +24,10 @@ BUDGET ?= 30
 MINUTES ?= 10
 SEED ?= 0
 # Two test processes, one thread each: libraries that start threads of their own only slow each other down.
-fast test compiled mutants fuzz reproduce: export OMP_NUM_THREADS := 1
-fast test compiled mutants fuzz reproduce: export OPENBLAS_NUM_THREADS := 1
+fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
+fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce docs release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -118,9 +124,11 @@ bench: $(VENV)/test.stamp .venv-peers/bench.stamp ## speed and memory against ot
 	for topic in $(TOPICS); do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.$$topic || exit 1; done
 	$(BIN)/python -m benchmarks.collect
 
-reproduce: $(VENV)/test.stamp ## the numbers of the papers; PAPERS=<one of reproduce/>
-	for paper in $(PAPERS); do $(BIN)/python -m reproduce.$$paper || exit 1; done
-	$(BIN)/python -m benchmarks.collect
+reproduce: $(VENV)/test.stamp ## the four papers, from nothing (hours); PAPER=bias one, QUICK=1 minutes, STUDY=coverage
+	$(BIN)/python -m reproduce $(if $(PAPER),--paper $(PAPER)) $(if $(QUICK),--quick) $(if $(STUDY),--study $(STUDY))
+
+drift: $(VENV)/test.stamp ## a random sample of CELLS=20 stored results again; fails if one moved beyond chance
+	$(BIN)/python -m reproduce.drift --cells $(CELLS)
 
 # The browser tests need Chromium; root may install Debian's, anybody else is told.
 chromium:

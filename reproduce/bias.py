@@ -84,7 +84,8 @@ def grid(
     size = f"10 fits x 7 sizes x 7 estimators x {options.repeats:,} repeats"
     taken = f"{clock:.0f} s by the clock, {used:.0f} s of processor time"
     return table, [
-        f"{size}; {options.processes} processes, {taken}. Bias in percent [distance from the anchor in standard errors].",
+        f"{size}; {options.processes} processes, {taken}. Bias in percent [distance from the anchor in standard "
+        "errors].",
         *bias_grid.lines(table, expected),
     ]
 
@@ -131,7 +132,12 @@ def report(options: argparse.Namespace, figures: Path) -> list[str]:
         ("Figure 5", bias_figures.figure_5, figures, many),
         ("Figure 13", bias_figures.figure_13, figures, many),
         ("Figure 14", bias_figures.figure_14, figures, many),
-        ("Figures 7 to 12: bias and spread by number of bins", bias_curves.figures_7_to_12, figures, max(many // 5, 20)),
+        (
+            "Figures 7 to 12: bias and spread by number of bins",
+            bias_curves.figures_7_to_12,
+            figures,
+            max(many // 5, 20),
+        ),
     ]
     if folder is not None:
         parts += [

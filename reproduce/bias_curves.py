@@ -38,8 +38,10 @@ def worlds(folder: Path) -> list[str]:
         "",
         "| network | predictions at hand | in Tables 2 to 4 |",
         "|---|---|---|",
-        *(f"| {name} | {at_hand(name)} | {'fitted again' if name in anchors.TABLE_2 else 'printed fit only'} |"
-          for name in sim.PAPER_WORLDS),
+        *(
+            f"| {name} | {at_hand(name)} | {'fitted again' if name in anchors.TABLE_2 else 'printed fit only'} |"
+            for name in sim.PAPER_WORLDS
+        ),
     ]
 
 

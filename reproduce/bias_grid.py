@@ -101,9 +101,11 @@ def draw(table: sim.BiasTable, path: Path, title: str) -> None:
         part = sim.BiasTable(tuple(row for row in table if group(row.world) == data))
         part.plot(ax=ax)
         ax.set_title(name)
+        lines, names = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
         if ax is not axes[0]:
-            ax.get_legend().remove()
             ax.set_ylabel("")
+    figure.legend(lines, names, loc="outside lower center", ncols=len(names), fontsize="small")
     figure.suptitle(title)
     figure.savefig(path, dpi=90, metadata={"Software": None})
     plt.close(figure)

@@ -52,6 +52,7 @@ FLOOR_ANCHORS = {
     ("better", 1000): (0.059, 0.030, 0.024, 0.023),
 }
 PRIOR_ANCHORS = {"less": (-0.031, -0.018, 0.002, 0.024, 0.049), "better": (0.012, 0.002, 0.006, 0.026, 0.050)}
+HEADER = "figure world arm n mean_abs standard_error p05 p95 mean_signed trials".split()
 TRUE_ERRORS = {"less": 0.0744433, "better": 0.0234589, "calibrated": 0.0}
 
 
@@ -59,6 +60,9 @@ def synthetic(b0: float, b1: float) -> simulate.LogitMixtureWorld:
     return simulate.LogitMixtureWorld(
         0.5, simulate.NormalComponents((1.0,), (b0 + b1,), (b1,)), simulate.NormalComponents((1.0,), (b0 - b1,), (b1,))
     )
+
+
+WORLDS = {"less": synthetic(-0.5, 1.5), "better": synthetic(-0.2, 1.9), "calibrated": synthetic(0.0, 2.0)}
 
 
 def bins(world: simulate.LogitMixtureWorld, n_positive: float, n_unlabeled: float) -> int:
@@ -109,7 +113,8 @@ def figure_1(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
         sizes = [float(np.abs(e).mean()) for e in errors]
         for n, e in zip(SIZES, errors, strict=True):
             low, high = np.quantile(np.abs(e), [0.05, 0.95])
-            rows.append([1, name, arm, n, np.abs(e).mean(), np.abs(e).std() / np.sqrt(trials), low, high, e.mean()])
+            error = np.abs(e).std() / np.sqrt(trials)
+            rows.append([1, name, arm, n, np.abs(e).mean(), error, low, high, e.mean(), trials])
         slope = np.polyfit(np.log(SIZES), np.log(sizes), 1)[0]
         lines.append(f"| {arm} | " + " | ".join(f"{s:.4f}" for s in sizes) + f" | {slope:.3f} |")
         anchor = ANCHORS.get((name, arm))
@@ -133,7 +138,7 @@ def figure_2(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
             sizes.append(float(np.abs(e).mean()))
             low, high = np.quantile(np.abs(e), [0.05, 0.95])
             error = np.abs(e).std() / np.sqrt(trials)
-            rows.append([2, name, f"P={n_p}, U=N", n_u, sizes[-1], error, low, high, e.mean()])
+            rows.append([2, name, f"P={n_p}, U=N", n_u, sizes[-1], error, low, high, e.mean(), trials])
         anchor = FLOOR_ANCHORS.get((name, n_p), ("",) * 4)
         cells = " | ".join(f"{s:.4f}" + (f" *({a:.3f})*" if a else "") for s, a in zip(sizes, anchor, strict=True))
         lines.append(f"| {name} | {n_p} | {cells} |")
@@ -145,9 +150,8 @@ def figure_3(name: str, world: simulate.LogitMixtureWorld, trials: int, rows: li
     anchor = PRIOR_ANCHORS.get(name, ("",) * 5)
     for factor, a in zip((0.90, 0.95, 1.00, 1.05, 1.10), anchor, strict=True):
         e = repeated(trials, lambda rng, f=factor: pu_ece(world, rng, 10_000, 100_000, f * world.prior)) - truth
-        rows.append(
-            [3, name, f"prior x {factor:.2f}", 10_000, np.abs(e).mean(), e.std() / np.sqrt(trials), "", "", e.mean()]
-        )
+        error = e.std() / np.sqrt(trials)
+        rows.append([3, name, f"prior x {factor:.2f}", 10_000, np.abs(e).mean(), error, "", "", e.mean(), trials])
         cells.append(f"{e.mean():+.4f}" + (f" *({a:+.3f})*" if a != "" else ""))
     bound = 0.1 * world.prior
     return f"| {name} | " + " | ".join(cells) + f" | {bound:.3f}, {bound / 2:.3f} |"
@@ -229,10 +233,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", type=Path, default=None, help="folder of finished parts")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    started, trials = time.process_time(), 4 if options.quick else 100
+    started, trials = time.process_time(), 10 if options.quick else 100
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", UserWarning)  # ten positives often seem to contradict the prior
-    worlds = {"less": synthetic(-0.5, 1.5), "better": synthetic(-0.2, 1.9), "calibrated": synthetic(0.0, 2.0)}
+    worlds = WORLDS
     fitted, model_lines = trained_worlds(options.cache, quick=options.quick)
     found = [measured(name, world, trials, options.cache) for name, world in (worlds | fitted).items()]
     first, second = ([line for each in found for line in each[at]] for at in (0, 1))
@@ -286,7 +290,9 @@ def main(arguments: list[str] | None = None) -> None:
     (options.folder / "positive_unlabeled.md").write_text("\n".join(text), encoding="utf8")
     with (options.folder / "positive_unlabeled.csv").open("w", newline="", encoding="utf8") as file:
         writer = csv.writer(file)
-        writer.writerow(["figure", "world", "arm", "n", "mean_abs", "standard_error", "p05", "p95", "mean_signed"])
+        writer.writerow(
+            ["figure", "world", "arm", "n", "mean_abs", "standard_error", "p05", "p95", "mean_signed", "trials"]
+        )
         writer.writerows([f"{c:.6g}" if isinstance(c, float) else c for c in row] for row in rows)
 
 

@@ -41,9 +41,7 @@ def box_figures(boxes: dict[str, list[cal.Gaussian]], out: Path) -> list[str]:
     for number, kind in ((4, "trained"), (5, "random")):
         recalibration, test = boxes[kind]
         figure, axes = pyplot().subplots(2, 4, figsize=(15, 7), layout="constrained")
-        for column, (name, train, judged) in enumerate(
-            zip(OUTPUTS, recalibration.outputs, test.outputs, strict=True)
-        ):
+        for column, (name, train, judged) in enumerate(zip(OUTPUTS, recalibration.outputs, test.outputs, strict=True)):
             _before_and_after(axes[:, column], train, judged, f"{name}, ")
         names.append(_saved(figure, out / f"regression_figure_{number}.png"))
     return names
