@@ -10,6 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import commands
+from calibrant.cli.commands import application
 
 rng = np.random.default_rng(0)
 P = rng.random(1200)
@@ -134,7 +135,7 @@ def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke):
         int("x", base=99)
 
     for fault in (broken, foreign):
-        monkeypatch.setattr(commands, "load", fault)
+        monkeypatch.setattr(application, "load", fault)
         code, _, err = invoke("measure", "scores.parquet", folder=folder)
         assert code == 70
         assert "an error of calibrant itself" in " ".join(err.split())
@@ -173,8 +174,9 @@ def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
     fixed = pd.read_parquet(tmp_path / "fixed.parquet")
     pd.testing.assert_frame_equal(fixed[FRAME.columns], FRAME)
     assert list(fixed.columns[-2:]) == ["mean_recalibrated", "std_recalibrated"]
-    factor = cal.recalibrate.StdScaling().fit(cal.Gaussian(FRAME["y"], FRAME["mean"], FRAME["std"])).scale_[0]
-    np.testing.assert_allclose(fixed["std_recalibrated"], factor * FRAME["std"])
+    given = FRAME[["mean", "std"]].to_numpy()
+    expected = cal.recalibrate.AutoForecast().fit(given, FRAME["y"]).transform(given)
+    np.testing.assert_allclose(fixed[["mean_recalibrated", "std_recalibrated"]], expected)
 
 
 def test_a_map_is_printed_as_sql(tmp_path, invoke):
@@ -246,7 +248,7 @@ BAD = {
     "no spread": (("report", "scores.parquet", "--mean", "mean"), "--mean needs --std"),
     "no prior": (("report", "scores.parquet", "--labelled", "1"), "--labelled needs --prior"),
     "bad quantile": (("report", "scores.parquet", "--quantiles", "low=std"), "--quantiles takes LEVEL=COLUMN"),
-    "one model": (("compare", "scores.parquet", "--prob", "p"), "Name the two models' columns"),
+    "one model": (("compare", "scores.parquet", "--prob", "p"), "Name the predictions of two models"),
 }
 
 

@@ -30,7 +30,7 @@ def reads(monkeypatch):
     original = files._arrays
 
     def counted(selection, columns):
-        seen.append([columns.truth, *columns.prob])
+        seen.append([columns.truth, *columns.probabilities])
         return original(selection, columns)
 
     monkeypatch.setattr(files, "_arrays", counted)
@@ -38,7 +38,9 @@ def reads(monkeypatch):
 
 
 def test_models_are_compared_on_one_read(scores, reads):
-    (first, second), notes = load_models([str(scores / "scores.parquet")], Columns(prob=("p", "q"), models=True))
+    (first, second), notes = load_models(
+        [str(scores / "scores.parquet")], Columns(prob=("p",), others=(Columns(prob=("q",)),))
+    )
     assert reads == [["y", "p", "q"]]
     np.testing.assert_array_equal(first.y_true, second.y_true)
     np.testing.assert_allclose(np.sort(second.y_prob), np.sort(P**2))
@@ -63,7 +65,7 @@ def test_many_rows_come_as_tables_of_all_and_of_each_group(scores, monkeypatch, 
         str(g): n for g, n in chosen.groupby("g").size().items()
     }
     with pytest.raises(UsageError, match="take a sample"):
-        load_models([str(scores / name)], Columns(prob=("p", "q"), models=True))
+        load_models([str(scores / name)], Columns(prob=("p",), others=(Columns(prob=("q",)),)))
 
 
 def test_arrow_and_parquet_files_are_read_together(scores):

@@ -11,7 +11,7 @@ FIRST_LINES = {
     "report": "A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or "
     "Markdown.",
     "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above.",
-    "test": "Test whether the predictions are calibrated.",
+    "test": "Test whether the predictions are calibrated; of several classes the whole vector, then each class.",
     "recalibrate": "Fit a recalibration map and save it as JSON.",
     "apply": "Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in "
     "`_recalibrated`.",
@@ -20,20 +20,18 @@ FIRST_LINES = {
     "serve": "Open the report in the browser, served on this machine only.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
-READING = "--percent --drop-missing --hive --decimal-comma"
+READING = "--where --percent --drop-missing --hive --decimal-comma"
+PREDICTIONS = "--prob --mean --std --quantiles --members"
+TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
-    "report": "--truth --prob --mean --std --quantiles --positive --labelled --prior --by --weight --where --title "
-    f"--output --force --json {READING}",
-    "measure": "--truth --prob --mean --std --quantiles --positive --labelled --prior --by --weight --where --norm "
-    f"--level --fail-above --gate --per-group --json {READING}",
-    "test": "--truth --prob --mean --std --quantiles --positive --labelled --prior --weight --where --alpha --fail "
-    f"--json {READING}",
-    "recalibrate": "--truth --prob --mean --std --quantiles --positive --weight --where --method --output --force "
-    f"{READING}",
-    "apply": "--prob --mean --std --quantiles --output --suffix --force --sql --dialect",
-    "simulate": f"--scores --truth --prob --positive --where --seed --json {READING}",
-    "compare": f"--truth --prob --positive --where --json {READING}",
-    "serve": f"--truth --prob --positive --by --weight --where --port --seed {READING}",
+    "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --output --force --json",
+    "measure": f"{TASK} --by --norm --level --fail-above --gate --per-group --json",
+    "test": f"{TASK} --alpha --fail --json",
+    "recalibrate": f"{TASK} --method --output --force",
+    "apply": f"{PREDICTIONS} --percent --output --suffix --force --sql --dialect",
+    "simulate": f"--scores --truth --prob --positive {READING} --seed --json",
+    "compare": f"{TASK} --json",
+    "serve": f"{TASK} --by --port --seed",
     "demo": "--folder",
 }
 

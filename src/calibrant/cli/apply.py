@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,15 @@ from calibrant.recalibrate.sql import SqlMap
 _CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
 
 
-def apply_to_file(fitted: Any, path: str, output: Path, inputs: Inputs, *, suffix: str) -> list[str]:
+Done = Callable[[float, float | None], None]
+
+
+def apply_to_file(
+    fitted: Any, path: str, output: Path, inputs: Inputs, *, suffix: str, done: Done = lambda *_: None
+) -> list[str]:
     """Write the table of `path` with the new columns of a fitted map to `output`; returns what was guessed.
+
+    `done` is told how many rows are done, and of how many where that is known before all are read.
 
     A CSV file stays the same text with more fields, as JSON does. Everything else goes through Arrow, piece by piece:
     schema and values of all other columns are the same, and memory does not grow with the file.
@@ -51,7 +58,7 @@ def apply_to_file(fitted: Any, path: str, output: Path, inputs: Inputs, *, suffi
                 with open(place, "w", encoding="utf8", errors="surrogateescape", newline="") as target:
                     text.append(new, target.write)
         else:
-            _through_arrow(fitted, source, place, wanted, inputs, suffix, notes)
+            _through_arrow(fitted, source, place, wanted, inputs, suffix, notes, done)
     return notes
 
 
@@ -59,6 +66,12 @@ def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
     """The map as SQL on the columns of `inputs`: the probability of the event, or one expression per class."""
     if not isinstance(fitted, SqlMap):
         message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
+        raise UsageError(message)
+    if inputs.percent:
+        message = "--sql is an expression of probabilities: give a column of probabilities, not --percent."
+        raise UsageError(message)
+    if any("*" in name for name in inputs.prob):
+        message = "--sql reads no file, so that a pattern names no columns: give --prob once per column."
         raise UsageError(message)
     if not inputs.prob:
         message = "Name the column of probabilities: --sql --prob p. Several are those of the classes."
@@ -73,7 +86,7 @@ def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
 
 
 def _through_arrow(
-    fitted: Any, source: str, place: Path, wanted: str, inputs: Inputs, suffix: str, notes: list[str]
+    fitted: Any, source: str, place: Path, wanted: str, inputs: Inputs, suffix: str, notes: list[str], done: Done
 ) -> None:
     import pyarrow as pa
 
@@ -92,6 +105,7 @@ def _through_arrow(
                     piece = piece.append_column(pa.field(name, pa.float64()), pa.array(values))
                 write_later(piece.replace_schema_metadata(schema.metadata))
                 first += len(piece)
+                done(first - 1, table.rows)
 
 
 @contextmanager

@@ -36,11 +36,14 @@ class ArrowTable:
         Of about 24 MB each, as encoded.
     encoding : dict
         Options of the Parquet writer by which columns come to be stored as they were.
+    rows : int or None
+        How many there are, where that is known before they are read.
     """
 
     schema: Any
     pieces: Callable[[], Iterator[Any]]
     encoding: dict[str, Any] = field(default_factory=dict)
+    rows: int | None = None
 
 
 @contextmanager
@@ -53,7 +56,9 @@ def opened_arrow(path: str) -> Iterator[ArrowTable]:
             from pyarrow import parquet
 
             with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
-                yield ArrowTable(file.schema_arrow, lambda: _groups(file), _encoding(file.metadata))
+                yield ArrowTable(
+                    file.schema_arrow, lambda: _groups(file), _encoding(file.metadata), file.metadata.num_rows
+                )
         else:
             with pa.memory_map(path) as mapped:
                 yield _of_ipc(pa.ipc, mapped)

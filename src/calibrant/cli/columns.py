@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from calibrant.cli.formats import UsageError
+from calibrant.cli.patterns import classes_of, expanded, matching
 from calibrant.scale.paths import DEFAULT, ReadOptions
 
 #: Names that are taken for a column when none is given, in this order.
@@ -14,14 +16,18 @@ GUESSES = {
     "prob": ("y_prob", "p", "prob", "probability", "score", "confidence"),
 }
 
+#: What the predictions are: the probability of one event or of several classes, means and standard deviations,
+#: quantiles, members of an ensemble, or the probability of an event of which some positives are known.
+Task = Literal["event", "classes", "spread", "quantiles", "members", "unlabeled"]
+
 
 @dataclass(frozen=True)
 class Columns:
     """Which columns of a file mean what, and how its rows are taken, as far as the options say.
 
     Every column may be an SQL expression of columns. Each entry of `by` is a grouping of its own; several columns in
-    one, separated by commas, are crossed. With `models` each column of `prob` is another model's probability of the
-    same event, otherwise several are those of several classes.
+    one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
+    columns of predictions count. `classes` are the labels of the columns of `prob`.
     """
 
     truth: str | None = None
@@ -29,36 +35,67 @@ class Columns:
     mean: str | None = None
     std: str | None = None
     quantiles: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     positive: str | None = None
     labelled: str | None = None
     prior: float | None = None
+    single_sample: bool = False
     by: tuple[str, ...] = ()
     weight: str | None = None
     where: str | None = None
     percent: bool = False
     drop_missing: bool = False
-    models: bool = False
     reading: ReadOptions = DEFAULT
+    classes: tuple[str, ...] = ()
+    others: tuple[Columns, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        """What the predictions are."""
+        if self.mean is not None:
+            return "spread"
+        if self.quantiles:
+            return "quantiles"
+        if self.members:
+            return "members"
+        if self.labelled is not None:
+            return "unlabeled"
+        return "classes" if len(self.prob) > 1 else "event"
 
     @property
     def one_event(self) -> bool:
         """Whether the task is the probability of one event, all of whose rows have a label."""
-        one = len(self.prob) == 1 or self.models
-        return one and self.labelled is None and self.mean is None and not self.quantiles
+        return self.task == "event"
+
+    @property
+    def models(self) -> tuple[Columns, ...]:
+        """The model of these columns and the others, each by itself."""
+        return (replace(self, others=()), *self.others)
+
+    @property
+    def probabilities(self) -> tuple[str, ...]:
+        """The columns of probabilities of all models."""
+        return tuple(dict.fromkeys(name for model in self.models for name in model.prob))
 
     @property
     def numbers(self) -> list[str]:
         """The columns that hold numbers, whatever the outcomes are."""
-        single = [name for name in (self.mean, self.std, self.weight) if name is not None]
-        return [*self.prob, *single, *(column for _, column in self.levels)]
+        found: dict[str, None] = {}
+        for one in self.models:
+            single = [name for name in (one.mean, one.std, self.weight) if name is not None]
+            found |= dict.fromkeys([*one.prob, *single, *(column for _, column in one.levels), *one.members])
+        return list(found)
 
     @property
     def roles(self) -> dict[str, str]:
         """The columns that make up the task, and the option that names each; groups are not among them."""
-        levels = {column: "--quantiles" for _, column in self.levels}
-        single = {"--weight": self.weight, "--std": self.std, "--mean": self.mean}
-        named = {name: option for option, name in single.items() if name is not None}
-        return levels | named | dict.fromkeys(self.prob, "--prob") | {self.truth or "": "--truth"}
+        found: dict[str, str] = {} if self.weight is None else {self.weight: "--weight"}
+        for one in self.models:
+            found |= {column: "--quantiles" for _, column in one.levels}
+            found |= {name: "--std" for name in (one.std,) if name is not None}
+            found |= {name: "--mean" for name in (one.mean,) if name is not None}
+            found |= dict.fromkeys(one.members, "--members") | dict.fromkeys(one.prob, "--prob")
+        return found | {self.truth or "": "--truth"}
 
     @property
     def levels(self) -> list[tuple[float, str]]:
@@ -66,30 +103,49 @@ class Columns:
         return levels_and_columns(self.quantiles)
 
     def guessed(self, header: Collection[str], notes: list[str]) -> Columns:
-        """The same with the columns that no option names, by their names; every guess is noted."""
+        """The same with the columns of patterns, and with those that no option names; every guess is noted."""
         columns = self
         if columns.truth is None:
             columns = replace(columns, truth=guessed_column("truth", header, notes))
-        if not columns.prob and columns.mean is None and not columns.quantiles:
+        if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
             columns = replace(columns, prob=(guessed_column("prob", header, notes),))
+        columns = replace(
+            columns,
+            prob=expanded(columns.prob, header, "--prob"),
+            classes=columns.classes or classes_of(columns.prob, header),
+            members=expanded(columns.members, header, "--members"),
+            quantiles=expanded_levels(columns.quantiles, header),
+        )
+        others = tuple(replace(other, truth=columns.truth).guessed(header, notes) for other in columns.others)
+        columns = replace(columns, others=others)
+        columns.require_consistent()
         return columns
 
     def require_consistent(self) -> None:
         """Refuse options that do not go together."""
+        forecast = self.task in ("spread", "quantiles", "members")
+        kinds = (bool(self.prob), self.mean is not None or self.std is not None, bool(self.quantiles))
         rules = {
             "--mean needs --std, the column of standard deviations.": self.mean is not None and self.std is None,
+            "--std needs --mean, the column of predicted means.": self.std is not None and self.mean is None,
+            "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.": sum(kinds)
+            + bool(self.members)
+            > 1,
             "--labelled needs --prior, the share of positives in the population.": self.labelled is not None
             and self.prior is None,
             "--prior goes with --labelled, the label of known positives among unlabeled rows.": self.prior is not None
+            and self.labelled is None,
+            "--single-sample goes with --labelled, the label of known positives.": self.single_sample
             and self.labelled is None,
             "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.": None
             not in (self.positive, self.labelled),
             "--positive is for the probability of one event, not for several classes or for forecasts.": self.positive
             is not None
-            and (len(self.prob) > 1 or self.mean is not None or bool(self.quantiles))
-            and not self.models,
-            "--percent is for probabilities, not for forecasts.": self.percent
-            and (self.mean is not None or bool(self.quantiles)),
+            and (len(self.prob) > 1 or forecast),
+            "--labelled is for the probability of one event, not for several classes or for forecasts.": self.labelled
+            is not None
+            and (len(self.prob) > 1 or forecast),
+            "--percent is for probabilities, not for forecasts.": self.percent and forecast,
         }
         for message, broken in rules.items():
             if broken:
@@ -101,9 +157,12 @@ def guessed_column(what: str, header: Collection[str], notes: list[str]) -> str:
     lower = {name.lower(): name for name in header}
     found = next((lower[name] for name in GUESSES[what] if name in lower), None)
     if found is None:
-        message = f"Which column is --{what}? Say --{what} NAME; the file has {_listed(header)}."
+        others = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
+        message = f"Which column is --{what}? Say --{what} NAME{others}; the file has {_listed(header)}."
         raise UsageError(message)
-    notes.append(f"Taking column {found!r} as --{what}.")
+    note = f"Taking column {found!r} as --{what}."
+    if note not in notes:
+        notes.append(note)
     return found
 
 
@@ -115,33 +174,22 @@ def require_columns(names: Sequence[str], header: Collection[str]) -> None:
             raise UsageError(message)
 
 
-def crossed(by: str, header: Collection[str]) -> tuple[str, ...]:
-    """The columns or expressions that a grouping crosses: those between commas, unless a column has the whole name."""
-    if by in header:
-        return (by,)
-    parts, depth, quote, start = [], 0, "", 0
-    for place, letter in enumerate(by):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(by[start:place])
-            start = place + 1
-    names = [part.strip() for part in (*parts, by[start:])]
-    if "" in names:
-        message = f"--by {by!r} has an empty name between its commas."
-        raise UsageError(message)
-    return tuple(dict.fromkeys(names))
-
-
 def levels_and_columns(quantiles: Iterable[str]) -> list[tuple[float, str]]:
     """The level and the column of each LEVEL=COLUMN, in the order of the levels."""
     return sorted(map(_level, quantiles))
+
+
+def expanded_levels(quantiles: Iterable[str], header: Collection[str]) -> tuple[str, ...]:
+    """LEVEL=COLUMN for every quantile; the star of a pattern stands for the level.
+
+    >>> expanded_levels(["q_*"], ["y", "q_0.1", "q_0.9"])
+    ('0.1=q_0.1', '0.9=q_0.9')
+    """
+    found: list[str] = []
+    for item in quantiles:
+        columns = None if "=" in item else matching(item, header, "--quantiles")
+        found += [item] if columns is None else [f"{level}={column}" for column, level in columns.items()]
+    return tuple(found)
 
 
 def _level(item: str) -> tuple[float, str]:
@@ -149,7 +197,9 @@ def _level(item: str) -> tuple[float, str]:
     try:
         return float(level), name
     except ValueError:
-        message = f"--quantiles takes LEVEL=COLUMN, e.g. 0.05=q05, got {item!r}."
+        message = (
+            f"--quantiles takes LEVEL=COLUMN, e.g. 0.05=q05, or a pattern whose * is the level, e.g. q_*; got {item!r}."
+        )
         raise UsageError(message) from None
 
 

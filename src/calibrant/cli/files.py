@@ -15,10 +15,9 @@ from calibrant.cli.columns import Columns
 from calibrant.cli.formats import UsageError, named
 from calibrant.cli.row_rules import in_options, located, positive_label
 from calibrant.cli.selection import LABEL, Selection, selected, without_missing
-from calibrant.data.forecasts import Gaussian, Quantiles
+from calibrant.cli.tasks import TRUTH, Arrays, task_from
 from calibrant.data.groups import groups
-from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.columns import EventColumns
 from calibrant.scale.labels import outcome, require_two, some_labels
@@ -29,10 +28,6 @@ from calibrant.table.bintable import BinTable
 #: Beyond this many rows a binary file is grouped by DuckDB and only the table comes to Python.
 TABLE_ROWS = 2_000_000
 
-#: The outcomes among the columns of a file; no column has an empty name.
-TRUTH = ""
-
-Arrays = dict[str, NDArray[Any]]
 Result = TypeVar("Result")
 
 
@@ -54,8 +49,8 @@ def load(paths: Sequence[str], columns: Columns) -> Loaded:
     return _read(paths, columns, _loaded)
 
 
-def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Binary], tuple[str, ...]]:
-    """The same rows as predicted by several models, one column of `columns.prob` each, read once; and notes."""
+def load_models(paths: Sequence[str], columns: Columns) -> tuple[list[Predictions], tuple[str, ...]]:
+    """The same rows as predicted by several models, `columns.models`, read once; and notes."""
     return _read(paths, columns, _models)
 
 
@@ -101,15 +96,15 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
     found = _arrays(selection, columns)
     named_groups = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
-    return Loaded(_task(found, columns), by, tuple(notes))
+    return Loaded(task_from(found, columns), by, tuple(notes))
 
 
-def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Binary], tuple[str, ...]]:
+def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
     if _count(table.relation) > TABLE_ROWS:
         message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
         raise UsageError(message)
     found = _arrays(_chosen(table, columns, notes), columns)
-    return [Binary(found[TRUTH], found[name]) for name in columns.prob], tuple(notes)
+    return [task_from(found, model) for model in columns.models], tuple(notes)
 
 
 def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
@@ -156,30 +151,6 @@ def _plain(values: Any) -> NDArray[Any]:
             plain[missing] = np.nan if plain.dtype.kind == "f" else None
         return plain
     return np.asarray(values)
-
-
-def _task(found: Arrays, columns: Columns) -> Predictions:
-    y, weight = found[TRUTH], None if columns.weight is None else found[columns.weight]
-    if columns.mean is not None and columns.std is not None:
-        return Gaussian(y, found[columns.mean], found[columns.std], weight=weight)
-    if columns.quantiles:
-        values = np.stack([found[name] for _, name in columns.levels], axis=1)
-        return Quantiles(y, [level for level, _ in columns.levels], values, weight=weight)
-    if columns.labelled is not None:
-        return _unlabeled(y, found[columns.prob[0]], columns)
-    if len(columns.prob) > 1:
-        probs = np.stack([found[name] for name in columns.prob], axis=1)
-        named = y.dtype.kind in "OUS"
-        return Multiclass(y, probs, classes=list(columns.prob) if named else None, weight=weight)
-    return Binary(y, found[columns.prob[0]], weight=weight)
-
-
-def _unlabeled(y: NDArray[Any], p: NDArray[Any], columns: Columns) -> PositiveUnlabeled:
-    labelled = y == columns.labelled
-    if not labelled.any():
-        message = f"No row of column {columns.truth!r} is {columns.labelled!r}, the value of --labelled."
-        raise InvalidPredictions(message)
-    return PositiveUnlabeled(p[labelled], p[~labelled], prior=columns.prior)
 
 
 def _tables(selection: Selection, columns: Columns, notes: list[str]) -> Loaded:

@@ -11,6 +11,8 @@ from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
+from calibrant.estimators.multiclass import classwise
+from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
@@ -55,6 +57,8 @@ class Measuring:
             raise UsageError(message)
         one = data.top_label() if isinstance(data, Multiclass) else data
         whole = [headline_error(one, norm=self.norm, level=self.level), *_others(one, self.norm)]
+        if isinstance(data, Multiclass):
+            whole += [classwise(ece, data), brier(data), log_loss(data)]
         if not self.per_group:
             return Measured(
                 whole, headline_errors(group_tables(one, by), norm=self.norm, level=self.level, adjusted=False)

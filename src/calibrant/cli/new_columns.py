@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import guessed_column, levels_and_columns, require_columns
+from calibrant.cli.columns import expanded_levels, guessed_column, levels_and_columns, require_columns
 from calibrant.cli.formats import UsageError
+from calibrant.cli.patterns import classes_of, expanded
 from calibrant.data import validation
-from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.labels import numbered
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.regression_base import ForecastRecalibrator
@@ -28,6 +30,17 @@ class Inputs:
     mean: str | None = None
     std: str | None = None
     quantiles: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    percent: bool = False
+
+    def expanded(self, header: Sequence[str]) -> Inputs:
+        """The same with the columns that patterns name."""
+        return replace(
+            self,
+            prob=expanded(self.prob, header, "--prob"),
+            quantiles=expanded_levels(self.quantiles, header),
+            members=expanded(self.members, header, "--members"),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +54,19 @@ class NewColumns:
     @classmethod
     def of(cls, fitted: Any, inputs: Inputs, header: Sequence[str], *, suffix: str, notes: list[str]) -> NewColumns:
         """The columns for a fitted map and a table with these names of columns."""
-        given = [bool(inputs.prob), inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles)]
-        if sum(given) > 1:
-            message = "Give either --prob, or --mean and --std, or --quantiles."
+        labels, inputs = classes_of(inputs.prob, header), inputs.expanded(header)
+        forecast = [inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles), bool(inputs.members)]
+        if sum(forecast) + bool(inputs.prob) > 1:
+            message = "Give either --prob, or --mean and --std, or --quantiles, or --members."
             raise UsageError(message)
         if isinstance(fitted, ForecastRecalibrator):
             made = _of_forecasts(fitted, inputs, suffix)
-        elif any(given[1:]):
+        elif any(forecast):
             message = f"The map is a {type(fitted).__name__}, which changes probabilities: give --prob."
             raise UsageError(message)
         else:
-            made = _of_probabilities(fitted, inputs.prob or (guessed_column("prob", header, notes),), suffix)
+            names = inputs.prob or (guessed_column("prob", header, notes),)
+            made = _of_probabilities(fitted, _in_order(names, labels, fitted), suffix, percent=inputs.percent)
         require_columns(made.inputs, header)
         _require_once(made.inputs, header)
         _require_new(made.outputs, header)
@@ -73,10 +88,18 @@ class NewColumns:
         return [np.ascontiguousarray(made[:, k]) for k in range(len(self.outputs))]
 
 
-def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str) -> NewColumns:
-    labels = [str(label) for label in fitted.classes_]
-    if len(names) > 1 and sorted(names) == sorted(labels):
-        names = tuple(labels)  # columns named after the classes may be given in any order
+def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> tuple[str, ...]:
+    """Columns whose names say their class, in the order of the map's classes; others as they were given."""
+    classes = list(fitted.classes_)
+    for known, wanted in ((labels, [str(one) for one in classes]), (numbered(names) or (), classes)):
+        if len(names) > 1 and sorted(map(str, known)) == sorted(map(str, wanted)):
+            place: dict[Any, str] = dict(zip(known, names, strict=True))
+            return tuple(place[label] for label in wanted)
+    return names
+
+
+def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, *, percent: bool) -> NewColumns:
+    unit = 100 if percent else 1
     if fitted.n_features_in_ != len(names):
         message = (
             f"The map was fitted to {fitted.n_features_in_} columns of probabilities, but --prob names {len(names)}."
@@ -84,17 +107,18 @@ def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str) -> NewCo
         raise UsageError(message)
 
     def compute(values: Floats) -> Floats:
+        values = values / unit if percent else values
         if fitted.input == "probabilities":
             for k, name in enumerate(names):
                 validation.in_unit_interval(f"Column {name!r}", values[:, k], clip=fitted.clip)
         made: Floats = fitted.predict_proba(values[:, 0] if len(names) == 1 else values)
-        return made[:, 1:] if len(names) == 1 else made
+        return unit * (made[:, 1:] if len(names) == 1 else made)
 
     return NewColumns(names, tuple(f"{name}{suffix}" for name in names), compute)
 
 
 def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> NewColumns:
-    """A map of means and standard deviations, or of quantiles; what it gives is tried on one row."""
+    """A map of means and standard deviations, quantiles or members; what it gives is tried on one row."""
     name = type(fitted).__name__
     if inputs.quantiles:
         pairs = levels_and_columns(inputs.quantiles)
@@ -102,6 +126,13 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> 
 
         def forecast(values: Floats) -> Forecast:
             return Quantiles(np.zeros(len(values)), levels, values)
+
+        trial = np.arange(float(len(names)))[None, :]
+    elif inputs.members:
+        names = inputs.members
+
+        def forecast(values: Floats) -> Forecast:
+            return Samples(values[:, 0], values)
 
         trial = np.arange(float(len(names)))[None, :]
     elif inputs.mean is not None and inputs.std is not None:
@@ -112,13 +143,18 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> 
 
         trial = np.array([[0.0, 1.0]])
     else:
-        message = f"The map is a {name}, which changes predicted distributions: give --mean and --std, or --quantiles."
+        message = (
+            f"The map is a {name}, which changes predicted distributions: give --mean and --std, or --quantiles, or "
+            "--members."
+        )
         raise UsageError(message)
 
     def compute(values: Floats) -> Floats:
         fixed = fitted.transform(forecast(values))
         if isinstance(fixed, Quantiles):
             return fixed.values
+        if isinstance(fixed, Samples):
+            return fixed.draws.astype(np.float64, copy=False)
         return np.column_stack([fixed.mean, fixed.std])
 
     try:

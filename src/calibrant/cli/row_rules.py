@@ -22,6 +22,7 @@ OPTIONS = {
     "y_true": "--truth",
     "y_prob": "--prob",
     "weight": "--weight",
+    "draws": "--members",
     "mean": "--mean",
     "std": "--std",
     "where": "--where",
@@ -47,13 +48,18 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
     """The rules for the rows of the task, and the frame that they are about."""
     truth, weight = options.truth or "", options.weight
     weighed = () if weight is None else weight_checks(columns, weight)
-    if options.mean is not None and options.std is not None:
-        return columns, (*GaussianColumns(options.mean, options.std).rows(columns, truth, ()).checks, *weighed)
-    if options.quantiles:
-        names = (truth, *(name for _, name in options.levels))
-        return columns, (*(check for name in names for check in _finite(columns, name, options.roles[name])), *weighed)
-    if options.labelled is None and not options.one_event:
-        classes = options.prob if is_text(columns.kind(truth, "--truth")) else None
+    if options.task == "spread":
+        return columns, (
+            *GaussianColumns(options.mean or "", options.std or "").rows(columns, truth, ()).checks,
+            *weighed,
+        )
+    if options.task in ("quantiles", "members"):
+        levels = [name for _, name in options.levels]
+        each = (truth, *levels, *options.members)
+        numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
+        return columns, (*numbers, *_uncrossed(columns, levels), *weighed)
+    if options.task == "classes":
+        classes = (options.classes or options.prob) if is_text(columns.kind(truth, "--truth")) else None
         found = TopLabelColumns(classes).rows(columns, truth, options.prob)
         return found.columns, (*found.checks, *weighed)
     labels = present(columns, truth, "y_true", implied=False)
@@ -67,24 +73,39 @@ def _finite(columns: NamedFrame, name: str, role: str) -> tuple[Check, ...]:
     return (*present(columns, name, role), Check(role, "not finite", finite(values), name))
 
 
+def _uncrossed(columns: NamedFrame, names: list[str]) -> tuple[Check, ...]:
+    """Quantiles of higher levels are not lower."""
+    values = [columns.number(name, "--quantiles") for name in names]
+    return tuple(
+        Check("--quantiles", f"below column {lower!r}, a quantile of a lower level,", second >= first, name)
+        for first, second, lower, name in zip(values, values[1:], names, names[1:], strict=False)
+    )
+
+
 def located(table: FileTable, options: Columns, error: Exception) -> Exception:
     """The error in the words of the command line; where rows break a rule, with their number and the first of them."""
-    said = in_options(str(error))
+    found = (_broken_rule(table, options, model) for model in options.models)
+    said = next((message for message in found if message is not None), in_options(str(error)))
+    return InvalidPredictions(said)
+
+
+def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | None:
+    """What to say of the rows that break a rule of one model; None if there are none."""
     whole = _chosen(table, table.relation, options)
-    columns, checks = rules(whole.columns, options)
+    columns, checks = rules(whole.columns, model)
     counts = _counts(columns, checks)
-    first = _first(table, options)
+    first = _first(table, options, model)
     if first is None:
-        return InvalidPredictions(said)
+        return None
     rows = sum(counts.values())
     found = [
         f"{_subject(check)} {_broken(check)} in {count:,} of {rows:,} rows"
         for place, check in enumerate(checks)
         if (count := counts.get(place, 0))
     ]
-    remedy = _remedy(whole, checks[first.rule], options)
+    remedy = _remedy(whole, checks[first.rule], model)
     sentence = f"{'; '.join(found)} (first: {first})."
-    return InvalidPredictions(sentence[0].upper() + sentence[1:] + remedy)
+    return sentence[0].upper() + sentence[1:] + remedy
 
 
 def in_options(message: str) -> str:
@@ -105,9 +126,9 @@ def _counts(columns: NamedFrame, checks: tuple[Check, ...]) -> dict[int, int]:
     return dict(zip(found["rule"].to_list(), map(int, found["rows"].to_list()), strict=True))
 
 
-def _first(table: FileTable, options: Columns) -> FirstRow | None:
+def _first(table: FileTable, options: Columns, model: Columns) -> FirstRow | None:
     for name, relation in table.numbered():
-        found = first_invalid(*rules(_chosen(table, relation, options).columns, options))
+        found = first_invalid(*rules(_chosen(table, relation, options).columns, model))
         if found is not None:
             return FirstRow(_shown(name), *found)
     return None
@@ -136,8 +157,18 @@ def _remedy(selection: Selection, check: Check, options: Columns) -> str:
         )
         return " If they are in percent, say --percent." if low >= 0 and 1 < high <= 100 else ""
     if check.broken == "is no class":
-        return " Its classes are the names of --prob, or column numbers from 0."
+        named = ", ".join(map(repr, (options.classes or options.prob)[:5]))
+        names = options.classes or options.prob
+        start = _common_start(min(names), max(names))
+        hint = f' If those are what follows {start!r}, say --prob "{start}*".' if start else ""
+        return f" The classes are {named}, as --prob names them, or column numbers from 0.{hint}"
     if check.broken == "not 0 or 1":
         words = unknown_labels(some_labels(selection.columns, options.truth or ""))
         return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
     return ""
+
+
+def _common_start(first: str, last: str) -> str:
+    """What two names have in common up to the first letter in which they differ."""
+    alike = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:alike]

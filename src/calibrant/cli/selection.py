@@ -8,7 +8,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from calibrant.cli.columns import Columns, crossed
+from calibrant.cli.columns import Columns
+from calibrant.cli.patterns import separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import all_hold, present
@@ -42,12 +43,12 @@ def selected(table: FileTable, relation: Any, columns: Columns) -> Selection:
     """The rows of a relation that fit the condition, probabilities in percent as shares, groups under their names."""
     if columns.where:
         relation = filtered(relation, columns.where, table.refused)
-    crossings = {by: crossed(by, relation.columns) for by in columns.by}
+    crossings = {by: separated(by, relation.columns, "--by") for by in columns.by}
     wanted = {name: "--by" for names in crossings.values() for name in names} | columns.roles
     named = bound(nw.from_native(relation), wanted, table.refused)
     chosen = Selection(named, {})
     if columns.percent:
-        chosen = _with(chosen, {chosen.held(name): _share(chosen, name) for name in columns.prob}, new=False)
+        chosen = _with(chosen, {chosen.held(name): _share(chosen, name) for name in columns.probabilities}, new=False)
     groups = {by: f"{_GROUP}{place}" for place, by in enumerate(crossings)}
     labels = {groups[by]: _label(chosen, names) for by, names in crossings.items()}
     if columns.labelled is not None:

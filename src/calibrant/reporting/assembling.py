@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from numpy.linalg import LinAlgError
 
 from calibrant.reporting.contents import Omitted, Section
+from calibrant.reporting.progress import tell
 from calibrant.reporting.sections.omission import CannotBuild
 
 Result = TypeVar("Result")
@@ -66,6 +67,7 @@ class Assembly:
 
     def attempt(self, name: str, build: Callable[[], Result]) -> Result | None:
         """A result that the data may make impossible; then the reason is kept. A name of "" keeps none."""
+        tell(name)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what matters of them is a finding or a note

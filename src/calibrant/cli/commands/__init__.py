@@ -1,0 +1,16 @@
+"""The commands. Each reads a file, calls the library, prints, and sets its exit code.
+
+0: done. 1: a gate failed (the error is above --fail-above, or the test rejects with --fail) and nothing else. 2: usage
+or bad data. 70: an error of calibrant itself. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+# isort: off
+# In the order of the help.
+from calibrant.cli.commands import report, measure, significance, recalibrate, apply, compare, simulate, serve, demo  # noqa: F401
+
+# isort: on
+from calibrant.cli.commands.application import app, run
+
+__all__ = ["app", "run"]

@@ -1,0 +1,57 @@
+"""`calibrant compare`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.commands.application import app
+from calibrant.cli.files import load_models
+from calibrant.cli.messages import say
+from calibrant.cli.options import LABELS, READING, Files, Json, takes
+from calibrant.cli.progress import stage
+
+Several = list[str] | None
+
+
+@app.command()
+@takes("truth", *LABELS, "weight", *READING)
+def compare(
+    files: Files,
+    columns: Columns,
+    *,
+    prob: Annotated[
+        Several,
+        typer.Option("--prob", metavar="COLUMN", help='Twice, once per model; several classes as "a_*" or a0,a1,a2.'),
+    ] = None,
+    mean: Annotated[
+        Several, typer.Option("--mean", metavar="COLUMN", help="Twice: predicted means of each model.")
+    ] = None,
+    std: Annotated[
+        Several, typer.Option("--std", metavar="COLUMN", help="Twice: predicted standard deviations of each model.")
+    ] = None,
+    quantiles: Annotated[
+        Several,
+        typer.Option("--quantiles", metavar="LEVEL=COLUMN", help='Twice: "a_*", or 0.1=a10,0.9=a90, of each model.'),
+    ] = None,
+    members: Annotated[
+        Several,
+        typer.Option("--members", metavar="COLUMN", help='Twice: "a_*", or a1,a2,a3, the ensemble of each model.'),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Which of two models is better calibrated on the same rows?"""
+    from calibrant.cli.compared_models import Given, compared, estimator_of
+    from calibrant.inference.comparison import compare as compare_models
+
+    given = Given(prob or (), mean or (), std or (), quantiles or (), members or ())
+    models = compared(columns, given)
+    with stage("Reading"):
+        (first, second), notes = load_models(files, models)
+    say(*notes)
+    with stage("Comparing"):
+        found = compare_models(estimator_of(first), first, second)
+    print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))

@@ -1,0 +1,56 @@
+"""`calibrant report`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.commands.application import app, loaded_from
+from calibrant.cli.messages import require_writable, say, title_of
+from calibrant.cli.options import TASK, Files, Force, Json, Seed, takes
+from calibrant.cli.progress import stage
+
+
+@app.command()
+@takes(*TASK, "by")
+def report(
+    files: Files,
+    columns: Columns,
+    *,
+    time: Annotated[str | None, typer.Option("--time", help="Time of each row: column or SQL.")] = None,
+    threshold: Annotated[float | None, typer.Option("--threshold", help="Score at which decisions are taken.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Largest error that is accepted, e.g. 0.01 for one point.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Name of the model, to be shown.")] = None,
+    event: Annotated[str | None, typer.Option("--event", help="What one event is called, e.g. fraud.")] = None,
+    row: Annotated[str | None, typer.Option("--row", help="What one row is called, e.g. payment.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the report.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write: .html, .json or .md.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
+    from calibrant.cli.report_columns import by_and_time
+    from calibrant.reporting import report as build
+    from calibrant.reporting.progress import told_to
+
+    require_writable(output, force=force)
+    by = columns.by
+    loaded = loaded_from(files, replace(columns, by=(*by, *([time] if time else ()))))
+    groups, times = by_and_time(loaded.by, by, time)
+    with stage("Measuring") as measuring, told_to(measuring.part):
+        found = build(
+            loaded.data, by=groups, time=times, threshold=threshold, tolerance=tolerance, model=model, event=event,
+            row=row, title=title or title_of(files), source=title_of(files), seed=seed,
+        )  # fmt: skip
+    if output is not None:
+        with stage("Writing"):
+            found.save(output)
+        say(f"Wrote {output}")
+    print(found.to_json() if as_json else found.verdict if output is not None else str(found))

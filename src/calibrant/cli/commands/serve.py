@@ -1,0 +1,35 @@
+"""`calibrant serve`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.commands.application import app, loaded_from
+from calibrant.cli.messages import title_of
+from calibrant.cli.options import TASK, Files, Seed, takes
+from calibrant.cli.progress import stage
+
+
+@app.command()
+@takes(*TASK, "by")
+def serve(
+    files: Files,
+    columns: Columns,
+    *,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")] = 8765,
+    seed: Seed = 0,
+) -> None:
+    """Open the report in the browser, served on this machine only."""
+    from calibrant.cli.report_columns import by_and_time
+    from calibrant.cli.serve import serve_page
+    from calibrant.reporting import report as build
+    from calibrant.reporting.progress import told_to
+
+    loaded = loaded_from(files, columns)
+    groups, _ = by_and_time(loaded.by, columns.by, None)
+    with stage("Measuring") as measuring, told_to(measuring.part):
+        found = build(loaded.data, by=groups, title=title_of(files), seed=seed)
+    serve_page(found.to_html(), port)

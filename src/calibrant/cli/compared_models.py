@@ -1,0 +1,73 @@
+"""The columns of the models that `calibrant compare` takes: every option once per model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.formats import UsageError
+from calibrant.cli.patterns import separated
+from calibrant.data.forecasts import Forecast, Quantiles
+from calibrant.data.predictions import Multiclass, Predictions
+
+_USAGE = (
+    "Name the predictions of two models, one option each: --prob a --prob b; for several classes "
+    '--prob "a_*" --prob "b_*" or --prob a0,a1,a2 --prob b0,b1,b2; --mean a --std s --mean b --std t; '
+    '--quantiles "a_*" --quantiles "b_*"; or --members "a_*" --members "b_*".'
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options of predictions, in the order in which they were given."""
+
+    prob: Sequence[str] = ()
+    mean: Sequence[str] = ()
+    std: Sequence[str] = ()
+    quantiles: Sequence[str] = ()
+    members: Sequence[str] = ()
+
+
+def compared(columns: Columns, given: Given) -> Columns:
+    """The first model, with the second among its `others`.
+
+    >>> made = compared(Columns("y"), Given(prob=["a0,a1", "b0,b1"]))
+    >>> made.prob, made.others[0].prob
+    (('a0', 'a1'), ('b0', 'b1'))
+    """
+    several = {"prob": given.prob, "quantiles": given.quantiles, "members": given.members}
+    kinds = {name: values for name, values in several.items() if values}
+    spread = bool(given.mean or given.std)
+    if len(kinds) + spread != 1 or any(len(values) != 2 for values in kinds.values()):
+        raise UsageError(_USAGE)
+    if spread:
+        if not len(given.mean) == len(given.std) == 2:
+            raise UsageError(_USAGE)
+        first, second = (replace(columns, mean=m, std=s) for m, s in zip(given.mean, given.std, strict=True))
+    else:
+        ((name, values),) = kinds.items()
+        option = f"--{name}"
+        made: list[dict[str, Any]] = [{name: separated(text, (), option)} for text in values]
+        first, second = (replace(columns, **fields) for fields in made)
+    return replace(first, others=(replace(second, weight=columns.weight),))
+
+
+def estimator_of(data: Predictions) -> Any:
+    """The calibration error by which models of this task are compared.
+
+    It is one whose differences have an interval for the true errors: of whole vectors for several classes, of the
+    spread for forecasts that have one, of the shares below quantiles for others.
+    """
+    from calibrant.estimators.debiased import debiased_ece
+    from calibrant.estimators.regression_coverage import quantile_error
+    from calibrant.estimators.regression_spread import ence
+    from calibrant.estimators.variational import calibration_error
+
+    if isinstance(data, Quantiles):
+        return quantile_error
+    if isinstance(data, Forecast):
+        return ence
+    return calibration_error if isinstance(data, Multiclass) else partial(debiased_ece, norm=1)

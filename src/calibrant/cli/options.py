@@ -1,0 +1,170 @@
+"""The options that several commands share, and how they become `Columns`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.cli.columns import Columns
+from calibrant.scale.paths import ReadOptions
+
+KINDS = "CSV, Parquet, JSON or Arrow"
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILES...", help=f"{KINDS} files, folders or patterns; - for standard input.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.")]
+Prob = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prob", metavar="COLUMN", help='Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'
+    ),
+]
+Mean = Annotated[
+    str | None, typer.Option("--mean", metavar="COLUMN", help="Predicted means: column or SQL (with --std).")
+]
+Std = Annotated[
+    str | None, typer.Option("--std", metavar="COLUMN", help="Predicted standard deviations: column or SQL.")
+]
+Quantiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quantiles",
+        metavar="LEVEL=COLUMN",
+        help='Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").',
+    ),
+]
+Members = Annotated[
+    list[str] | None,
+    typer.Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
+]
+Percent = Annotated[bool, typer.Option("--percent", help="Probabilities are in percent, 0 to 100.")]
+
+#: The shared options: type and default of each, in the order of the help.
+SHARED: dict[str, tuple[Any, Any]] = {
+    "truth": (
+        Annotated[
+            str | None,
+            typer.Option("--truth", metavar="COLUMN", help="Outcomes (0/1, yes/no, class or number): column or SQL."),
+        ],
+        None,
+    ),
+    "prob": (Prob, None),
+    "mean": (Mean, None),
+    "std": (Std, None),
+    "quantiles": (Quantiles, None),
+    "members": (Members, None),
+    "positive": (
+        Annotated[
+            str | None,
+            typer.Option("--positive", metavar="VALUE", help="Label of the event where labels are words, e.g. fraud."),
+        ],
+        None,
+    ),
+    "labelled": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--labelled",
+                metavar="VALUE",
+                help="Positive-unlabeled data: value of --truth of known positives (with --prior).",
+            ),
+        ],
+        None,
+    ),
+    "prior": (
+        Annotated[
+            float | None,
+            typer.Option("--prior", metavar="SHARE", help="Share of positives in the population (with --labelled)."),
+        ],
+        None,
+    ),
+    "single_sample": (
+        Annotated[
+            bool,
+            typer.Option("--single-sample", help="Known positives were labelled within the sample of unlabeled rows."),
+        ],
+        False,
+    ),
+    "by": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--by",
+                metavar="COLUMN",
+                help="Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping.",
+            ),
+        ],
+        None,
+    ),
+    "weight": (
+        Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Row weights: column or SQL.")],
+        None,
+    ),
+    "where": (
+        Annotated[
+            str | None,
+            typer.Option("--where", metavar="CONDITION", help='SQL condition on the rows, e.g. "year = 2026".'),
+        ],
+        None,
+    ),
+    "percent": (Percent, False),
+    "drop_missing": (
+        Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values, and say so.")],
+        False,
+    ),
+    "hive": (Annotated[bool, typer.Option("--hive", help="Take folders named key=value as columns.")], False),
+    "decimal_comma": (
+        Annotated[bool, typer.Option("--decimal-comma", help="Numbers of CSV files have decimal commas.")],
+        False,
+    ),
+}
+
+#: Groups of options, to be named together.
+PREDICTIONS = ("prob", "mean", "std", "quantiles", "members")
+LABELS = ("positive", "labelled", "prior", "single_sample")
+READING = ("where", "percent", "drop_missing", "hive", "decimal_comma")
+#: What makes up a task.
+TASK = ("truth", *PREDICTIONS, *LABELS, "weight", *READING)
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that has shared options, in place of its parameter `columns`, which becomes what they say."""
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters
+        shared = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in SHARED.items()
+            if name in names
+        ]
+        keyword = {"kind": inspect.Parameter.KEYWORD_ONLY}
+        place = list(own).index("columns")
+        given = [one.replace(**keyword) for name, one in own.items() if name != "columns"]  # type: ignore[arg-type]
+        parameters = [*given[:place], *shared, *given[place:]]
+
+        def command(**values: Any) -> None:
+            options = {name: values.pop(name) for name in names}
+            function(columns=columns_of(**options), **values)
+
+        command.__name__, command.__doc__, command.__module__ = function.__name__, function.__doc__, function.__module__
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorated
+
+
+def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: Any) -> Columns:
+    """What the options say; lists become tuples.
+
+    >>> columns_of(truth="y", prob=["p"], by=None).prob
+    ('p',)
+    """
+    several = ("prob", "quantiles", "members", "by")
+    given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
+    return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)

@@ -1,0 +1,39 @@
+"""The application: completion for shells, and errors of one sentence."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from calibrant.cli.commands import application
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_of_completion_is_shown_for_every_shell(shell):
+    environment = {**os.environ, "_CALIBRANT_COMPLETE": f"source_{shell}"}
+    done = subprocess.run([sys.executable, "-m", "calibrant.cli"], capture_output=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert b"_CALIBRANT_COMPLETE" in done.stdout
+    assert b"calibrant" in done.stdout
+
+
+def test_options_are_completed():
+    environment = {
+        **os.environ,
+        "_CALIBRANT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "calibrant measure --mem",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run([sys.executable, "-m", "calibrant.cli"], capture_output=True, env=environment, timeout=60)
+    assert done.stdout.decode().split() == ["--members"]
+
+
+def test_an_error_of_our_own_says_so(invoke, monkeypatch):
+    def broken(*_):
+        {}["no such key"]
+
+    monkeypatch.setattr(application, "load", broken)
+    code, _, err = invoke("measure all.parquet --truth y --prob p")
+    assert code == 70
+    assert "an error of calibrant itself" in " ".join(err.split())

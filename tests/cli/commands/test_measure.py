@@ -1,0 +1,108 @@
+"""`calibrant measure`, for every task."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from tests.cli.commands.tasks import LEVELS, TASKS, frame
+
+FRAME = frame()
+HEADLINES = {
+    "event": "Averaged error",
+    "classes by pattern": "Averaged error",
+    "classes by name": "Averaged error",
+    "spread": "Interval error",
+    "quantiles": "Interval error",
+    "quantiles by pattern": "Interval error",
+    "members": "Interval error",
+    "unlabeled": "ECE",
+    "single sample": "ECE",
+}
+
+
+def headline(invoke, options, *more):
+    code, out, err = invoke("measure all.parquet", options, "--json", *more)
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_an_error_with_an_interval(invoke, task):
+    first = headline(invoke, TASKS[task])[0]
+    assert HEADLINES[task].lower() in first["name"].lower()
+    assert 0 <= first["interval"]["low"] <= first["interval"]["high"]
+
+
+def test_the_numbers_are_those_of_the_library(invoke):
+    draws = FRAME[[f"ma_{k}" for k in range(6)]].to_numpy()
+    quantiles = FRAME[[f"qa_{level}" for level in LEVELS]].to_numpy()
+    expected = {
+        "members": cal.interval_error(cal.Samples(FRAME["outcome"], draws)),
+        "quantiles by pattern": cal.interval_error(cal.Quantiles(FRAME["outcome"], LEVELS, quantiles)),
+        "spread": cal.interval_error(cal.Gaussian(FRAME["outcome"], FRAME["mean"], FRAME["std"])),
+    }
+    for task, value in expected.items():
+        assert headline(invoke, TASKS[task])[0]["value"] == pytest.approx(float(value), rel=1e-9), task
+
+
+def test_classes_are_told_by_what_their_columns_are_called_not_by_their_order(invoke):
+    by_pattern = {one["name"]: one["value"] for one in headline(invoke, TASKS["classes by pattern"])}
+    by_number = {one["name"]: one["value"] for one in headline(invoke, TASKS["classes by name"])}
+    assert by_pattern == pytest.approx(by_number)
+    sure = cal.Multiclass(FRAME["number"], FRAME[["n_0", "n_1", "n_2"]].to_numpy())
+    assert by_number["Brier score"] == pytest.approx(float(cal.brier(sure)))
+
+
+def test_weights_of_unlabeled_rows_count(invoke):
+    known = (FRAME["known"] == "yes").to_numpy()
+    weight = FRAME["w"].to_numpy()
+    data = cal.PositiveUnlabeled(
+        FRAME["s"][known], FRAME["s"][~known], prior=0.5, weight=np.concatenate([weight[known], weight[~known]])
+    )
+    expected = float(cal.ece(data, bins=cal.pu.PaperBins()))
+    assert headline(invoke, TASKS["unlabeled"], "--weight w")[0]["value"] == pytest.approx(expected)
+    assert headline(invoke, TASKS["unlabeled"])[0]["value"] != pytest.approx(expected)
+
+
+def test_a_single_sample_is_all_of_its_rows(invoke):
+    known = (FRAME["known"] == "yes").to_numpy()
+    sides = (FRAME["s"][known], FRAME["s"][~known])
+    expected = {
+        task: float(cal.ece(cal.PositiveUnlabeled(*sides, prior=0.5, scenario=scenario), bins=cal.pu.PaperBins()))
+        for task, scenario in (("unlabeled", "case-control"), ("single sample", "single-sample"))
+    }
+    assert expected["unlabeled"] != pytest.approx(expected["single sample"])
+    for task, value in expected.items():
+        assert headline(invoke, TASKS[task])[0]["value"] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("task", ["event", "classes by pattern", "spread", "quantiles", "members"])
+def test_groups_of_every_labelled_task_have_a_line(invoke, task):
+    assert [one.get("group") for one in headline(invoke, TASKS[task], "--by g")][-2:] == ["even", "odd"]
+
+
+BAD = {
+    "two kinds": ("--truth y --prob p --mean mean --std std", "Give one kind of predictions"),
+    "no mean": ("--truth y --std std", "--std needs --mean"),
+    "unlabeled classes": ("--truth known --prob n_0 --prob n_1 --labelled yes --prior 0.5", "--labelled is for"),
+    "unlabeled groups": (f"{TASKS['unlabeled']} --by g", "measure each with its own --prior"),
+    "no such pattern": ("--truth outcome --members none_*", "No column fits the pattern --members 'none_*'"),
+    "one member": ("--truth outcome --members ma_0", "--members needs at least two columns"),
+    "levels are words": ("--truth animal --quantiles a_*", "--quantiles takes LEVEL=COLUMN"),
+    "crossing": (
+        "--truth outcome --quantiles 0.1=qa_0.9 --quantiles 0.9=qa_0.1",
+        "Column 'qa_0.1' (--quantiles) is below column 'qa_0.9', a quantile of a lower level, in 900 of 900 rows",
+    ),
+    "members of words": ("--truth outcome --members ma_* --members animal", "--members must hold numbers"),
+    "too few classes": ("--truth animal --prob b_c* --prob b_d*", "--prob does not sum to 1"),
+    "no class": ("--truth animal --prob a_cat --prob a_dog --prob a_eel", 'say --prob "a_*"'),
+    "percent of forecasts": ("--truth outcome --mean mean --std std --percent", "--percent is for probabilities"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_meant_says_what_to_use(invoke, options, message):
+    code, _, err = invoke("measure all.parquet", options)
+    assert (code, message in " ".join(err.split())) == (2, True), err

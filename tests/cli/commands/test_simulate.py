@@ -1,0 +1,23 @@
+"""`calibrant simulate`: one event only, and it says so."""
+
+import json
+
+import pytest
+
+
+def test_advice_is_given_for_one_event(invoke):
+    code, out, err = invoke("simulate --scores all.parquet --truth y --prob p --json")
+    assert code == 0, err
+    assert json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "Name a file of predictions"),
+        ("all.parquet --truth animal --prob b_*", "Simulation is for the probability of one event"),
+    ],
+)
+def test_other_predictions_are_refused(invoke, options, message):
+    code, _, err = invoke("simulate", options)
+    assert (code, message in err) == (2, True)

@@ -1,0 +1,40 @@
+"""Options that commands share."""
+
+import typer
+from typer.testing import CliRunner
+
+from calibrant.cli.columns import Columns
+from calibrant.cli.options import SHARED, TASK, Files, columns_of, takes
+
+
+def test_a_command_gets_what_its_shared_options_say():
+    got = []
+    application = typer.Typer()
+
+    @application.command()
+    @takes(*TASK, "by")
+    def command(files: Files, columns: Columns, *, last: int = 3):
+        got.append((files, columns, last))
+
+    words = ["a.csv", "b.csv", "--members", "m_1", "--members", "m_2", "--by", "g", "--decimal-comma", "--last", "4"]
+    assert CliRunner().invoke(application, words).exit_code == 0
+    ((files, columns, last),) = got
+    assert (files, last) == (["a.csv", "b.csv"], 4)
+    assert (columns.members, columns.by, columns.reading.decimal) == (("m_1", "m_2"), ("g",), ",")
+
+
+def test_options_that_were_not_asked_for_are_unknown():
+    application = typer.Typer()
+
+    @application.command()
+    @takes("truth", "hive")
+    def command(columns: Columns):
+        """Nothing."""
+
+    assert CliRunner().invoke(application, ["--prob", "p"]).exit_code == 2
+
+
+def test_every_shared_option_is_a_field_or_a_way_to_read():
+    fields = set(Columns.__dataclass_fields__) | {"hive", "decimal_comma"}
+    assert set(SHARED) <= fields
+    assert columns_of() == Columns()
