@@ -8,9 +8,9 @@ from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Share
 from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
-    recent_map,
     time_section,
     with_readers_names,
+    with_recent_map,
 )
 from tests.reporting.samples import CALIBRATED
 
@@ -40,19 +40,24 @@ def test_after_a_change_a_map_is_fitted_to_recent_rows():
     month, p = np.arange(6000) * 12 // 6000, rng.uniform(0.05, 0.6, 6000)
     data = cal.Binary(rng.random(6000) < np.where(month < 8, p, 0.5 * p), p)
     options = Options(time=("month", month))
-    found = recent_map(data, options, time_section(Assembly(), data, options))
+    plain = Recalibration("log loss", 0.5, (MapRow("Beta", 3, Value(0.0), Value(0.1), "best"),), command="all rows")
+    section = with_recent_map(plain, data, options, time_section(Assembly(), data, options))
+    found = section.recent
     assert found.gain.low > 0
+    assert '--where "month >= 8"' in section.command
+    assert "recent = time >= 8" in section.code
     calm = cal.Binary(rng.random(6000) < p, p)
-    assert recent_map(calm, options, time_section(Assembly(), calm, options)) is None
-    assert recent_map(calm, Options(), None) is None
+    assert with_recent_map(plain, calm, options, time_section(Assembly(), calm, options)) is plain
+    assert with_recent_map(plain, calm, Options(), None) is plain
     tables = {str(k): cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
     whole, given = cal.BinTable.of(data, cal.table.HybridGrid()), Options(time=("month", tables))
-    again = recent_map(whole, given, time_section(Assembly(), whole, given))
-    assert abs(again.gain.value - found.gain.value) < 0.01
+    again = with_recent_map(plain, whole, given, time_section(Assembly(), whole, given))
+    assert abs(again.recent.gain.value - found.gain.value) < 0.01
+    assert '--where "month >= 8"' in again.command
 
 
 def test_maps_have_the_names_of_readers():
     one = MapRow("Beta", 3, Value(0.0), Value(0.1), "best")
-    made = with_readers_names(Recalibration("log loss", 0.5, (one,), recent=one))
-    assert (made.maps[0].name, made.recent.name) == ("Beta calibration", "Beta calibration")
+    made = with_readers_names(Recalibration("log loss", 0.5, (one,)))
+    assert made.maps[0].name == "Beta calibration"
     assert with_readers_names(None) is None

@@ -26,9 +26,9 @@ from calibrant.reporting.sections.reliability import reliability_section
 from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
-    recent_map,
     time_section,
     with_readers_names,
+    with_recent_map,
 )
 from calibrant.reporting.verdicts.evidence import Probabilities, Words
 from calibrant.reporting.verdicts.probabilities import verdict
@@ -71,7 +71,8 @@ def _with_sections(known: Probabilities, part: Part, made: Assembly, options: Op
     remade = made.attempt("Recalibration", lambda: recalibrated(part))
     improved = None if remade is None else with_readers_names(remade[0])
     if improved is not None:
-        improved = replace(improved, recent=made.attempt("", lambda: recent_map(part.data, options, time)))
+        section = improved
+        improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
         made.sections.append(improved)
     after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
     groups = group_sections(made, part.data, options, after=after)

@@ -12,7 +12,6 @@ from calibrant.reporting.contents import (
     BinCounts,
     Classes,
     Groups,
-    MapRow,
     OverTime,
     Recalibration,
     Reliability,
@@ -23,9 +22,11 @@ from calibrant.reporting.contents import (
 from calibrant.reporting.names import name_of_map
 from calibrant.reporting.part import Part
 from calibrant.reporting.sections.groups import group_section
+from calibrant.reporting.sections.how_to_apply import binary_code, commands
 from calibrant.reporting.sections.over_time import over_time
 from calibrant.reporting.sections.periods import periods
 from calibrant.reporting.sections.recalibration import recalibrated
+from calibrant.reporting.sections.since_change import since
 from calibrant.reporting.verdicts.severity import changed
 from calibrant.table.bintable import merge
 
@@ -54,8 +55,7 @@ def with_readers_names(made: Recalibration | None) -> Recalibration | None:
     if made is None:
         return None
     maps = tuple(replace(one, name=name_of_map(one.name)) for one in made.maps)
-    recent = None if made.recent is None else replace(made.recent, name=name_of_map(made.recent.name))
-    return replace(made, maps=maps, recent=recent)
+    return replace(made, maps=maps)
 
 
 def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None:
@@ -66,15 +66,24 @@ def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None
     return made.add("Over time", lambda: over_time(data, values, column=column or "time"))
 
 
-def recent_map(data: Any, options: Options, time: OverTime | None) -> MapRow | None:
-    """The best map fitted and judged on the rows since the change over time; None where there was none."""
+def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
+    """The section with the best map fitted and judged on the rows since the change over time, if there was one.
+
+    It is the one that readers are told to use, so that the command and the code fit it to those rows.
+    """
     change = changed(time)
     if change is None or time is None or options.time is None:
-        return None
-    _, values = options.time
+        return made
+    column, values = options.time
     if isinstance(values, Mapping):
         some: Any = merge(list(values.values())[change.first :])
     else:
         some = data.take(periods(values, name="time", length=len(data)).index >= change.first)
-    found = with_readers_names(recalibrated(Part(some, options.seed))[0])
-    return None if found is None else found.maps[0]
+    best = recalibrated(Part(some, options.seed))[0].maps[0]
+    start = since(column, values, change.first)
+    return replace(
+        made,
+        recent=replace(best, name=name_of_map(best.name)),
+        command=commands(best.name, "--prob p", since=start),
+        code=binary_code(best.name, since=start),
+    )

@@ -5,19 +5,29 @@ from __future__ import annotations
 import shlex
 from collections.abc import Hashable, Sequence
 
+from calibrant.reporting.sections.since_change import Since
+
 #: Names of files and columns of the reader, who replaces them by their own.
 _FITTED, _NEW = "labelled.csv", "new.csv"
 
 
-def commands(map_class: str, columns: str) -> str:
+def commands(map_class: str, columns: str, *, since: Since | None = None) -> str:
     r"""Fit the map to a file of predictions with outcomes, and apply it to another; `columns` are options of both.
+
+    With `since` it is fitted to the rows since then.
 
     >>> print(commands("Platt", "--prob p"))
     calibrant recalibrate labelled.csv --truth y --prob p --method platt -o map.json && \
     calibrant apply map.json new.csv --prob p -o recalibrated.csv
     """
-    fit = f"calibrant recalibrate {_FITTED} --truth y {columns} --method {map_class.lower()} -o map.json"
+    rows = "" if since is None else f" --where {_quoted(since.condition)}"
+    fit = f"calibrant recalibrate {_FITTED} --truth y {columns}{rows} --method {map_class.lower()} -o map.json"
     return f"{fit} && \\\ncalibrant apply map.json {_NEW} {columns} -o recalibrated.csv"
+
+
+def _quoted(text: str) -> str:
+    """One word of a shell: in double quotes where nothing in them has a meaning, which is easier to read."""
+    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def class_columns(labels: Sequence[Hashable]) -> str:
@@ -63,8 +73,8 @@ def forecast_code(map_class: str) -> str:
     )
 
 
-def binary_code(map_class: str) -> str:
-    """The same in Python, for arrays y, p and p_new.
+def binary_code(map_class: str, *, since: Since | None = None) -> str:
+    """The same in Python, for arrays y, p and p_new, and time where only the rows since a time are fitted.
 
     >>> print(binary_code("Platt"))
     from calibrant.recalibrate import Platt
@@ -72,11 +82,9 @@ def binary_code(map_class: str) -> str:
     fitted = Platt().fit(p, y)
     recalibrated = fitted.predict_proba(p_new)[:, 1]
     """
-    return "\n".join(
-        [
-            f"from calibrant.recalibrate import {map_class}",
-            "",
-            f"fitted = {map_class}().fit(p, y)",
-            "recalibrated = fitted.predict_proba(p_new)[:, 1]",
-        ]
-    )
+    fit = [f"fitted = {map_class}().fit(p, y)"]
+    if since is not None:
+        fit = [f"recent = {since.code}", f"fitted = {map_class}().fit(p[recent], y[recent])"]
+    numpy = ["import numpy as np"] if "np." in fit[0] else []
+    start = [*numpy, f"from calibrant.recalibrate import {map_class}", ""]
+    return "\n".join([*start, *fit, "recalibrated = fitted.predict_proba(p_new)[:, 1]"])
