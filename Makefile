@@ -27,7 +27,7 @@ SEED ?= 0
 fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs man release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -85,6 +85,9 @@ docs: $(VENV)/docs.stamp ## the site, in site/
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
 	$(BIN)/python -m tools.site site
 	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
+
+man: $(VENV)/docs.stamp ## the manual page of the command line, in site/man/
+	$(BIN)/python -m sphinx -b man -q docs site/man
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[cli]' --group docs

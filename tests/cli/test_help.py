@@ -1,8 +1,11 @@
 """The help texts, word for word: a change of the command line shows here first."""
 
+import importlib.util
 import re
+from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from calibrant.cli.commands import app
@@ -54,3 +57,30 @@ def test_the_version_is_printed():
 
     shown = CliRunner().invoke(app, ["--version"])
     assert shown.output.strip() == __version__
+
+
+def test_the_reference_lists_every_option_of_every_command(tmp_path):
+    source = Path(__file__).parents[2] / "docs" / "_extensions" / "command_line.py"
+    spec = importlib.util.spec_from_file_location("command_line", source)
+    extension = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(extension)
+    extension.write(tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text(encoding="utf8")
+    parts = dict(re.findall(r"## calibrant (\w+)\n(.*?)(?=\n## )", page, flags=re.DOTALL))
+    commands = typer.main.get_command(app).commands
+    assert set(parts) == set(commands) == set(FIRST_LINES)
+    for name, command in commands.items():
+        assert FIRST_LINES[name] in parts[name]
+        for option in (option for parameter in command.params for option in parameter.opts if option != "--help"):
+            assert {"MAP_FILE": "MAP"}.get(option.upper(), option.upper()) in parts[name].upper(), (name, option)
+        assert not re.search(r"<[a-z]", parts[name])
+    assert all(f"`{code}`" in page for code in (0, 1, 2, 70, 130))
+
+
+def test_help_says_what_each_option_is_in_plain_words():
+    private = ("stated", "cut ", "beside", "saved loss", " loss ", "<list")
+    for name, command in typer.main.get_command(app).commands.items():
+        for parameter in command.params:
+            words = getattr(parameter, "help", None)
+            assert words or parameter.name == "help", (name, parameter.name)
+            assert not [word for word in private if word in f" {words} "], (name, parameter.name)

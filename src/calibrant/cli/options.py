@@ -13,11 +13,11 @@ from calibrant.scale.paths import ReadOptions
 
 KINDS = "CSV, Parquet, JSON or Arrow"
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILES...", help=f"{KINDS} files, folders or patterns; - for standard input.")
+    list[str], typer.Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of folds and resampling.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Seed of folds and resampling.")]
 Prob = Annotated[
     list[str] | None,
     typer.Option(

@@ -81,7 +81,7 @@ def _numbers(known: Forecasts) -> tuple[Number, ...]:
         text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
         found.append(Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text))
     if known.coverage is not None:
-        level = f"{100 * known.level:g} %"
+        level = f"{100 * known.level:.4g} %"
         text = f"Share of outcomes inside the central {level} interval of each forecast."
         name = f"Coverage of {level} intervals"
         found.append(Number(name, known.coverage, known.level, "percent", "too narrow", "too wide", text))

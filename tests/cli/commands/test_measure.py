@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cal
@@ -106,3 +107,32 @@ BAD = {
 def test_what_cannot_be_meant_says_what_to_use(invoke, options, message):
     code, _, err = invoke("measure all.parquet", options)
     assert (code, message in " ".join(err.split())) == (2, True), err
+
+
+def test_words_of_the_event_are_an_ordinary_event(invoke, tmp_path):
+    rng = np.random.default_rng(5)
+    p = rng.random(2000)
+    fraud = rng.random(2000) < p
+    days = np.datetime64("2026-01-01") + np.arange(2000) % 59
+    log = pd.DataFrame({"label": np.where(fraud, "fraud", "legit"), "score": 100 * p, "ts": days})
+    log.to_csv(tmp_path / "log.csv", index=False)
+    code, _, err = invoke("measure log.csv --truth label --prob score --percent")
+    assert (code, "say which one is the event, --positive VALUE" in " ".join(err.split())) == (2, True)
+    options = "--truth label --prob score --percent --positive fraud --by month(ts) --json"
+    code, out, err = invoke("measure log.csv", options)
+    assert code == 0, err
+    found = json.loads(out)
+    assert found[0]["value"] == pytest.approx(float(cal.averaged_error(fraud, p)), abs=1e-9)
+    assert found[0]["interval"]["low"] == 0  # the file is calibrated
+    assert [one["group"] for one in found if "group" in one] == ["1", "2"]
+
+
+def test_a_wrong_row_is_named_as_the_file_has_it_also_after_a_condition(invoke, tmp_path):
+    log = FRAME[["y", "p"]].assign(day=np.repeat([1, 2], 450))
+    log.loc[600, "p"] = 1.5
+    log.loc[700, "p"] = None
+    log.to_csv(tmp_path / "log.csv", index=False)
+    code, _, err = invoke("measure log.csv --truth y --prob p --where day=2 --drop-missing")
+    assert code == 2
+    said = "Column 'p' (--prob) is outside [0, 1] in 1 of 449 rows (first: row 601 of 'log.csv')"
+    assert said in " ".join(err.split())

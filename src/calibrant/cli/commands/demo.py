@@ -13,9 +13,9 @@ from calibrant.cli.commands.application import app
 @app.command()
 def demo(
     *,
-    folder: Annotated[Path, typer.Option("--folder", help="Where predictions and reports go.")] = Path(
-        "calibrant-demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--folder", metavar="FOLDER", help="Where predictions and reports go.")
+    ] = Path("calibrant-demo"),
 ) -> None:
     """Train real models, write their predictions, and report on them: what you would do with your own file."""
     from calibrant.cli.demo import run_demo

@@ -20,10 +20,14 @@ def measure(
     files: Files,
     columns: Columns,
     *,
-    norm: Annotated[float, typer.Option("--norm", help="Exponent of the error, at least 1.")] = 1.0,
-    level: Annotated[float, typer.Option("--level", help="Confidence of the intervals.")] = 0.95,
-    fail_above: Annotated[float | None, typer.Option("--fail-above", help="Exit with 1 above this error.")] = None,
-    gate: Annotated[str, typer.Option("--gate", help="What is compared: lower or upper end, or estimate.")] = "lower",
+    norm: Annotated[float, typer.Option("--norm", metavar="NUMBER", help="Exponent of the error, at least 1.")] = 1.0,
+    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Confidence of the intervals.")] = 0.95,
+    fail_above: Annotated[
+        float | None, typer.Option("--fail-above", metavar="ERROR", help="Exit with 1 above this error.")
+    ] = None,
+    gate: Annotated[
+        str, typer.Option("--gate", metavar="END", help="What is compared: lower or upper end, or estimate.")
+    ] = "lower",
     per_group: Annotated[bool, typer.Option("--per-group", help="Every group of --by must pass as well.")] = False,
     as_json: Json = False,
 ) -> None:

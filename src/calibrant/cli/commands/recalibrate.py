@@ -22,9 +22,16 @@ def recalibrate(
     columns: Columns,
     *,
     method: Annotated[
-        str, typer.Option("--method", help="auto, or the name of a map: Temperature, Beta, StdScaling, PUIsotonic, ...")
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="auto, or the name of a map: Temperature, Beta, StdScaling, PUIsotonic, ...",
+        ),
     ] = "auto",
-    output: Annotated[Path, typer.Option("-o", "--output", help="The map, as JSON.")] = Path("map.json"),
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The map, as JSON.")] = Path(
+        "map.json"
+    ),
     force: Force = False,
 ) -> None:
     """Fit a recalibration map and save it as JSON."""

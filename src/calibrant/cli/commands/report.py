@@ -21,16 +21,29 @@ def report(
     files: Files,
     columns: Columns,
     *,
-    time: Annotated[str | None, typer.Option("--time", help="Time of each row: column or SQL.")] = None,
-    threshold: Annotated[float | None, typer.Option("--threshold", help="Score at which decisions are taken.")] = None,
-    tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="Largest error that is accepted, e.g. 0.01 for one point.")
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="Time of each row: column or SQL.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Name of the model, to be shown.")] = None,
-    event: Annotated[str | None, typer.Option("--event", help="What one event is called, e.g. fraud.")] = None,
-    row: Annotated[str | None, typer.Option("--row", help="What one row is called, e.g. payment.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of the report.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write: .html, .json or .md.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", metavar="SCORE", help="Score at which decisions are taken.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", metavar="ERROR", help="Largest error that is accepted, e.g. 0.01 for one point."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="TEXT", help="Name of the model, to be shown.")
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option("--event", metavar="WORD", help="What one event is called, e.g. fraud.")
+    ] = None,
+    row: Annotated[
+        str | None, typer.Option("--row", metavar="WORD", help="What one row is called, e.g. payment.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the report.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
     seed: Seed = 0,

@@ -20,7 +20,7 @@ def check(
     files: Files,
     columns: Columns,
     *,
-    alpha: Annotated[float, typer.Option("--alpha", help="Reject below this p-value.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", metavar="P-VALUE", help="Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -19,8 +19,8 @@ from calibrant.cli.progress import stage
 def simulate(
     columns: Columns,
     *,
-    files: Annotated[list[str] | None, typer.Argument(help="Files of predictions.")] = None,
-    scores: Annotated[str | None, typer.Option("--scores", help="The same, as an option.")] = None,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Files of predictions.")] = None,
+    scores: Annotated[str | None, typer.Option("--scores", metavar="FILE", help="The same, as an option.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

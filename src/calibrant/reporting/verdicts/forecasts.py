@@ -119,7 +119,7 @@ def _single_rows(e: Forecasts) -> Row:
 def _coverage(e: Forecasts) -> Row:
     """F(y) is not uniform: coverage says how, where it is off beyond chance."""
     found = e.coverage
-    nominal = f"{100 * e.level:g}"
+    nominal = f"{100 * e.level:.4g}"
     if found is None or not found.excludes(e.level):
         p = e.shape_p if e.by_spread else (None if e.test is None else e.test.p_value)
         told = "" if p is None else f" ({p_words(p)})"
@@ -147,7 +147,9 @@ def _not_significant(e: Forecasts) -> Row:
     if e.coverage is not None:
         inside = rates(e.coverage)
         ends = f" (95 % interval {inside.ends} %)" if inside.ends else ""
-        sentence = f"{start}: {inside.value} % of outcomes lie inside the central {100 * e.level:g} % intervals{ends}."
+        sentence = (
+            f"{start}: {inside.value} % of outcomes lie inside the central {100 * e.level:.4g} % intervals{ends}."
+        )
         wide = e.coverage.low is not None and e.coverage.low < e.level - 0.1
         return Row("R6", "not significant", "caution" if wide else "note", None, sentence)
     return Row("R6", "not significant", "caution", None, f"{start}.")
@@ -207,7 +209,7 @@ def what_it_means(e: Forecasts) -> str:
         return ""
     found = rates(e.coverage)
     ends = f" ({found.ends} %)" if found.ends else ""
-    return f"Intervals meant to hold {100 * e.level:g} % of outcomes hold {found.value} %{ends}."
+    return f"Intervals meant to hold {100 * e.level:.4g} % of outcomes hold {found.value} %{ends}."
 
 
 def _what_to_do(e: Forecasts, state: State) -> str:
