@@ -52,7 +52,7 @@ FLOOR_ANCHORS = {
     ("better", 1000): (0.059, 0.030, 0.024, 0.023),
 }
 PRIOR_ANCHORS = {"less": (-0.031, -0.018, 0.002, 0.024, 0.049), "better": (0.012, 0.002, 0.006, 0.026, 0.050)}
-HEADER = "figure world arm n mean_abs standard_error p05 p95 mean_signed trials".split()
+HEADER = ["figure", "world", "arm", "n", "mean_abs", "standard_error", "p05", "p95", "mean_signed", "trials"]
 TRUE_ERRORS = {"less": 0.0744433, "better": 0.0234589, "calibrated": 0.0}
 
 
