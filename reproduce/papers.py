@@ -54,7 +54,8 @@ class Paper:
         call = [sys.executable, "-m", f"reproduce.{self.module}"]
         if self.module == "variational":
             effort = "quick" if quick else "full"
-            return [*call, "--effort", effort, "--store", str(work / "variational.csv"), "--out", str(out)]
+            kept = ["--store", str(work / "variational.csv"), "--out", str(out)]
+            return [*call, "--effort", effort, *kept, "--processes", "1" if quick else "2"]
         kept = ["--cache", str(work), "--folder" if self.module == "positive_unlabeled" else "--out", str(out)]
         processes = ["--processes", "1" if quick else "2"] if self.module == "bias" else []
         return [*call, *(["--quick"] if quick else []), *kept, *processes]

@@ -16,6 +16,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -266,23 +269,43 @@ def rows_of(head: dict, cell: Callable[[], list]) -> list[dict]:
     return rows
 
 
-def run(store: Store, name: str, effort: str) -> None:
-    """All cells of one part that the store does not hold yet."""
-    cells = list(PARTS[name](effort))
-    for number, (head, cell) in enumerate(cells):
-        share = (number + 1) / len(cells)
-        bar = "#" * round(30 * share)
-        print(f"\r{name:8} [{bar:30}] {number + 1}/{len(cells)}", end="", file=sys.stderr, flush=True)
-        if store.has(**head):
-            continue
-        store.add(rows_of(head, cell))
+@cache
+def cells_of(name: str, effort: str) -> list[tuple[dict, Callable[[], list]]]:
+    return list(PARTS[name](effort))
+
+
+def measured(name: str, effort: str, number: int) -> list[dict]:
+    """The rows of the cell of this number: what a process of its own is asked for."""
+    return rows_of(*cells_of(name, effort)[number])
+
+
+def run(store: Store, name: str, effort: str, processes: int = 1) -> None:
+    """All cells of one part that the store does not hold yet; a cell is the same in whatever process it runs."""
+    cells = cells_of(name, effort)
+    missing = [number for number, (head, _) in enumerate(cells) if not store.has(**head)]
+    if processes > 1 and missing:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            waiting = [pool.submit(measured, name, effort, number) for number in missing]
+            for done, each in enumerate(as_completed(waiting), start=len(cells) - len(missing) + 1):
+                store.add(each.result())
+                show_progress(name, done, len(cells))
+    else:
+        for done, number in enumerate(missing, start=len(cells) - len(missing) + 1):
+            store.add(measured(name, effort, number))
+            show_progress(name, done, len(cells))
     print(file=sys.stderr)
+
+
+def show_progress(name: str, done: int, cells: int) -> None:
+    bar = "#" * round(30 * done / cells)
+    print(f"\r{name:15} [{bar:30}] {done}/{cells}", end="", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--effort", choices=EFFORTS, default="short")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of variational.md and the figures")
     parser.add_argument("--store", type=Path, default=None, help="finished cells (default: in --out)")
     options = parser.parse_args()
@@ -290,7 +313,7 @@ def main() -> None:
     final = options.out / "variational.csv"
     store = Store(options.store or final)
     for name in options.parts.split(","):
-        run(store, name, options.effort)
+        run(store, name, options.effort, options.processes)
     from reproduce.variational_report import write
 
     write(store, options.out, options.effort)

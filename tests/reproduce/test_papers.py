@@ -104,6 +104,24 @@ def test_cells_of_the_quick_run_agree_with_the_stored_results(part, wanted):
     np.testing.assert_array_equal([row["value"] for row in again], [row["value"] for row in rows])
 
 
+@pytest.mark.slow
+def test_cells_are_the_same_in_processes_of_their_own(tmp_path, monkeypatch):
+    wanted = [number for number, (head, _) in enumerate(variational.cells_of("figure1", "quick")) if head["n"] == 200][
+        :2
+    ]
+    values = []
+    for processes in (1, 2):
+        store = variational.Store(tmp_path / f"{processes}.csv")
+        known = {
+            store._key(h) for at, (h, _) in enumerate(variational.cells_of("figure1", "quick")) if at not in wanted
+        }
+        store.known |= known
+        variational.run(store, "figure1", "quick", processes)
+        values.append(sorted((row["repeat"], row["method"], row["value"]) for row in store.rows))
+    assert values[0] == values[1]
+    assert len(values[0]) == 8
+
+
 def test_table_1_without_data_says_so(monkeypatch):
     from reproduce.variational_report import table1
 

@@ -137,7 +137,7 @@ class TabICL(_InContext):
     References
     ----------
     Qu, Holzmüller, Varoquaux, Le Morvan (2025), TabICL: A Tabular Foundation Model for In-Context Learning on
-    Large Data.
+    Large Data; (2026), TabICLv2: A Better, Faster, Scalable, and Open Tabular Foundation Model, for the checkpoint.
 
     Examples
     --------

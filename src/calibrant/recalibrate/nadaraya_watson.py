@@ -61,7 +61,7 @@ class NadarayaWatson(BinaryRecalibrator):
     References
     ----------
     Nadaraya (1964), On Estimating Regression. Watson (1964), Smooth Regression Analysis. Berta, Braun, Holzmüller,
-    Bach, Jordan (2025), A Variational Estimator for Calibration Errors.
+    Bach, Jordan (2026), A Variational Estimator for Calibration Errors.
 
     Examples
     --------
