@@ -4,8 +4,10 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli.columns import Columns
-from calibrant.cli.compared_models import Given, compared, estimator_of
+from calibrant.cli.compared_models import Given, compared, estimator_of, names_of, sentence
 from calibrant.cli.formats import UsageError
+from calibrant.inference.comparison import Comparison
+from calibrant.results.estimate import Interval
 
 
 def test_every_option_is_one_model():
@@ -26,3 +28,28 @@ def test_forecasts_without_a_spread_are_compared_by_their_quantiles():
     assert estimator_of(cal.Samples([0.0], [[0.0, 1.0]])) is cal.ence
     assert estimator_of(cal.Multiclass([0], [[0.5, 0.5]])) is cal.calibration_error
     assert estimator_of(cal.Binary([0], [0.5])).keywords == {"norm": 1}
+
+
+def test_models_are_called_as_their_options():
+    assert names_of(Given(members=["a_*", "b_*"])) == ("a_*", "b_*")
+    assert names_of(Given(prob=["p", "p"])) == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "end"),
+    [
+        (0.01, 0.09, "new is better calibrated."),
+        (-0.09, -0.01, "old is better calibrated."),
+        (-0.01, 0.09, "No significant difference detected."),
+        (0.0, 0.09, "No significant difference detected."),
+    ],
+)
+def test_the_better_model_is_named_only_where_the_interval_excludes_zero(low, high, end):
+    middle = (low + high) / 2
+    bounds = Interval(low, high, level=0.95, method="m", assumption="a")
+    made = Comparison("debiased_ece(norm=1)", "old", "new", 0.06, 0.02, middle, bounds, 0.0004, 0.0004)
+    assert sentence(made) == (
+        "Debiased ECE (L1): 0.0600 for old, 0.0200 for new.\n"
+        f"Difference of the true errors, old minus new: {middle:.4f} (95 % interval {low:.4f} to {high:.4f}), "
+        f"p < 0.001.\n{end}"
+    )

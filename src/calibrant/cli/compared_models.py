@@ -12,12 +12,22 @@ from calibrant.cli.formats import UsageError
 from calibrant.cli.patterns import separated
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.inference.comparison import Comparison
+from calibrant.results.printable import printable
 
 _USAGE = (
     "Name the predictions of two models, one option each: --prob a --prob b; for several classes "
     '--prob "a_*" --prob "b_*" or --prob a0,a1,a2 --prob b0,b1,b2; --mean a --std s --mean b --std t; '
     '--quantiles "a_*" --quantiles "b_*"; or --members "a_*" --members "b_*".'
 )
+
+#: The errors by which models are compared, in words.
+_ERRORS = {
+    "debiased_ece": "Debiased ECE (L1)",
+    "calibration_error": "Calibration error of whole vectors (L1)",
+    "ence": "Expected normalized calibration error (ENCE) of the spread",
+    "quantile_error": "Mean distance between level and share of outcomes below the quantile",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,37 @@ def compared(columns: Columns, given: Given) -> Columns:
         made: list[dict[str, Any]] = [{name: separated(text, (), option)} for text in values]
         first, second = (replace(columns, **fields) for fields in made)
     return replace(first, others=(replace(second, weight=columns.weight),))
+
+
+def names_of(given: Given) -> tuple[str, str]:
+    """What the two models are called: as their options are, if these differ.
+
+    >>> names_of(Given(mean=["m", "m"], std=["s", "t"]))
+    ('m, s', 'm, t')
+    """
+    spread = [f"{mean}, {std}" for mean, std in zip(given.mean, given.std, strict=False)]
+    first, second = given.prob or given.quantiles or given.members or spread
+    return (first, second) if first != second else ("first", "second")
+
+
+def sentence(found: Comparison) -> str:
+    """A comparison in words.
+
+    Which model is better calibrated is said only where the interval of the difference does not hold 0.
+    """
+    a, b, limits = printable(found.a), printable(found.b), found.interval
+    p = "p < 0.001" if found.adjusted < 0.001 else f"p = {found.adjusted:.3f}"
+    name = _ERRORS[found.estimator.partition("(")[0]]
+    values = f"{name}: {found.value_a:.4f} for {a}, {found.value_b:.4f} for {b}."
+    of_what = " less its bias" if limits.method.startswith("Bootstrap") else " of the true errors"
+    difference = (
+        f"Difference{of_what}, {a} minus {b}: {found.difference:.4f} ({100 * limits.level:g} % interval "
+        f"{limits.low:.4f} to {limits.high:.4f}), {p}."
+    )
+    if limits.low <= 0 <= limits.high:
+        return f"{values}\n{difference}\nNo significant difference detected."
+    better = a if found.difference < 0 else b
+    return f"{values}\n{difference}\n{better} is better calibrated."
 
 
 def estimator_of(data: Predictions) -> Any:

@@ -9,7 +9,7 @@ from calibrant.cli.formats import UsageError
 
 #: What may stand on either side of the star; anything else is SQL.
 _SIDE = re.compile(r"[\w.\- ]*")
-_NUMBER = re.compile(r"\d+(\.\d*)?")
+_NUMBER = re.compile(r"[-+]? ?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def matching(name: str, header: Collection[str], option: str) -> dict[str, str] | None:
@@ -32,6 +32,8 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
         for column in header
         if len(column) > len(before) + len(after) and column.startswith(before) and column.endswith(after)
     }
+    if not found and before.strip() and after.strip():
+        return None  # SQL may know better
     if not found:
         message = f"No column fits the pattern {option} {name!r}; the file has {', '.join(map(repr, header))}."
         raise UsageError(message)

@@ -21,7 +21,8 @@ class Stage:
     def part(self, name: str) -> None:
         """Say which part of the stage begins."""
         if self.bar is not None:
-            self.bar.update(self.task, description=f"{self.name}: {name[:1].lower()}{name[1:]}")
+            shown = name if name[:2].isupper() else f"{name[:1].lower()}{name[1:]}"  # ECE stays ECE
+            self.bar.update(self.task, description=f"{self.name}: {shown}")
 
     def done(self, amount: float, total: float | None) -> None:
         """Say how much is done; without a total the bar only shows that work goes on."""

@@ -22,6 +22,16 @@ def test_two_models_of_every_task_are_compared(invoke, task):
         assert found["interval"]["low"] > 0
 
 
+def test_the_answer_is_in_words_and_names_the_models(invoke):
+    code, out, err = invoke("compare all.parquet", MODELS["members"])
+    assert code == 0, err
+    assert "for ma_*, " in out
+    assert out.endswith("mb_* is better calibrated.\n")
+    assert "Difference of the true errors" in out
+    assert "Difference less its bias" in invoke("compare all.parquet", MODELS["quantiles"])[1]
+    assert "<" not in out.replace("p < 0.001", "")
+
+
 def test_missing_rows_of_either_model_are_left_out_of_both(invoke, tmp_path):
     holes = frame()
     holes.loc[:9, "p"] = None

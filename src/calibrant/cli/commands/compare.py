@@ -44,8 +44,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
-    from calibrant.cli.compared_models import Given, compared, estimator_of
-    from calibrant.inference.comparison import compare as compare_models
+    from calibrant.cli.compared_models import Given, compared, estimator_of, names_of, sentence
+    from calibrant.inference.comparison import compare_many
 
     given = Given(prob or (), mean or (), std or (), quantiles or (), members or ())
     models = compared(columns, given)
@@ -53,5 +53,6 @@ def compare(
         (first, second), notes = load_models(files, models)
     say(*notes)
     with stage("Comparing"):
-        found = compare_models(estimator_of(first), first, second)
-    print(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+        one, other = names_of(given)
+        found = compare_many(estimator_of(first), {one: first, other: second}, reference=other)[0]
+    print(json.dumps(found.to_dict(), indent=2) if as_json else sentence(found))
