@@ -37,12 +37,12 @@ def stage(name: str, console: Console | None = None) -> Iterator[Stage]:
     >>> with stage("Reading") as reading:
     ...     reading.done(10, 100)
     """
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
     console = Console(stderr=True) if console is None else console
     if not console.is_terminal:
         yield Stage(name)
         return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
     shown = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), shown, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
