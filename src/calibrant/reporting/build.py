@@ -73,7 +73,7 @@ def report(
     >>> print(found.verdict.sentence)
     Predicted probabilities are too extreme: high ones too high, low ones too low, by ... points on average ...
     >>> found.verdict.severity, found.recalibration.maps[0].name
-    ('problem', 'Platt scaling')
+    ('problem', 'Temperature scaling')
     """
     validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
@@ -144,7 +144,7 @@ def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:
 def _time(data: Any, time: Any) -> tuple[str, Any]:
     """The name of the column of times, and its values, checked against the rows."""
     name = str(getattr(time, "name", None) or "")
-    if isinstance(time, Mapping) and len(time) == 1 and not isinstance(next(iter(time.values())), BinTable):
+    if isinstance(time, Mapping) and len(time) == 1 and not isinstance(next(iter(time.values())), BinTable | Predictions):
         ((name, time),) = time.items()
     if isinstance(time, Mapping):
         if not isinstance(data, BinTable):

@@ -96,8 +96,8 @@ def bound(high: float, *, scale: float = 100) -> str:
 
     Examples
     --------
-    >>> bound(0.0041), bound(0.07), bound(0.0803)
-    ('0.42', '7', '9')
+    >>> bound(0.0041), bound(0.00413), bound(0.07), bound(0.0803)
+    ('0.41', '0.42', '7', '9')
     """
     if not math.isfinite(high):
         return fixed(scale * high, 0)
