@@ -144,7 +144,8 @@ def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:
 def _time(data: Any, time: Any) -> tuple[str, Any]:
     """The name of the column of times, and its values, checked against the rows."""
     name = str(getattr(time, "name", None) or "")
-    if isinstance(time, Mapping) and len(time) == 1 and not isinstance(next(iter(time.values())), BinTable | Predictions):
+    tables = isinstance(time, Mapping) and any(isinstance(part, BinTable | Predictions) for part in time.values())
+    if isinstance(time, Mapping) and len(time) == 1 and not tables:
         ((name, time),) = time.items()
     if isinstance(time, Mapping):
         if not isinstance(data, BinTable):
