@@ -47,7 +47,7 @@ def test_the_gain_by_hand():
 def test_intervals_cover_the_gain_of_the_factor():
     """Of normal errors with the factor f, a predicted factor s has an expected CRPS in closed form."""
     factor, covered = 1.0, []
-    for seed in range(100):
+    for seed in range(40):
         data = gaussian(200, factor=factor, seed=seed)
         row = next(row for row in forecast_recalibration(data).maps if row.name == "StdScaling")
         s = float(cal.scale_factor(data))
@@ -57,7 +57,7 @@ def test_intervals_cover_the_gain_of_the_factor():
 
         truth = 1 - crps(s) / crps(1.0)
         covered.append(row.gain.low <= truth <= row.gain.high)
-    assert np.mean(covered) >= 0.9
+    assert np.mean(covered) >= 0.87  # 0.95 less two standard errors of forty samples
 
 
 def test_calibrated_forecasts_are_not_repaired():
