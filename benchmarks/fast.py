@@ -83,7 +83,7 @@ def equal_width_lines(n: int) -> list[str]:
         return [compared(kind, dtype, p, outcome.astype(label)) for label in ("i1", "i8")]
 
     return [
-        f"### ECE of {n:.0e} rows, 15 bins of equal width, checks included",
+        f"## ECE of {n:.0e} rows, 15 bins of equal width, checks included",
         "",
         "Multiples of `p.sum() + y.sum()`; bars 8 (float32 10) in NumPy and 4 (5.5) compiled; times as fast as "
         "scikit-learn's `calibration_curve`, bar 7 compiled. What misses its bar is bold.",
@@ -120,7 +120,7 @@ def table_lines(n: int) -> list[str]:
 
     return [
         "",
-        f"### Other tables of {n:.0e} rows",
+        f"## Other tables of {n:.0e} rows",
         "",
         "Multiples of reading the columns, int8 labels. The bars are for NumPy and compiled.",
         "",
@@ -173,7 +173,7 @@ def sorting_lines(n: int) -> list[str]:
 
     return [
         "",
-        f"### Estimators that need an order, {n:.0e} rows",
+        f"## Estimators that need an order, {n:.0e} rows",
         "",
         "Multiples of `np.sort(p)`, checks included; NumPy / compiled. Compiled bars (float64 / float32): `ks_error` "
         "0.5 / 1.0, `ece` and `debiased_ece` 0.8 / 1.4, `sweep_ece` 1.7, `decompose` 2.4 / 3.2; NumPy `ks_error` 1.8.",
@@ -198,7 +198,7 @@ def matrix_lines() -> list[str]:
 
     lines = [
         "",
-        "### Check and top label of a matrix of class probabilities",
+        "## Check and top label of a matrix of class probabilities",
         "",
         "`Multiclass(y, P).top_label()` as multiples of `P.sum()`. P is read-only: of one that can be written to, "
         "`Multiclass` also makes a copy. Bars for K = 10, 100, 1000: 3, 2.1, 1.6 (float32 6, 2.5, 1.6).",
@@ -218,7 +218,7 @@ def stream_lines(n: int = 2_000_000) -> list[str]:
     y = (rng.random(n) < p).astype(np.int32)
     lines = [
         "",
-        "### Streams",
+        "## Streams",
         "",
         f"`StreamingTable().update` of {n:.0e} rows in batches, then `table()`; ns per row, float32 and int32.",
         "",
@@ -259,7 +259,7 @@ def start_lines() -> list[str]:
     everything = min(cost("import calibrant as cal; cal.warm_up()", CALIBRANT_FAST="on") for _ in range(2))
     return [
         "",
-        "### Starting",
+        "## Starting",
         "",
         f"The first compiled call of a process costs {extra:.2f} CPU s more than without (bar 0.8), with its kernels "
         f"on disk; `warm_up()` takes {everything:.1f} s then.",
