@@ -57,7 +57,7 @@ def test_intervals_cover_with_few_rows_and_a_rare_class(n, shape):
     for seed in range(20):
         found = multinomial_recalibration(rows(n, seed=seed, shape=shape), reference=2)
         covered += [[0.0 in a.interval, 1.0 in b.interval] for a, b in zip(found.intercepts, found.slopes, strict=True)]
-    assert np.mean(covered, axis=0).min() > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 40)
+    assert np.mean(covered, axis=0).min() > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 120)
 
 
 def test_normal_and_profile_intervals_agree_for_many_rows(monkeypatch):

@@ -62,7 +62,8 @@ def test_the_sensitivity_is_that_of_the_two_ends_and_the_warning_says_it():
 def test_a_large_repair_with_a_prior_known_well_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pu.PUAverage(prior_interval=(0.495, 0.505)).fit(data((-2.0, 1.0)))
+        fitted = pu.PUAverage(prior_interval=(0.495, 0.505)).fit(data((-2.0, 1.0)))
+    assert fitted.sensitivity_ < fitted.change_
 
 
 def test_a_prior_that_the_scores_rule_out_is_cut():

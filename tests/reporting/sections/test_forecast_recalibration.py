@@ -57,7 +57,7 @@ def test_intervals_cover_the_gain_of_the_factor():
 
         truth = 1 - crps(s) / crps(1.0)
         covered.append(row.gain.low <= truth <= row.gain.high)
-    assert np.mean(covered) >= 0.87  # 0.95 less two standard errors of forty samples
+    assert np.mean(covered) >= 0.9
 
 
 def test_calibrated_forecasts_are_not_repaired():
