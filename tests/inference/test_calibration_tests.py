@@ -64,5 +64,7 @@ def test_bad_tests_are_refused():
         cal.calibration_test(data, method="hl")
     with pytest.raises(TypeError, match="distributions"):
         cal.calibration_test(data, method=PitUniformity())
-    with pytest.raises(cal.InvalidPredictions, match="group"):
-        cal.calibration_test(cal.Binary(data.y_true, data.y_prob, group=np.arange(50)))
+    clustered = cal.Binary(data.y_true, data.y_prob, group=np.arange(50))
+    with pytest.raises(cal.InvalidPredictions, match=r"MultiScale needs independent rows.*use ClusteredScore\(\)"):
+        cal.calibration_test(clustered, method=cal.inference.MultiScale())
+    assert cal.calibration_test(clustered) == cal.inference.ClusteredScore().test(clustered)

@@ -9,6 +9,7 @@ from .binary_error.inversion import Inversion as Inversion
 from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
 from .calibration_tests import calibration_test as calibration_test
+from .clustered_score import ClusteredScore as ClusteredScore
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import compare_many as compare_many

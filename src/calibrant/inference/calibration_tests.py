@@ -7,8 +7,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.clustered_score import ClusteredScore
 from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.hypothesis_tests.classical_tests import (
     Cox,
@@ -26,7 +27,7 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.task import task_of
 from calibrant.table.unlabeled import Unlabeled
 
-OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox
+OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox | ClusteredScore
 OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare
 OfClasses = VectorTest | LearnedTest
 TestMethod = OfOutcomes | OfForecasts | OfClasses | PUScore
@@ -52,11 +53,13 @@ def calibration_test(
     Parameters
     ----------
     data : Binary, Multiclass, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
-        Rows must be independent. For several classes the whole vector is tested; `data.top_label()` is the confidence
-        alone, and `by_class` tests class by class. With plain arrays, `y_prob` comes next.
+        Rows must be independent, or binary with a `group` that says which depend on each other. For several classes
+        the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
+        With plain arrays, `y_prob` comes next.
     method : optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
-        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`. For several classes: `VectorTest`
+        `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
+        group `ClusteredScore`, the default there. For several classes: `VectorTest`
         (default), `LearnedTest`. For distributions: `PitUniformity`
         (default), `MeanSquaredZ`, `SpreadChiSquare`. For positive-unlabeled data: `calibrant.pu.PUScore`.
 
@@ -72,9 +75,6 @@ def calibration_test(
     True
     """
     data = data if isinstance(data, BinTable) else binary(data, y_prob)
-    if getattr(data, "group", None) is not None:
-        message = "calibration_test needs independent rows, but these have a group; interval() supports clusters."
-        raise InvalidPredictions(message)
     chosen: Any = _default(data) if method is None else method
     if not isinstance(chosen, TestMethod):
         message = f"method must be MultiScale(), Spiegelhalter(), ..., got {method!r}."
@@ -83,6 +83,10 @@ def calibration_test(
     if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
         message = f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}."
         raise TypeError(message)
+    if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
+        instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
+        message = f"{type(chosen).__name__} needs independent rows, but these have a group; {instead}."
+        raise InvalidPredictions(message)
     given: Any = data
     return chosen.test(given)
 
@@ -96,6 +100,8 @@ def _kind(data: Predictions | BinTable) -> str:
 
 
 def _default(data: Predictions | BinTable) -> TestMethod:
+    if isinstance(data, Binary) and data.group is not None:
+        return ClusteredScore()
     made: dict[str, TestMethod] = {
         "outcomes": MultiScale(),
         "several classes": VectorTest(),

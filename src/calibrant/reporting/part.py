@@ -12,7 +12,6 @@ from calibrant.estimators.proper_scores import brier, log_loss
 from calibrant.estimators.recalibration_framework import calibration_intercept, calibration_slope, observed_expected
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.inference.calibration_tests import calibration_test
-from calibrant.inference.clustered_score import ClusteredScore
 from calibrant.inference.intervals import interval
 from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.reporting.folds import FoldTables, fold_tables
@@ -53,10 +52,7 @@ class Part:
     @cached_property
     def test(self) -> Significance:
         """The default test of calibration, or the one that allows for clusters."""
-        sample = self._sample
-        if isinstance(sample, Binary):
-            return ClusteredScore().test(sample)
-        return calibration_test(sample)
+        return calibration_test(self._sample)
 
     @cached_property
     def observed_expected(self) -> Estimate:
