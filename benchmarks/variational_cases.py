@@ -78,7 +78,7 @@ def _language_models(held: np.lib.npyio.NpzFile, rows: int) -> Iterator[tuple[st
 
 
 def multiclass_cases(rows: int, large: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, vectors and labels: every file of 3 to 20 classes, three of them in 3 superclasses, three large."""
+    """Name, vectors and labels: every file of 3 to 20 classes, three of them in 3 superclasses, three also large."""
     for file in sorted(data_folder().glob("*.npz")):
         found = vectors(file)
         if found is None or not 3 <= found[0].shape[1] <= 20:
@@ -89,4 +89,5 @@ def multiclass_cases(rows: int, large: int) -> Iterator[tuple[str, np.ndarray, n
             group = np.arange(10) % 3
             merged = np.stack([v[:, group == k].sum(axis=1) for k in range(3)], axis=1)
             yield f"{file.stem}_in_3", *subset(file.stem, merged, group[labels], rows)
-            yield f"{file.stem}_large", *subset(file.stem, v, labels, large)
+            if large > rows:
+                yield f"{file.stem}_large", *subset(file.stem, v, labels, large)

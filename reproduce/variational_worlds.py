@@ -9,6 +9,8 @@ import numpy as np
 
 #: n = round(geomspace(200, 10000, 15)); the sizes at which numbers of the paper are known.
 SIZES = [round(float(n)) for n in np.geomspace(200, 10_000, 15)]
+#: The most rows of a case of Table 1.
+TABLE_1_ROWS = 1000
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
