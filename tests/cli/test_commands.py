@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from calibrant.cli import commands
-from calibrant.cli.commands import application
+from calibrant.cli import commands, files
 
 rng = np.random.default_rng(0)
 P = rng.random(1200)
@@ -135,7 +134,7 @@ def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke):
         int("x", base=99)
 
     for fault in (broken, foreign):
-        monkeypatch.setattr(application, "load", fault)
+        monkeypatch.setattr(files, "load", fault)
         code, _, err = invoke("measure", "scores.parquet", folder=folder)
         assert code == 70
         assert "an error of calibrant itself" in " ".join(err.split())

@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from calibrant._atomic_write import replacing
-from calibrant.data.validation import InvalidPredictions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: How compressed content begins.
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -42,6 +42,8 @@ def copy_of_standard_input(folder: Path) -> str:
         content = pa.CompressedInputStream(pa.BufferReader(content), packing).read()
     begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not begin:
+        from calibrant.data.validation import InvalidPredictions
+
         message = "Standard input is empty."
         raise InvalidPredictions(message)
     suffix = next((suffix for start, suffix in _BEGINNINGS.items() if begin.startswith(start)), ".csv")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from calibrant.cli.formats import UsageError
 
@@ -24,6 +23,7 @@ def say(*lines: str) -> None:
 
 def complain(text: str) -> None:
     """Print an error."""
+    from rich.console import Console
     from rich.markup import escape
 
     from calibrant.results.printable import printable

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass
@@ -37,6 +38,8 @@ def stage(name: str, console: Console | None = None) -> Iterator[Stage]:
     >>> with stage("Reading") as reading:
     ...     reading.done(10, 100)
     """
+    from rich.console import Console
+
     console = Console(stderr=True) if console is None else console
     if not console.is_terminal:
         yield Stage(name)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from calibrant.data.validation import InvalidPredictions
-
 Format = Literal["parquet", "csv", "json", "arrow"]
 
 #: The format of a file by its ending; that of a compressed text file may be followed by one of `COMPRESSED`.
@@ -121,6 +119,8 @@ def _expanded(path: str) -> list[str]:
         raise FileNotFoundError(message)
     empty = [name for name in names if Path(name).stat().st_size == 0]
     if empty:
+        from calibrant.data.validation import InvalidPredictions  # which needs NumPy; options of reading do not
+
         more = f", as are {len(empty) - 1} more" if empty[1:] else ""
         message = f"The file {empty[0]!r} is empty (0 bytes){more}."
         raise InvalidPredictions(message)

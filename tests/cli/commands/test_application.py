@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from calibrant.cli.commands import application
+from calibrant.cli import files
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -29,11 +29,25 @@ def test_options_are_completed():
     assert done.stdout.decode().split() == ["--members"]
 
 
+@pytest.mark.parametrize("line", ["--help", "--version", "report --help", "compare --help"])
+def test_what_needs_no_data_loads_no_library_for_data(line):
+    heavy = ["numpy", "scipy", "sklearn", "pandas", "narwhals", "duckdb", "pyarrow", "matplotlib"]
+    program = (
+        "import sys; from calibrant.cli import main\n"
+        f"sys.argv = ['calibrant', *{line.split()}]\n"
+        "try: main()\n"
+        f"finally: print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout
+    assert done.stderr.strip() == "[]"
+
+
 def test_an_error_of_our_own_says_so(invoke, monkeypatch):
     def broken(*_):
         {}["no such key"]
 
-    monkeypatch.setattr(application, "load", broken)
+    monkeypatch.setattr(files, "load", broken)
     code, _, err = invoke("measure all.parquet --truth y --prob p")
     assert code == 70
     assert "an error of calibrant itself" in " ".join(err.split())

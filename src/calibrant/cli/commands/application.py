@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calibrant._version import __version__
-from calibrant.cli.columns import Columns
-from calibrant.cli.files import Loaded, load
 from calibrant.cli.formats import UsageError
 from calibrant.cli.messages import BAD_INPUT, INTERRUPTED, UNEXPECTED, complain, say
 from calibrant.cli.progress import stage
+
+if TYPE_CHECKING:
+    from calibrant.cli.columns import Columns
+    from calibrant.cli.files import Loaded
 
 app = typer.Typer(
     name="calibrant",
@@ -67,6 +69,8 @@ def _version(
 
 def loaded_from(files: list[str], columns: Columns) -> Loaded:
     """The predictions of the files; what was guessed or left out is said."""
+    from calibrant.cli.files import load
+
     with stage("Reading"):
         loaded = load(files, columns)
     say(*loaded.notes)

@@ -9,7 +9,6 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app
-from calibrant.cli.files import load_models
 from calibrant.cli.messages import say
 from calibrant.cli.options import LABELS, READING, Files, Json, takes
 from calibrant.cli.progress import stage
@@ -45,6 +44,7 @@ def compare(
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
     from calibrant.cli.compared_models import Given, compared, estimator_of, names_of, sentence
+    from calibrant.cli.files import load_models
     from calibrant.inference.comparison import compare_many
 
     given = Given(prob or (), mean or (), std or (), quantiles or (), members or ())
