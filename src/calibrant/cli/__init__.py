@@ -18,5 +18,7 @@ def main() -> None:
     except ImportError:
         sys.exit("The command line needs typer and rich: pip install 'calibrant[cli]'.")
     from calibrant.cli.commands import run
+    from calibrant.cli.deferred_imports import defer
 
+    defer()
     run()
