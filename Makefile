@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # `make bench TOPICS=binned` runs one of them.
 TOPICS ?= $(filter-out collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
-EXTRAS := cli,boost,spark,warehouse,dask,mlflow,fast
+EXTRAS := cli,plot,boost,spark,warehouse,dask,mlflow,fast
 # What the compiled loops serve; `make compiled` tests it with them, `make test` mostly without.
 COMPILED := tests/numerics tests/data tests/table tests/estimators tests/pu tests/scale/test_streaming.py
 
@@ -27,7 +27,7 @@ SEED ?= 0
 fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs man release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs look man release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -86,11 +86,14 @@ docs: $(VENV)/docs.stamp ## the site, in site/
 	$(BIN)/python -m tools.site site
 	@echo "Open site/index.html; for the search: python3 -m http.server -d site"
 
+look: docs chromium ## the site in Chromium, on a phone and on a desk: what is wrong, and pictures of it in artifacts/site/
+	$(BIN)/python -m tools.site_in_browser site artifacts/site
+
 man: $(VENV)/docs.stamp ## the manual page of the command line, in site/man/
 	$(BIN)/python -m sphinx -b man -q docs site/man
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[cli]' --group docs
+	$(BIN)/python -m pip install --quiet -e '.[cli,plot]' --group docs
 	touch $@
 
 # `make release TAG=v0.1.0` checks that everything names this version, and builds what is published.

@@ -22,6 +22,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "measurements",
+    "examples",
     "reference",
     "command_line",
 ]
@@ -58,8 +59,12 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Calibrant"
 html_static_path = ["_static"]
+html_favicon = "_static/mark.svg"
+html_logo = "_static/mark.svg"
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_theme_options = {
+    "logo": {"text": "Calibrant"},
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "header_links_before_dropdown": 6,

@@ -2,82 +2,68 @@
 
 import ast
 import doctest
-import importlib.util
+import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 #: Written by people; what the build of the site makes is left out.
-MADE = {"reference", "pictures", "benchmarks", "reproduce"}
+MADE = {"reference", "pictures", "benchmarks", "reproduce", "drawn"}
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in MADE)
-#: A fenced block; one after the comment `<!-- notest -->` needs a cluster, or minutes.
-BLOCK = re.compile(r"(<!-- notest -->\n)?^```python\n(.*?)^```", re.M | re.S)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
-ROWS = """
-import numpy as np
-import calibrant as cal
-rng = np.random.default_rng(0)
-p = rng.uniform(0.02, 0.98, 400)
-y = (rng.random(400) < 0.5 + 0.7 * (p - 0.5)).astype(int)
-P = np.stack([1 - p, p], axis=1)
-y_true, y_prob = y, p
-"""
-#: What a page takes for granted: the reader's own data.
-GIVEN = {
-    "inference.md": ROWS
-    + "q, country = np.sqrt(p), rng.choice(['DK', 'SE'], 400)\n"
-    + "device, age = rng.choice(['web', 'app'], 400), rng.uniform(20, 80, 400)\n"
-    + "a, b, c = (cal.Binary(y, p**power) for power in (1, 1.2, 0.8))\n",
-    "positive-unlabeled.md": ROWS
-    + "positive, unlabeled, new_scores = rng.beta(3, 2, 300), rng.beta(2, 3, 1000), rng.random(5)\n",
-    "recalibrate.md": ROWS
-    + "p_validation, y_validation, p_test = p[:200], y[:200], p[200:]\n"
-    + "from sklearn.ensemble import GradientBoostingClassifier\n"
-    + "import pyarrow\n"
-    + "from sklearn.model_selection import cross_validate\n"
-    + "X = p[:150, None]\ny = y[:150]\n",
-    "recalibrate-multiclass.md": ROWS + "p_validation, y_validation, p_test = P[:200], y[:200], P[200:]\n",
-    "scale.md": ROWS
-    + "import pathlib, polars\n"
-    + "day, y_batch, p_batch = 'day', y[:50], p[:50]\n"
-    + "pathlib.Path('scores/day').mkdir(parents=True)\n"
-    + "country = rng.choice(['at', 'de'], 400)\n"
-    + "shown_at = np.datetime64('2026-01-01') + rng.integers(0, 90, 400)\n"
-    + "every = {'clicked': y, 'score': p, 'y': y, 'p': p, 'country': country, 'shown_at': shown_at}\n"
-    + "polars.DataFrame(every).write_parquet('scores/a.parquet')\n"
-    + "polars.DataFrame({'y': y, 'p': p}).write_parquet('scores/day/b.parquet')\n"
-    + "cal.scale.bin_table('scores/day', y_true='y', y_prob='p').save('all.parquet')\n",
-    "simulate.md": ROWS,
-    "variational.md": ROWS,
-}
+
+def extension(name):
+    """A module of the site's own."""
+    if str(DOCS / "_extensions") not in sys.path:
+        sys.path.append(str(DOCS / "_extensions"))
+    return importlib.import_module(name)
+
+
+examples = extension("examples")
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
-    """Line number and code of the blocks that are to run."""
-    text = page.read_text(encoding="utf8")
-    return [(text[: found.start(2)].count("\n"), found[2]) for found in BLOCK.finditer(text) if not found[1]]
+    return examples.blocks(page.read_text(encoding="utf8"))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # e.g. of rates above 1 in the small samples used here
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
-def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch):
+def test_the_code_on_the_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "page"}
-    exec(GIVEN.get(page.relative_to(DOCS).as_posix(), ""), names)
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     for line, code in blocks(page):
-        if ">>>" in code:
-            test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line)
-            runner = doctest.DocTestRunner(optionflags=flags)
-            runner.run(test, clear_globs=False)
-            names = test.globs
-            assert runner.failures == 0
-        else:
-            exec(compile("\n" * line + code, str(page), "exec"), names)
+        for step in examples.run(code, names):
+            right = ">>>" not in code or doctest.OutputChecker().check_output(step.wanted, step.printed, FLAGS)
+            assert right, f"{page.name}, line {line + step.line + 1}: {step.source}prints\n{step.printed}"
+    examples.figures()
+
+
+def test_the_site_shows_code_with_what_it_prints_and_draws(tmp_path):
+    text = "A\n\n```python\nx = 1\nx + 1\n```\n\nB\n\n```python\n>>> x\n1...\n```\n\n```python\ny = x\n```\n"
+    text += "\n<!-- notest -->\n```python\nnowhere()\n```\n"
+    text += "\n```python\nimport matplotlib.pyplot as plt\nplt.figure().add_subplot()\n```\n"
+    made = examples.shown(text, tmp_path, "page")
+    assert "```python\n>>> x = 1\n>>> x + 1\n2\n```\n" in made
+    assert "```python\n>>> x\n1\n```\n" in made  # the whole output in place of the part that must hold
+    assert "```python\ny = x\n```\n" in made
+    assert "nowhere()" in made
+    assert "<Axes" not in made
+    assert "(/drawn/page-1.png)" in made
+    assert (tmp_path / "page-1.png").exists()
+
+
+def test_every_recipe_prints_and_draws():
+    for page in (DOCS / "cookbook").glob("*.md"):
+        if page.stem != "index":
+            text = page.read_text(encoding="utf8")
+            assert len(re.findall(r"^>>> ", text, flags=re.M)) > 5, page.name
+            assert ".plot" in text, f"{page.name} draws nothing"
 
 
 def test_every_page_is_in_the_navigation():
@@ -112,26 +98,49 @@ def test_links_between_pages_lead_somewhere():
 
 @pytest.fixture(scope="module")
 def reference():
-    spec = importlib.util.spec_from_file_location("docs_reference", DOCS / "_extensions" / "reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return extension("reference")
 
 
-def test_every_public_name_has_a_page_a_summary_and_an_example(reference, tmp_path):
-    reference.write(tmp_path / "reference")
-    made = {path.stem for path in (tmp_path / "reference").glob("*.rst")}
+@pytest.fixture(scope="module")
+def written(reference, tmp_path_factory):
+    """The pages of the reference by their names."""
+    folder = tmp_path_factory.mktemp("site") / "reference"
+    reference.write(folder)
+    return {path.stem: path.read_text(encoding="utf8") for path in folder.glob("*.rst")}
+
+
+def test_every_public_name_has_a_page_with_what_it_is_an_example_and_others_to_see(reference, written):
     pages = {id(reference.thing(*key)): key for key in reference.pages()}
     for package in reference.PACKAGES:
         for name in reference.public_names(package):
             thing = reference.thing(package, name)
             assert id(thing) in pages, f"{package}.{name} has no page"
-            assert ".".join(pages[id(thing)]) in made
-            if callable(thing):
-                assert len(reference.summary(thing)) > 15, f"{package}.{name} does not say what it is"
+            page = written[".".join(pages[id(thing)])]
+            others = page.partition(".. rubric:: See also")[2]
+            assert re.search(r"^:doc:`\w+ <[\w.]+>`\n   \S", others, flags=re.M), f"{package}.{name} stands alone"
+            assert f"<{'.'.join(pages[id(thing)])}>" not in others, f"{package}.{name} refers to itself"
+            if callable(thing):  # the constants have a comment
                 assert ">>> " in inspect.getdoc(thing), f"{package}.{name} has no example"
-    index = (tmp_path / "reference" / "index.rst").read_text(encoding="utf8")
-    assert all(f"<{package}>" in index for package, _ in reference.pages())
+
+
+def test_every_public_name_says_what_it_is_and_no_two_say_the_same(reference):
+    said = {key: reference.summary(*key) for key in reference.pages()}
+    for (package, name), text in said.items():
+        words = set(re.findall(r"[a-z]{3,}", text.lower())) - set(re.findall(r"[a-z]{3,}", name.lower()))
+        assert len(words) >= 2, f"{package}.{name} says only {text!r}"
+        assert text.endswith((".", "?", ":")), f"{package}.{name}: {text!r} is not a sentence"
+    assert len(set(said.values())) == len(said)
+
+
+def test_every_package_lists_its_names_by_task_each_once(reference, written):
+    for package, names in reference.first_packages().items():
+        if names:
+            listed = re.findall(rf"\* - :doc:`(\w+) <{re.escape(package)}\.", written[package])
+            assert sorted(listed) == sorted(names)
+            assert f"<{package}>" in written["index"]
+    headings = re.findall(r"^(.+)\n---", written["calibrant"], flags=re.M)
+    assert len(headings) > 8
+    assert headings[0] == "Data"
 
 
 def test_no_package_is_missing_from_the_reference(reference):

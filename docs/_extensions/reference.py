@@ -1,13 +1,17 @@
-"""A page for every public name of every package, and tables of them by subject, made from the docstrings."""
+"""A page for every public name of every package, and tables of them by task, made from the docstrings."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import shutil
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from reference_tasks import by_task, see_also
 
 #: Packages in reading order. A name is explained once: under the first package that lists it.
 PACKAGES = (
@@ -28,19 +32,6 @@ PACKAGES = (
     "calibrant.table",
     "calibrant.results",
 )
-#: Where a name is defined decides the table it is listed in.
-SUBJECTS = {
-    "data": "Data",
-    "table": "Bins and tables",
-    "estimators.regression": "Forecasts: spread, coverage and scores",
-    "estimators.dispersion": "Forecasts: spread, coverage and scores",
-    "estimators": "Errors and scores of probabilities",
-    "inference": "Intervals, tests, comparisons, groups and decisions",
-    "simulate": "Planning",
-    "reporting": "Reports and gates",
-    "integrations": "Reports and gates",
-    "results": "Results",
-}
 INHERITED = "BaseEstimator, TransformerMixin, ClassifierMixin, float, dict, tuple, Exception, ValueError, Protocol"
 
 #: Methods that scikit-learn adds to every estimator for the routing of metadata; its own guide explains them.
@@ -81,27 +72,36 @@ def pages() -> list[tuple[str, str]]:
     return [(package, name) for package, names in first_packages().items() for name in names]
 
 
-def summary(thing: Any) -> str:
-    """The first sentence of the docstring."""
-    text = inspect.getdoc(thing) if callable(thing) else ""
+def summary(package: str, name: str) -> str:
+    """What a name is, in a sentence: the first of its docstring, or the comment above a constant."""
+    named = thing(package, name)
+    text = inspect.getdoc(named) if callable(named) else _comment(package, name)
     return " ".join((text or "").split("\n\n")[0].split())
 
 
-def page(package: str, name: str, family: list[str]) -> str:
+def _comment(package: str, name: str) -> str:
+    """The comment above a constant, where it is defined."""
+    homes = [module for key, module in sorted(sys.modules.items()) if key.startswith(f"{package}.")]
+    sources = (inspect.getsource(module) for module in homes if name in vars(module) and module.__file__)
+    found = (re.search(rf"^#: (.+)\n{name}\b", source, flags=re.M) for source in sources)
+    return next((match[1] for match in found if match), "")
+
+
+def page(package: str, name: str, others: list[tuple[str, str]]) -> str:
     """The page of one name."""
-    thing = getattr(importlib.import_module(package), name)
+    named = thing(package, name)
     title = f"{package.removeprefix('calibrant.')}.{name}" if package != "calibrant" else name
     lines = [title, "=" * len(title), "", f".. currentmodule:: {package}", ""]
-    if inspect.isclass(thing):
+    if inspect.isclass(named):
         lines += [f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {INHERITED}"]
         lines += [f"   :exclude-members: {REQUESTS}"]
-    elif callable(thing):
+    elif callable(named):
         lines += [f".. autofunction:: {name}"]
     else:
-        lines += [f".. autodata:: {name}"]
-    others = [other for other in family if other != name]
-    if others:
-        lines += ["", ".. rubric:: In the same family", "", ", ".join(f":doc:`{_doc(package, o)}`" for o in others), ""]
+        lines += [f".. py:data:: {name}", "", f"   {summary(package, name)}"]
+    lines += ["", ".. rubric:: See also", ""]
+    for key in others:
+        lines += [f":doc:`{_doc(*key)}`", f"   {summary(*key)}"]
     return "\n".join([*lines, ""])
 
 
@@ -109,39 +109,21 @@ def _doc(package: str, name: str) -> str:
     return f"{name} <{package}.{name}>"
 
 
-def _subject(package: str, thing: Any) -> str:
-    where = getattr(thing, "__module__", "") or ""
-    inner = where.removeprefix("calibrant.")
-    return next((title for prefix, title in SUBJECTS.items() if inner.startswith(prefix)), "Other")
-
-
 def tables(package: str, names: list[str]) -> str:
-    """The list of a package: one table per subject at the top level, one in all elsewhere."""
+    """The list of a package: a table per task."""
     module = importlib.import_module(package)
     lines = [package, "=" * len(package), "", inspect.getdoc(module) or "", ""]
-    subjects: dict[str, list[str]] = {}
-    for name in names:
-        subject = _subject(package, getattr(module, name)) if package == "calibrant" else ""
-        subjects.setdefault(subject, []).append(name)
-    for subject, some in subjects.items():
-        if subject:
-            lines += [subject, "-" * len(subject), ""]
+    tasks = by_task(package, {name: getattr(module, name) for name in names})
+    for title, some in tasks.items():
+        if len(tasks) > 1:
+            lines += [title, "-" * len(title), ""]
         lines += [".. list-table::", "   :widths: 30 70", ""]
         for name in some:
-            lines += [f"   * - :doc:`{_doc(package, name)}`", f"     - {summary(getattr(module, name))}"]
+            lines += [f"   * - :doc:`{_doc(package, name)}`", f"     - {summary(package, name)}"]
         lines += [""]
     lines += [".. toctree::", "   :hidden:", ""]
     lines += [f"   {_doc(package, name)}" for name in names]
     return "\n".join([*lines, ""])
-
-
-def _families(package: str, names: list[str]) -> dict[str, list[str]]:
-    """Names defined in the same module belong together."""
-    module = importlib.import_module(package)
-    homes: dict[str, list[str]] = {}
-    for name in names:
-        homes.setdefault(getattr(getattr(module, name), "__module__", name), []).append(name)
-    return {name: family for family in homes.values() for name in family}
 
 
 def write(folder: Path) -> None:
@@ -150,11 +132,12 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True)
     index = ["Reference", "=========", "", "Every public name, package by package.", ""]
     index += [".. list-table::", "   :widths: 30 70", ""]
+    others = see_also({key: thing(*key) for key in pages()})
     listed = {package: names for package, names in first_packages().items() if names}
     for package, names in listed.items():
-        families = _families(package, names)
         for name in names:
-            (folder / f"{package}.{name}.rst").write_text(page(package, name, families[name]), encoding="utf8")
+            text = page(package, name, others[package, name])
+            (folder / f"{package}.{name}.rst").write_text(text, encoding="utf8")
         (folder / f"{package}.rst").write_text(tables(package, names), encoding="utf8")
         first = (inspect.getdoc(importlib.import_module(package)) or "").split("\n\n")[0]
         index += [f"   * - :doc:`{package} <{package}>`", f"     - {' '.join(first.split())}"]

@@ -15,3 +15,4 @@ y = rng.random(2000) < 0.5 + 0.7 * (p - 0.5)  # probabilities are too extreme
 data = cal.Binary(y, p)
 
 cal.report(data, title="Demo")
+# sphinx_gallery_thumbnail_path = "images/report.png"
