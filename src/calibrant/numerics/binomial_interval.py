@@ -7,8 +7,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.numerics.arrays import Floats
 
-#: Halvings of a range that one event more or less makes: more than the digits of a float.
-HALVINGS = 34
+#: Steps of Newton's method at most; three to five are usual, and the range is halved where one would leave it.
+STEPS = 60
+#: The last step is the one from where the logarithm of the tail is off by at most this, since it squares what is off;
+#: or one that rounding decides, or that is smaller than any share that matters.
+NEAR, ROUNDING, NOTHING = 1e-7, 1e-15, 1e-18
 
 
 def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Floats, Floats]:
@@ -38,7 +41,8 @@ def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Flo
 
 
 def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
-    from scipy.special import betainc, betaincinv
+    """Newton's method for the logarithm of the tail in that of the share, of which it is nearly a line."""
+    from scipy.special import betainc, betaincinv, betaln
 
     some = x > 0
     x = np.where(some, x, 1.0)
@@ -46,10 +50,19 @@ def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
     # Between the ends at which either tail alone has this probability.
     low = betaincinv(x, above + 1, tail)
     high = np.where(above > 0, betaincinv(x + 1, np.where(above > 0, above, 1.0), tail), 1.0)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        at_least = betainc(x, above + 1, middle)
-        more = np.where(above > 0, betainc(x + 1, np.where(above > 0, above, 1.0), middle), 0.0)
-        too_high = (at_least + more) / 2 > tail
-        low, high = np.where(too_high, low, middle), np.where(too_high, middle, high)
-    return np.where(some, (low + high) / 2, 0.0)
+    at, constant = np.sqrt(low * high), -np.log(x) - betaln(x, above + 1)
+    for _ in range(STEPS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            others = np.where(above > 0, above * np.log1p(-at), 0.0)
+            equal = np.exp(constant + x * np.log(at) + others)
+            found = betainc(x, above + 1, at) - equal / 2
+            slope = equal / 2 * (x + np.where(above > 0, above * at / (1 - at), 0.0)) / found
+            missing = np.log(tail / found)
+            following = at * np.exp(missing / slope)
+        too_high = found > tail
+        low, high = np.where(too_high, low, at), np.where(too_high, at, high)
+        following = np.where((low <= following) & (following <= high), following, (low + high) / 2)
+        moved, at = np.abs(following - at), following
+        if ((np.abs(missing) <= NEAR) | (moved <= ROUNDING * at + NOTHING)).all():
+            break
+    return np.where(some, at, 0.0)
