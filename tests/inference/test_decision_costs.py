@@ -7,6 +7,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference import miscalibration_cost
+from calibrant.inference.binary_bounds.isotonic_bands import band_of
+from calibrant.inference.decision_costs import _losses_in_band
 
 AT = np.array([0.2, 0.05, 0.5, 0.8])
 
@@ -110,3 +112,21 @@ def test_it_can_be_drawn():
 
     ax = miscalibration_cost(rows(300)).plot(ax=Figure().subplots())
     assert "95% interval, pointwise" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("rising", [True, False])
+def test_the_largest_loss_in_a_band_is_the_sum_over_its_cells(rising):
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.1, 0.4, 700)
+    p[:300] = p[:300].round(1)
+    whole = cal.BinTable.of(cal.Binary(rng.random(700) < (p**1.3 if rising else 1 - p), p), cal.table.Distinct())
+    band = band_of(whole.coarsen(cal.EqualMass(60)).filled(), 0.9)
+    assert (band.low_score < band.high_score).any()  # some cells have scores on both sides of a threshold
+    at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
+    for k, found in enumerate(_losses_in_band(band, at)):
+        for t, loss in zip(at, found, strict=True):
+            below, above = (
+                (band.low_score < t, band.high_score >= t) if k else (band.low_score <= t, band.high_score > t)
+            )
+            worst = np.maximum(below * np.maximum(band.upper - t, 0), above * np.maximum(t - band.lower, 0))
+            assert loss == pytest.approx(worst @ band.share, abs=1e-12)

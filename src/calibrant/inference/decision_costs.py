@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
@@ -297,12 +297,31 @@ def _losses_in_band(band: Band, at: Floats) -> tuple[Floats, Floats]:
 
     Just above each threshold, where scores equal to it are not treated, and at it.
     """
-    found = np.empty((2, len(at)))
-    for start in range(0, len(at), 64):
-        t = at[start : start + 64, None]
-        under, over = np.maximum(band.upper - t, 0.0), np.maximum(t - band.lower, 0.0)
-        sides = ((band.low_score <= t, band.high_score > t), (band.low_score < t, band.high_score >= t))
-        for k, (below, above) in enumerate(sides):
-            largest = np.maximum(np.where(below, under, 0.0), np.where(above, over, 0.0))
-            found[k, start : start + 64] = largest @ band.share
-    return found[0], found[1]
+    sides = (
+        (np.searchsorted(band.low_score, at, side="right"), np.searchsorted(band.high_score, at, side="right")),
+        (np.searchsorted(band.low_score, at, side="left"), np.searchsorted(band.high_score, at, side="left")),
+    )
+    above, below = (_largest_in_band(band, at, untreated, treated) for untreated, treated in sides)
+    return above, below
+
+
+def _largest_in_band(band: Band, at: Floats, untreated: NDArray[np.intp], treated: NDArray[np.intp]) -> Floats:
+    """The same with scores below the cell `untreated` not treated, and those from the cell `treated` on treated.
+
+    Cells between `treated` and `untreated` have scores on both sides, and count on the worse. The bounds of the band
+    rise with the score, and so does the middle between them: every sum is one over a range of cells.
+    """
+    worse = np.clip(np.searchsorted(band.lower + band.upper, 2 * at, side="right"), treated, untreated)
+    over, under = np.searchsorted(band.upper, at, side="right"), np.searchsorted(band.lower, at, side="left")
+    share, upper, lower = (
+        np.concatenate([[0.0], np.cumsum(values)])
+        for values in (band.share, band.share * band.upper, band.share * band.lower)
+    )
+    found = np.zeros(len(at))
+    for start, end in ((over, treated), (np.maximum(worse, over), untreated)):
+        end = np.maximum(start, end)
+        found += upper[end] - upper[start] - at * (share[end] - share[start])
+    for start, end in ((treated, np.minimum(worse, under)), (untreated, under)):
+        end = np.maximum(start, end)
+        found += at * (share[end] - share[start]) - (lower[end] - lower[start])
+    return found
