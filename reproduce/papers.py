@@ -70,6 +70,7 @@ PAPERS = {
 STUDIES = (
     "averaged",
     "choose",
+    "clustered_tests",
     "coverage",
     "decisions_coverage",
     "groups_coverage",

@@ -24,6 +24,18 @@ def test_calibrated_models_are_rarely_rejected(clusters, size, share):
     assert rejected <= 11  # 1 in 70 for a rate of 5 %
 
 
+def test_few_events_in_few_clusters_are_no_evidence():
+    """Their sums hardly vary: with the variance between clusters alone, 20 of these were rejected."""
+    rejected = 0
+    for k in range(100):
+        rng = np.random.default_rng([7, k])
+        p = 1 / (1 + np.exp(4 - rng.normal(0, 1, 120)))
+        common, own = np.repeat(rng.normal(size=8), 15), rng.normal(size=120)
+        luck = stats.norm.cdf(np.sqrt(0.5) * (common + own))
+        rejected += ClusteredScore().test(cal.Binary(luck < p, p, group=np.repeat(np.arange(8), 15))).p_value < 0.05
+    assert rejected <= 11
+
+
 def test_a_wrong_slope_is_found():
     assert ClusteredScore().test(clustered(0, 200, 20, 0.3, slope=2.5)).p_value < 0.001
 
@@ -49,6 +61,13 @@ def test_one_score_is_students_t():
 def test_rows_that_are_all_certain_and_right_deviate_by_nothing():
     y = np.arange(40) % 2
     assert ClusteredScore().test(cal.Binary(y, y.astype(float), group=np.repeat(np.arange(10), 4))).p_value == 1.0
+
+
+def test_rows_that_are_certain_and_wrong_are_evidence():
+    """Independent outcomes of probability 0 or 1 do not vary: there the clusters alone decide."""
+    y = np.arange(120) % 2
+    p = np.where(np.arange(120) % 5 == 0, 1 - y, y).astype(float)
+    assert ClusteredScore().test(cal.Binary(y, p, group=np.repeat(np.arange(40), 3))).p_value < 1e-4
 
 
 def test_clusters_are_needed_and_enough_of_them():

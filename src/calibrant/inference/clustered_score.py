@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.sample import Sample
 from calibrant.inference.score_covariance import Columns, ScoreCovariance
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_odds
@@ -30,6 +31,17 @@ class ClusteredScore:
     K - 2 degrees of freedom, K being the number of clusters that carry the variance,
     :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`, as in `ProfileLikelihood`. Rows of a cluster may depend on each other in
     any way. Where all scores are the same, only the total is tested (Student's t).
+
+    Few events lie in few clusters, whose sums then hardly vary at all. So the p-value is at least that of the
+    chi-square of the same scores with the variance of independent outcomes, :math:`\sum_i w_i^2 p_i (1 - p_i) x_i
+    x_i^\top`: rows that share their fate vary no less.
+
+    Notes
+    -----
+    In 144 calibrated worlds with 8 to 300 equal or uneven clusters and 3 to 50 % events, 500 samples each, 1.4 % were
+    rejected at 5 % on average and 7.2 % at most; two of the worlds were above 6 %. With Hotelling's G - 2 degrees of
+    freedom and no lower bound of the p-value it was 9.7 % on average and 42 % at most
+    (reproduce/results/clustered_tests.csv).
 
     References
     ----------
@@ -69,8 +81,23 @@ class ClusteredScore:
         carrying = _carrying(sums)
         statistic = (clusters - rank) / rank * share / max(1 - share, 1e-300)
         p_value = float(fdtrc(rank, max(carrying - rank, 1.0), statistic))
+        p_value = max(p_value, _p_value_of_independent_rows(data, _columns(data), total))
         details = {"clusters": clusters, "columns": columns}
         return Significance(statistic, p_value, method="Clustered score test", n=len(data), details=details)
+
+
+def _p_value_of_independent_rows(data: Binary, columns: Columns, total: Floats) -> float:
+    """Of the same scores with the variance of independent outcomes; 0 where that leaves no room for them at all."""
+    from scipy.special import chdtrc
+
+    sample = Sample.of_rows(data)
+    p = sample.rows.predicted.astype(np.float64)
+    weight = sample.row_share / float(sample.row_share @ sample.row_share)
+    design = columns(p)
+    variance = (design * (weight**2 * p * (1 - p))[:, None]).T @ design
+    if int(np.linalg.matrix_rank(variance, hermitian=True)) < len(total):
+        return 0.0
+    return float(chdtrc(len(total), float(total @ np.linalg.solve(variance, total))))
 
 
 def _carrying(sums: Floats) -> float:

@@ -49,7 +49,7 @@ def test_clusters_keep_the_level_where_rows_would_not():
 
 def test_clusters_do_not_hide_a_shift():
     y, p, group = clustered(np.random.default_rng(0), shift=-1.0)
-    assert adjusted_p_values(cal.Binary(y, p, group=group), grouping(np.zeros(len(y), dtype=int)))[0] < 1e-4
+    assert adjusted_p_values(cal.Binary(y, p, group=group), grouping(np.zeros(len(y), dtype=int)))[0] < 0.01
 
 
 def test_few_clusters_cannot_be_tested():

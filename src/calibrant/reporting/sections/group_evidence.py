@@ -10,16 +10,14 @@ import numpy as np
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.clustered_score import ClusteredScore
 from calibrant.inference.forecasts.regression_tests import MeanSquaredZ
 from calibrant.inference.group_tests import group_tests, one_by_one
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, step_down_min
 from calibrant.inference.sample import Sample
-from calibrant.inference.score_covariance import ScoreCovariance
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic import affine
-from calibrant.numerics.special import log_odds
 from calibrant.reporting.sections.events import events_of
 from calibrant.reporting.sections.mean_error import mean_standardised_error
 from calibrant.table.bintable import BinTable
@@ -31,9 +29,8 @@ _CELLS, _DRAWS = 256, 999
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
-    Rows of one event are tested as by `calibrant.by_group`. Clustered rows are tested for the intercept 0 and slope 1
-    of their log odds, with a covariance over clusters, and forecasts for the mean and the mean square of their
-    standardised errors; both with Holm's adjustment.
+    Rows of one event are tested as by `calibrant.by_group`, clustered rows by `ClusteredScore`, and forecasts for the
+    mean and the mean square of their standardised errors; the last two with Holm's adjustment.
     """
     if isinstance(data, Forecast):
         return holm_of([spread_p_value(data.take(rows)) for rows in grouping.rows()])
@@ -75,26 +72,8 @@ def spread_p_value(data: Any) -> float:
 
 
 def clustered_p_value(data: Predictions) -> float:
-    """Score test of intercept 0 and slope 1 with a covariance over clusters, referred to Hotelling's distribution."""
-    from scipy.special import fdtrc
-
+    """The test of clustered rows; NaN where there are too few clusters."""
     try:
-        spread = ScoreCovariance.of(events_of(data), fitted=lambda p: p, columns=_columns, needed_by="report")
-    except InvalidPredictions:  # too few clusters
+        return ClusteredScore().test(events_of(data)).p_value
+    except InvalidPredictions:
         return float("nan")
-    if spread.cluster_sums is None:  # pragma: no cover - the rows have clusters
-        return float("nan")
-    clusters, total = len(spread.cluster_sums), spread.cluster_sums.sum(axis=0)
-    centred = spread.cluster_sums - total / clusters
-    covariance = centred.T @ centred * (clusters / (clusters - 1))
-    rank = int(np.linalg.matrix_rank(covariance))
-    if rank == 0 or clusters <= rank:
-        return float("nan")
-    distance = float(total @ np.linalg.pinv(covariance) @ total)
-    return float(fdtrc(rank, clusters - rank, distance * (clusters - rank) / (rank * (clusters - 1))))
-
-
-def _columns(p: Floats) -> Floats:
-    """Ones and log odds; rows predicted 0 or 1 count for the first only."""
-    inside = (p > 0) & (p < 1)
-    return affine(np.where(inside, log_odds(np.where(inside, p, 0.5)), 0.0))
