@@ -12,6 +12,12 @@ def test_holm_multiplies_by_the_number_of_hypotheses_left_and_never_falls():
     assert holm([]) == []
 
 
+def test_weights_divide_the_level():
+    p, weights = [0.02, 0.004, 0.3], [1.0, 0.2, 0.8]
+    assert holm(p, weights) == pytest.approx([0.04, 0.04, 0.3])
+    assert holm(p, [5.0, 5.0, 5.0]) == holm(p)
+
+
 def test_step_down_is_its_definition():
     rng = np.random.default_rng(0)
     observed, draws = rng.random(6) * 0.3, rng.random((49, 6))

@@ -23,15 +23,23 @@ _SMALL = 1e-8
 _TIE = 1e-9
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
     """Holm's adjusted p-values: valid whatever the dependence of the tests.
+
+    Parameters
+    ----------
+    weights : sequence of float, optional
+        The shares of the level that the tests have, up to a factor; equal ones unless given.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
+    >>> holm([0.01, 0.04], weights=[1.0, 0.25])
+    [0.0125, 0.04]
     """
-    order = np.argsort(p_values, kind="stable")
-    factors = len(p_values) - np.arange(len(p_values))
-    rising = np.maximum.accumulate(np.asarray(p_values)[order] * factors)
+    p, weight = np.asarray(p_values, np.float64), np.ones(len(p_values)) if weights is None else np.asarray(weights)
+    order = np.argsort(p / weight, kind="stable")
+    factors = np.cumsum(weight[order][::-1])[::-1] / weight[order]
+    rising = np.maximum.accumulate(p[order] * factors)
     adjusted = np.empty(len(p_values))
     adjusted[order] = np.minimum(rising, 1.0)
     return [float(p) for p in adjusted]

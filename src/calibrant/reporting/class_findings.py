@@ -8,7 +8,7 @@ from calibrant.reporting.contents import Severity, Verdict
 from calibrant.reporting.findings import confidence, of_groups, of_recalibration, of_time, ordered
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import bound, count, p_words
+from calibrant.reporting.rounding import bound, count
 from calibrant.reporting.verdicts.evidence import SeveralClasses
 from calibrant.reporting.verdicts.second import largest_gap_classes
 from calibrant.reporting.verdicts.several_classes import total_is_off
@@ -55,7 +55,7 @@ def _impossible(e: SeveralClasses) -> Iterator[Finding]:
 def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None:
         return
-    p = f"whole-vector test, {p_words(e.test.p_value, e.test.draws)}, n = {count(e.n)}"
+    p = f"whole-vector test, {e.test.in_words}, n = {count(e.n)}"
     if e.test.rejects:
         yield Finding("CAL211", verdict.severity, f"The probability vectors are not calibrated ({p}).")
         return

@@ -26,7 +26,13 @@ from calibrant.reporting.rounding import count
 from calibrant.reporting.sections.class_recalibration import class_recalibration
 from calibrant.reporting.sections.classes import classes_section
 from calibrant.reporting.sections.reliability import reliability_section
-from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
+from calibrant.reporting.shared_sections import (
+    group_sections,
+    in_reading_order,
+    judged,
+    time_section,
+    with_readers_names,
+)
 from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses, Words
 from calibrant.reporting.verdicts.several_classes import verdict
 from calibrant.results.estimate import Estimate, Significance
@@ -77,7 +83,7 @@ def _with_sections(
     known: SeveralClasses, top: Probabilities, data: Multiclass, part: Part, made: Assembly, options: Options
 ) -> SeveralClasses:
     diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
-    return replace(
+    found = replace(
         known,
         top=with_diagram(top, diagram, None),
         classes=made.add("Classes", lambda: classes_section(data)),
@@ -88,6 +94,7 @@ def _with_sections(
         ),
         groups=group_sections(made, data, options),
     )
+    return judged(found, made)
 
 
 def _decisions(data: Multiclass, top: Probabilities) -> Value | None:

@@ -12,14 +12,13 @@ from calibrant.reporting.rounding import (
     count,
     fixed,
     negated,
-    p_words,
     percent,
     points,
     ratio,
     score,
     significant,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, Shared
+from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Shared
 from calibrant.reporting.verdicts.second import flagged_in_words, period_range
 from calibrant.reporting.verdicts.severity import changed, flagged_groups, group_severity, small, unruled
 
@@ -89,7 +88,7 @@ def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
 def _test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None or e.decisions is not None:
         return
-    p = f"{e.test.name}, {p_words(e.test.p_value, e.test.draws)}, n = {count(e.n)}"
+    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
     what = "confidence in the predicted class is" if e.confidence else "predictions are"
     if e.test.rejects:
         yield Finding("CAL201", verdict.severity, f"The {what} not calibrated ({p}).")
@@ -198,10 +197,11 @@ def of_time(e: Shared) -> Iterator[Finding]:
     if change is None or e.over_time is None:
         return
     before, after = ratio(change.before), ratio(change.after)
+    what = "the error-to-spread ratio" if isinstance(e, Forecasts) else "observed : expected"
     verb = "fell" if change.after.value < change.before.value else "rose"
     first, second = e.over_time.periods[: change.first], e.over_time.periods[change.first :]
     text = (
-        f"Calibration changed over time: observed : expected {verb} from {before.value} ({period_range(first)}) to "
+        f"Calibration changed over time: {what} {verb} from {before.value} ({period_range(first)}) to "
         f"{after.value} ({period_range(second)})."
     )
     yield Finding("CAL303", "problem", text)

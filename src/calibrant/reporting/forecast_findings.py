@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from calibrant.reporting.contents import Severity, Value, Verdict
 from calibrant.reporting.findings import of_groups, of_recalibration, of_table, of_time, ordered
 from calibrant.reporting.model import Finding
-from calibrant.reporting.rounding import count, fixed, p_words, percent, ratio, significant
+from calibrant.reporting.rounding import count, fixed, percent, ratio, significant
 from calibrant.reporting.verdicts.evidence import Forecasts
 
 #: A coefficient of variation below this hardly varies.
@@ -44,8 +44,8 @@ def _test(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
         text = f"The predicted spread is too {word}: error-to-spread ratio {found.value}{ends}."
         yield Finding("CAL601", verdict.severity, text)
         return
-    p = f"{e.test.name}, {p_words(e.test.p_value, e.test.draws)}, n = {count(e.n)}"
-    if verdict.state == "not calibrated" and verdict.rule != "RG":
+    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
+    if verdict.state == "not calibrated" and verdict.rule not in ("RG", "RC"):
         how = p if e.test.rejects else f"n = {count(e.n)}"
         yield Finding("CAL201", verdict.severity, f"The predicted distributions are not calibrated ({how}).")
         return

@@ -26,6 +26,7 @@ from calibrant.reporting.sections.reliability import reliability_section
 from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
+    judged,
     time_section,
     with_readers_names,
     with_recent_map,
@@ -69,15 +70,16 @@ def _with_sections(known: Probabilities, part: Part, made: Assembly, options: Op
     diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
     time = time_section(made, part.data, options)
     remade = made.attempt("Recalibration", lambda: recalibrated(part))
-    improved = None if remade is None else with_readers_names(remade[0])
-    if improved is not None:
-        section = improved
-        improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
-        made.sections.append(improved)
     after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
     groups = group_sections(made, part.data, options, after=after)
     bins = made.add("ECE and the number of bins", lambda: bin_counts(part))
-    return replace(with_diagram(known, diagram, bins), over_time=time, recalibration=improved, groups=groups)
+    known = judged(replace(with_diagram(known, diagram, bins), over_time=time, groups=groups), made)
+    improved = None if remade is None else with_readers_names(remade[0])
+    if improved is not None:
+        section, time = improved, known.over_time
+        improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
+        made.sections.append(improved)
+    return replace(known, recalibration=improved)
 
 
 def facts(known: Probabilities, options: Options) -> Facts:

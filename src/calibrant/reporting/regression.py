@@ -20,7 +20,13 @@ from calibrant.reporting.rounding import percent
 from calibrant.reporting.sections.forecast_recalibration import forecast_recalibration
 from calibrant.reporting.sections.omission import CannotBuild
 from calibrant.reporting.sections.spread import spread_section
-from calibrant.reporting.shared_sections import group_sections, in_reading_order, time_section, with_readers_names
+from calibrant.reporting.shared_sections import (
+    group_sections,
+    in_reading_order,
+    judged,
+    time_section,
+    with_readers_names,
+)
 from calibrant.reporting.verdicts.evidence import Forecasts, Words
 from calibrant.reporting.verdicts.forecasts import verdict
 from calibrant.results.estimate import Estimate, Interval
@@ -34,14 +40,17 @@ def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
     known = forecast_evidence(part, made, words=words, tolerance=options.tolerance)
     if known.n > 0:
         made.add("Spread and error", lambda: spread_section(data))
-        known = replace(
-            known,
-            over_time=time_section(made, data, options),
-            recalibration=made.add(
-                "Recalibration",
-                lambda: with_readers_names(forecast_recalibration(_rows(data), seed=options.seed)),
+        known = judged(
+            replace(
+                known,
+                over_time=time_section(made, data, options),
+                recalibration=made.add(
+                    "Recalibration",
+                    lambda: with_readers_names(forecast_recalibration(_rows(data), seed=options.seed)),
+                ),
+                groups=group_sections(made, data, options),
             ),
-            groups=group_sections(made, data, options),
+            made,
         )
     found = verdict(known)
     contents = Contents(

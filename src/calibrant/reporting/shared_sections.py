@@ -27,6 +27,7 @@ from calibrant.reporting.sections.over_time import over_time
 from calibrant.reporting.sections.periods import periods
 from calibrant.reporting.sections.recalibration import recalibrated
 from calibrant.reporting.sections.since_change import since
+from calibrant.reporting.verdicts.several_tests import Evidence, judged_together
 from calibrant.reporting.verdicts.severity import changed
 from calibrant.table.bintable import merge
 
@@ -56,6 +57,17 @@ def with_readers_names(made: Recalibration | None) -> Recalibration | None:
         return None
     maps = tuple(replace(one, name=name_of_map(one.name)) for one in made.maps)
     return replace(made, maps=maps)
+
+
+def judged(known: Evidence, made: Assembly) -> Evidence:
+    """The evidence, and the sections, after the tests of the report were adjusted for each other."""
+    found = judged_together(known)
+    kept = [*known.groups, known.over_time]
+    new = [*found.groups, found.over_time]
+    for old, section in zip(kept, new, strict=True):
+        if old is not None and section is not None:
+            made.sections = [section if one is old else one for one in made.sections]
+    return found
 
 
 def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None:

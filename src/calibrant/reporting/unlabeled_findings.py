@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from calibrant.reporting.contents import Severity, Verdict
 from calibrant.reporting.findings import of_table, ordered
 from calibrant.reporting.model import Finding
-from calibrant.reporting.rounding import bound, count, fixed, p_words, score
+from calibrant.reporting.rounding import bound, count, fixed, score
 from calibrant.reporting.verdicts.evidence import Unlabeled
 
 
@@ -21,7 +21,7 @@ def of_unlabeled(e: Unlabeled, verdict: Verdict) -> tuple[Finding, ...]:
 def _test(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None or verdict.rule == "P3":
         return
-    p = f"{e.test.name}, {p_words(e.test.p_value, e.test.draws)}"
+    p = f"{e.test.name}, {e.test.in_words}"
     if e.test.rejects:
         text = f"The predictions are not calibrated if {score(e.prior)} are positive ({p})."
         yield Finding("CAL201", verdict.severity, text)

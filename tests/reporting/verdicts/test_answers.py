@@ -10,6 +10,14 @@ from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, Verd
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, group, groups, maps, over_time
 
 
+def test_there_is_always_something_to_do():
+    nothing = Probabilities(n=0)
+    assert what_to_do(nothing, "cannot be judged") == "Give rows that have both a prediction and an outcome."
+    assert what_to_do(PLAIN, "cannot be judged").startswith("Give more rows that do not depend on each other")
+    assert what_to_do(PLAIN, "not calibrated").startswith("Recalibrate on more rows")
+    assert what_to_do(replace(PLAIN, error=Value(0.0, 0.0, 0.0)), "not significant")
+
+
 @pytest.mark.parametrize(
     ("p", "draws", "text"),
     [

@@ -67,15 +67,15 @@ def size_of_error(evidence: Probabilities) -> str:
 def evidence_in_words(test: VerdictTest) -> str:
     """How strong the evidence is, and where it comes from."""
     p = test.p_value
-    strong = _strength(p)
+    strong = _strength(p if test.rejects else 1.0)
     if test.draws is None:
-        return f"{strong} evidence: {test.name}, {p_words(p)}."
+        return f"{strong} evidence: {test.name}, {test.in_words}."
     as_much = round(p * (test.draws + 1)) - 1
     if as_much <= 0:
         how = f"none of {count(test.draws)} simulated calibrated models deviated as much"
     else:
         how = f"{count(as_much)} of {count(test.draws)} simulated calibrated models deviated as much or more"
-    return f"{strong} evidence: {how} ({p_words(p, test.draws)})."
+    return f"{strong} evidence: {how} ({test.in_words})."
 
 
 def _strength(p: float) -> str:
@@ -146,13 +146,21 @@ def what_to_do(evidence: Probabilities, state: State) -> str:
     if state == "cannot be judged":
         if evidence.decisions is not None:
             return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
-        return ""
+        return to_be_judged(evidence)
     if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
         more = "" if state == "not calibrated" else _more_rows(evidence)
         return f"Too few {plural(evidence.words.row)} to fit or judge a map. {more}".strip()
     if state == "not significant":
         return _more_rows(evidence) if unruled(evidence) else "Nothing needs to be done for calibration."
     return recommendation(evidence, state)
+
+
+def to_be_judged(evidence: Shared) -> str:
+    """What would allow a judgement where there is none."""
+    rows = plural(evidence.words.row)
+    if evidence.n == 0:
+        return f"Give {rows} that have both a prediction and an outcome."
+    return f"Give more {rows} that do not depend on each other, so that calibration can be tested."
 
 
 def recommendation(evidence: Shared, state: State) -> str:
@@ -169,7 +177,8 @@ def recommendation(evidence: Shared, state: State) -> str:
     direction = _direction_of_groups(evidence)
     if direction:
         said.append(direction)
-    return " ".join(part for part in said if part)
+    told = " ".join(part for part in said if part)
+    return told or f"Recalibrate on more {plural(evidence.words.row)}: on these no map could be fitted and judged."
 
 
 def best_map(made: Recalibration) -> str:
@@ -251,6 +260,6 @@ def _more_rows(evidence: Probabilities) -> str:
     wanted = limit(evidence, UNRULED)
     needed = evidence.n * (error.high / wanted) ** 2
     if not math.isfinite(needed) or needed <= evidence.n:
-        return ""
+        return "Collect more rows."
     rows = f"{approximate(needed)} {plural(evidence.words.row)}"
     return f"Collect about {rows} to rule out an error of {bound(wanted)} points."

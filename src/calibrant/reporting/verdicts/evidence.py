@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calibrant.reporting.contents import (
@@ -14,23 +15,37 @@ from calibrant.reporting.contents import (
     Threshold,
     Value,
 )
+from calibrant.reporting.rounding import p_words
 
-#: Significance level of every test.
-ALPHA = 0.05
+#: Significance level of a report: of its tests together; and of a secondary test by itself.
+ALPHA, SECONDARY = 0.05, 0.01
 
 
 @dataclass(frozen=True)
 class VerdictTest:
-    """The test of the verdict: its name for readers, its p-value, and the simulated samples behind it, if any."""
+    """The test of the verdict: its name for readers, its p-value, and the simulated samples behind it, if any.
+
+    `adjusted` is the p-value after adjustment for all `tests` of the report, where there are several.
+    """
 
     name: str
     p_value: float
     draws: int | None = None
+    adjusted: float | None = None
+    tests: int = 1
 
     @property
     def rejects(self) -> bool:
         """Whether calibration is rejected."""
-        return self.p_value < ALPHA
+        return (self.p_value if self.adjusted is None else self.adjusted) < ALPHA
+
+    @property
+    def in_words(self) -> str:
+        """The p-value; the adjusted one too, where it decides otherwise."""
+        own = p_words(self.p_value, self.draws)
+        if self.adjusted is None or self.rejects or not self.p_value < ALPHA:
+            return own
+        return f"{own}; adjusted for the {self.tests} tests of this report, {p_words(self.adjusted)}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,8 @@ class Shared:
     clusters : int or None
     untested : str
         Why there is no test.
+    adjusted : mapping of str to float
+        The p-values of all tests of the report, adjusted for each other (see `several_tests.judged_together`).
     """
 
     n: int
@@ -84,6 +101,7 @@ class Shared:
     cells: int | None = None
     effective_n: float | None = None
     clusters: int | None = None
+    adjusted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -231,6 +249,16 @@ class Forecasts(Shared):
     largest_row: int | None = None
     largest_error: float | None = None
     largest_spread: float | None = None
+
+    @property
+    def secondary(self) -> dict[str, float | None]:
+        """P-values of what is tested beside the test of the verdict."""
+        return {"bias": self.bias_p, "single rows": self.spread_p, "shape": self.shape_p}
+
+    def also_rejected(self, name: str) -> bool:
+        """Whether a secondary test rejects: at 1 %, or after adjustment for all tests of the report."""
+        p = self.secondary[name]
+        return p is not None and (self.adjusted[name] < ALPHA if name in self.adjusted else p < SECONDARY)
 
 
 @dataclass(frozen=True)

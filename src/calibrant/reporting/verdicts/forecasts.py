@@ -9,14 +9,17 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, fixed, negated, p_words, percent, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
-from calibrant.reporting.verdicts.second import against_the_whole, exception_in_words, flagged_in_words
-from calibrant.reporting.verdicts.severity import RATIOS, flagged_groups, outside
+from calibrant.reporting.verdicts.second import (
+    against_the_whole,
+    exception_in_words,
+    flagged_in_words,
+    spread_change_in_words,
+)
+from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, outside
 from calibrant.reporting.verdicts.special_cases import nothing_to_judge
 
 #: Fewer forecasts are too few to judge.
 FEW = 30
-#: Level of what is tested beside the test of the verdict: bias, spread of single rows, shape.
-SECONDARY = 0.01
 #: A bias below so many predicted standard deviations is not spoken of; above the second number it is a problem.
 BIAS, LARGE_BIAS = 0.1, 0.2
 #: A ratio whose whole interval lies within is small.
@@ -40,7 +43,7 @@ def verdict(e: Forecasts) -> Verdict:
     row = _row(e)
     if row.state != "cannot be judged" and row.state != "too few":
         row = _with_bias(row, e)
-    groups = [] if row.rule == "RG" else [_second(e, row)]
+    groups = [] if row.rule in ("RG", "RC") else [_second(e, row)]
     return Verdict(
         rule=row.rule,
         state=row.state,
@@ -69,8 +72,12 @@ def _row(e: Forecasts) -> Row:
         return _coverage(e)
     if _single_rows_wrong(e):
         return _single_rows(e)
-    if e.shape_p is not None and e.shape_p < SECONDARY:
+    if e.also_rejected("shape"):
         return _coverage(e)
+    if changed(e.over_time) is not None:
+        start = f"No significant miscalibration detected over all {count(e.n)} {plural(e.words.row, e.n)}"
+        sentence = f"{start}, but calibration changed over time. {spread_change_in_words(e.over_time)}"
+        return Row("RC", "not calibrated", "problem", "mixed", sentence)
     if flagged_groups(e.groups):
         start = f"No significant miscalibration detected over all {count(e.n)} {plural(e.words.row, e.n)}"
         return Row("RG", "not calibrated", "problem", "mixed", f"{start}, but {flagged_in_words(e.groups)}.")
@@ -103,7 +110,7 @@ def _spread(e: Forecasts, size: Value) -> Row:
 
 def _single_rows_wrong(e: Forecasts) -> bool:
     beyond = e.ence is not None and e.ence_null is not None and e.ence > e.ence_null[1]
-    return beyond and e.spread_p is not None and e.spread_p < SECONDARY
+    return beyond and e.also_rejected("single rows")
 
 
 def _single_rows(e: Forecasts) -> Row:
@@ -157,7 +164,7 @@ def _not_significant(e: Forecasts) -> Row:
 
 def biased(e: Forecasts) -> bool:
     """Whether forecasts are shifted, beyond chance and by enough to speak of."""
-    return e.bias is not None and e.bias_p is not None and e.bias_p < SECONDARY and abs(e.bias.value) > BIAS
+    return e.bias is not None and e.also_rejected("bias") and abs(e.bias.value) > BIAS
 
 
 def _with_bias(row: Row, e: Forecasts) -> Row:
@@ -176,6 +183,8 @@ def _with_bias(row: Row, e: Forecasts) -> Row:
 
 
 def _second(e: Forecasts, row: Row) -> str:
+    if changed(e.over_time) is not None:
+        return spread_change_in_words(e.over_time)
     exception = against_the_whole(e, row.direction)
     return "" if exception is None else exception_in_words(exception, e.words)
 
@@ -214,7 +223,7 @@ def what_it_means(e: Forecasts) -> str:
 
 def _what_to_do(e: Forecasts, state: State) -> str:
     if state == "cannot be judged":
-        return ""
+        return answers.to_be_judged(e)
     if state == "too few" or e.n < answers.FEW_ROWS:
         return f"Too few {plural(e.words.row)} to fit or judge a map."
     if state == "not significant":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from calibrant.reporting.contents import Bin, Direction, Value, Verdict
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import bound, count, fixed, negated, p_words, points, ratio, score
+from calibrant.reporting.rounding import bound, count, fixed, negated, points, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.second import change_in_words, flagged_in_words, second_sentence
@@ -117,7 +117,7 @@ def uncertain_size(e: Probabilities) -> Row | None:
     if e.error is None or e.test is None or (e.error.low is not None and e.error.low > 0):
         return None
     subject = "The confidence is not calibrated" if e.confidence else "Not calibrated"
-    start = f"{subject} ({p_words(e.test.p_value, e.test.draws)}), but the size of the error is uncertain"
+    start = f"{subject} ({e.test.in_words}), but the size of the error is uncertain"
     if e.error.high is None:
         return Row("B9", "not calibrated", _direction(e), f"{start}.")
     digits = 0 if e.error.high > 0.05 else 1 if e.error.high > 0.005 else 2
@@ -152,7 +152,7 @@ def _slope(e: Probabilities) -> Row | None:
 
 def _mixed(e: Probabilities) -> Row:
     if e.error is None:
-        p = "" if e.test is None else f" ({p_words(e.test.p_value, e.test.draws)})"
+        p = "" if e.test is None else f" ({e.test.in_words})"
         return Row("B14", "not calibrated", "mixed", f"Predicted probabilities are not calibrated{p}.")
     size, where = points(e.error), where_the_error_sits(e.ranges, ("too high", "too low"))
     sentence = f"Predicted probabilities are wrong by {size.value} points on average (95 % interval {size.ends})"

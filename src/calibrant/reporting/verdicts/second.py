@@ -86,6 +86,22 @@ def change_in_words(over_time: OverTime | None, words: Words) -> str:
     return f"It changed from {_name(after[0])} on: until {_name(before[-1])}, {told[0]}; since then, {told[1]}."
 
 
+def spread_change_in_words(over_time: OverTime | None) -> str:
+    """The ratio of errors to predicted spread before the change, and since."""
+    change = changed(over_time)
+    if over_time is None or change is None:
+        return ""
+    before, after = over_time.periods[: change.first], over_time.periods[change.first :]
+    told = [
+        f"{found.value} times it{f' ({found.ends})' if found.ends else ''}"
+        for found in (ratio(change.before), ratio(change.after))
+    ]
+    return (
+        f"Errors changed against the predicted spread from {_name(after[0])} on: until {_name(before[-1])} they were "
+        f"{told[0]}, since then {told[1]}."
+    )
+
+
 def period_range(periods: tuple[Period, ...]) -> str:
     """The first and last period of a run."""
     names = [_name(one) for one in periods]

@@ -155,7 +155,7 @@ def _how_sure(e: SeveralClasses) -> str:
 def _what_to_do(e: SeveralClasses, state: State) -> str:
     if state == "cannot be judged":
         return (
-            ""
+            answers.to_be_judged(e)
             if e.decisions is None
             else "Pass predicted probabilities, for example predict_proba(...), not decisions."
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from calibrant.reporting.contents import State
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, negated, p_words, points, rate
+from calibrant.reporting.rounding import count, negated, points, rate
 from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.probabilities import (
     not_significant,
@@ -56,7 +56,7 @@ def _over_or_under(e: Probabilities) -> Row | None:
 def _not_everywhere(e: Probabilities) -> Row:
     start = "Confidence is right on average but not at every level"
     if e.error is None:
-        p = "" if e.test is None else f" ({p_words(e.test.p_value, e.test.draws)})"
+        p = "" if e.test is None else f" ({e.test.in_words})"
         return Row("L3", "not calibrated", "mixed", f"{start}{p}.")
     size, where = points(e.error), where_the_error_sits(e.ranges, ("over-confident", "under-confident"))
     sentence = f"{start}: off by {size.value} points (95 % interval {size.ends}){f', {where}' if where else ''}."
