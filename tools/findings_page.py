@@ -21,8 +21,7 @@ def text() -> str:
     """The whole page."""
     parts = [HEAD]
     for code, found in EXPLANATIONS.items():
-        todo = f"\n**What to do.** {found.what_to_do}\n" if found.what_to_do else ""
-        parts.append(f"## {code}\n\n**{found.title}.** {found.meaning}\n{todo}")
+        parts.append(f"## {code}\n\n**{found.title}.** {found.meaning}\n\n**What to do.** {found.what_to_do}\n")
     return "\n".join(parts)
 
 

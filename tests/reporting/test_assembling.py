@@ -2,6 +2,7 @@
 
 import pytest
 
+import calibrant as cal
 from calibrant.reporting.assembling import Assembly, sentence
 from calibrant.reporting.sections.omission import CannotBuild
 
@@ -25,6 +26,16 @@ def test_reasons_are_kept():
 def test_mistakes_are_not_hidden():
     with pytest.raises(AttributeError):
         Assembly().attempt("x", fails(AttributeError("typo")))
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Assembly().attempt("x", fails(TypeError("unexpected keyword argument")))
+
+
+def test_kinds_of_predictions_that_an_estimator_does_not_take_are_left_out():
+    quantiles = cal.Quantiles([0.0, 1.0], [0.1, 0.9], [[-1.0, 1.0], [-1.0, 1.0]])
+    made = Assembly()
+    assert made.attempt("Likelihood", lambda: cal.nll(quantiles)) is None
+    assert made.attempt("Spread", lambda: cal.ence(quantiles)) is None
+    assert [left.section for left in made.omitted] == ["Likelihood", "Spread"]
 
 
 def test_a_reason_names_no_function():

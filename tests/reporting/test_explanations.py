@@ -19,5 +19,5 @@ def test_every_explanation_is_whole(code):
     found = EXPLANATIONS[code]
     assert found.title
     assert found.meaning.endswith(".")
-    assert found.what_to_do == "" or found.what_to_do.endswith(".")
+    assert found.what_to_do.endswith(".")
     assert f"## {code}\n" in text()

@@ -1,11 +1,13 @@
 """The report as plain results, saved by the ending of its path."""
 
+import importlib.metadata
 import json
+from email.message import Message
 
 import pytest
 
 from calibrant.reporting.contents import Reliability
-from calibrant.reporting.model import finite
+from calibrant.reporting.model import Finding, documentation, finite
 
 
 def test_saving_is_by_ending_and_atomic(over, tmp_path):
@@ -31,10 +33,34 @@ def test_json_holds_everything_in_plain_types(over):
     found = json.loads(over.to_json())
     assert found["verdict"]["rule"] == over.verdict.rule
     assert [section["section"] for section in found["sections"]] == [type(s).__name__ for s in over.contents.sections]
-    assert found["findings"][0]["link"].startswith("docs/findings.md#cal")
+    assert found["findings"][0]["link"] == over.findings[0].link
     assert found["measures"][0]["headline"]
     assert found["facts"]["rows"] == 3000
     assert finite({1: float("nan"), "a": [float("inf"), 2]}) == {"1": None, "a": [None, 2]}
+
+
+@pytest.mark.parametrize(
+    ("published", "link"),
+    [
+        (
+            ["Source, https://code.example", "Documentation, https://docs.example/"],
+            "https://docs.example/findings.html",
+        ),
+        (["Source, https://code.example"], "docs/findings.md"),
+        (None, "docs/findings.md"),
+    ],
+)
+def test_findings_link_to_the_address_of_the_project_if_it_has_one(monkeypatch, published, link):
+    """One place says where the documentation is: the metadata of the package."""
+    found = Message()
+    for entry in published or ():
+        found["Project-URL"] = entry
+    monkeypatch.setattr(importlib.metadata, "metadata", lambda name: found)
+    documentation.cache_clear()
+    try:
+        assert Finding("CAL403", "note", "Few.").link == f"{link}#cal403"
+    finally:
+        documentation.cache_clear()
 
 
 def test_every_finding_explains_itself(over):

@@ -40,6 +40,13 @@ class InvalidPredictions(ValueError):
     """
 
 
+class UnsupportedPredictions(TypeError):
+    """A function was given predictions of a kind that it does not take, such as quantiles where a density is needed.
+
+    Unlike any other TypeError it is no mistake of a program, so that a report may leave out what needs another kind.
+    """
+
+
 def as_array(name: str, values: Any) -> NDArray[Any]:
     """Any array-like (list, NumPy, pandas, polars, pyarrow, torch on the CPU) as a NumPy array, without a copy.
 

@@ -46,7 +46,7 @@ def crps_of(task: Forecast) -> Callable[[Floats], Floats]:
     if isinstance(task, Distribution) and not task.discrete:
         return lambda y: score_references.crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
     message = "crps has no closed form for this distribution of counts; draw from it and use Samples."
-    raise TypeError(message)
+    raise validation.UnsupportedPredictions(message)
 
 
 def pinball_losses(task: Forecast, *, levels: ArrayLike | None = None) -> Floats:
@@ -92,7 +92,7 @@ def _negative_log_density(task: Forecast) -> Callable[[Floats], Floats]:
     density = next((getattr(dist, name) for name in ("logpdf", "logpmf") if hasattr(dist, name)), None)
     if density is None:
         message = f"nll needs a density, which {type(task).__name__} lacks here; crps does without."
-        raise TypeError(message)
+        raise validation.UnsupportedPredictions(message)
     return partial(_minus_log, density, task.y_true.shape)
 
 

@@ -35,7 +35,7 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
     if isinstance(data, BinTable | Predictions):
         kind = "a table" if isinstance(data, BinTable) else type(data).__name__
         message = f"This metric needs predicted distributions (Gaussian, Distribution, Quantiles, Samples), got {kind}."
-        raise TypeError(message)
+        raise validation.UnsupportedPredictions(message)
     if mean is None or std is None:
         message = "Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std."
         raise TypeError(message)
@@ -58,7 +58,7 @@ def with_std(data: Forecast, *, needed_by: str) -> Forecast:
         message = (
             f"{needed_by} needs a standard deviation per row, which Quantiles lack; see quantile_error and coverage."
         )
-        raise TypeError(message)
+        raise validation.UnsupportedPredictions(message)
     return data
 
 

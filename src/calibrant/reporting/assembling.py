@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from numpy.linalg import LinAlgError
 
+from calibrant.data.validation import UnsupportedPredictions
 from calibrant.reporting.contents import Omitted, Section
 from calibrant.reporting.progress import tell
 from calibrant.reporting.sections.omission import CannotBuild
 
 Result = TypeVar("Result")
 
-#: What data can make impossible; estimators refuse kinds of predictions by a TypeError. Anything else is a mistake of
-#: the program and is not hidden.
-IMPOSSIBLE = (CannotBuild, ValueError, TypeError, ArithmeticError, LinAlgError)
+#: What data can make impossible. Anything else is a mistake of the program and is not hidden.
+IMPOSSIBLE = (CannotBuild, UnsupportedPredictions, ValueError, ArithmeticError, LinAlgError)
 
 
 #: "ProfileLikelihood needs ...": readers know no such name.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
@@ -116,15 +116,14 @@ def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:
         raise InvalidPredictions(message)
     found = groupings(by, length=len(data), depth=2, check=data.require_same_rows)
     return tuple(
-        (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _values(one)) for one in found
+        (one.column.replace(" x ", " × ") if len(one.parts) > 1 else one.column, _with_texts(one)) for one in found
     )
 
 
-def _values(grouping: Grouping) -> NDArray[np.object_]:
-    """The group of each row; combinations as text."""
-    names = np.empty(len(grouping.names), dtype=object)
-    names[:] = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
-    return names[grouping.index]
+def _with_texts(grouping: Grouping) -> Grouping:
+    """The grouping with combinations as text."""
+    names = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
+    return replace(grouping, names=names)
 
 
 def _tables(data: Any, by: Mapping[Any, Any]) -> tuple[tuple[str, Any], ...]:

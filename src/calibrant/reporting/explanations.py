@@ -10,12 +10,12 @@ class Explanation(NamedTuple):
 
     title: str
     meaning: str
-    what_to_do: str = ""
+    what_to_do: str
 
     @property
     def text(self) -> str:
         """Paragraphs."""
-        return f"{self.meaning}\n\n**What to do.** {self.what_to_do}" if self.what_to_do else self.meaning
+        return f"{self.meaning}\n\n**What to do.** {self.what_to_do}"
 
 
 #: By code.
@@ -114,6 +114,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "CAL304": Explanation(
         "Folded groups",
         "The figure shows flagged groups and the largest others; the table holds all.",
+        "Open the table for the groups that the figure leaves out.",
     ),
     "CAL401": Explanation(
         "Plain ECE",
@@ -131,6 +132,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "CAL403": Explanation(
         "Few distinct scores",
         "Equal scores are never split between bins, so there are as many bins as scores.",
+        "Nothing, if the scores are meant to be few; otherwise look for rounding on storage.",
     ),
     "CAL404": Explanation(
         "Table",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,10 +13,20 @@ from calibrant.reporting.contents import Contents, Groups, OverTime, Recalibrati
 from calibrant.reporting.explanations import EXPLANATIONS
 from calibrant.results.estimate import Estimate, Significance
 
-#: Where the documentation explains a finding; the number is the anchor.
-DOCS = "docs/findings.md"
-
 Kind = TypeVar("Kind", bound=Section)
+
+
+@cache
+def documentation() -> str:
+    """The address of the documentation, from the project's metadata; "" where none is published."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        found = metadata("calibrant").get_all("Project-URL") or ()
+    except PackageNotFoundError:
+        return ""
+    named = dict(entry.split(", ", 1) for entry in found)
+    return next((address.rstrip("/") for name, address in named.items() if name.lower() == "documentation"), "")
 
 
 @dataclass(frozen=True)
@@ -25,10 +36,10 @@ class Finding:
     Examples
     --------
     >>> finding = Finding("CAL403", "note", "Only 10 distinct scores: every score is its own bin.")
-    >>> finding.link
-    'docs/findings.md#cal403'
+    >>> finding.link.endswith("#cal403")
+    True
     >>> finding.explanation
-    'Equal scores are never split between bins, so there are as many bins as scores.'
+    'Equal scores are never split between bins, so there are as many bins as scores. ...'
     """
 
     code: str
@@ -37,8 +48,9 @@ class Finding:
 
     @property
     def link(self) -> str:
-        """The place in the documentation."""
-        return f"{DOCS}#{self.code.lower()}"
+        """The place in the documentation; the file of the repository where no address is published."""
+        site = documentation()
+        return f"{site}/findings.html#{self.code.lower()}" if site else f"docs/findings.md#{self.code.lower()}"
 
     @property
     def explanation(self) -> str:

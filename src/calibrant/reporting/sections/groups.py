@@ -46,7 +46,7 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     ----------
     data : Binary, Multiclass or Forecast
         A table of all rows goes with a table per group.
-    by : array-like; mapping of columns to array-likes; or mapping of groups to tables
+    by : Grouping; array-like; mapping of columns to array-likes; or mapping of groups to tables
         Of several columns the groups are the combinations that occur.
     column : str
         What the section is called, e.g. "country" or "country × device".
@@ -65,7 +65,7 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
         grouping = _one_grouping(data, by)
         names, parts = _texts(grouping), [_table(data, rows) for rows in grouping.rows()]
         p_values = adjusted_p_values(data, grouping)
-        still = None if after is None else adjusted_p_values(after, grouping) < ALPHA
+        still = None if after is None else _still_flagged(after, grouping, p_values)
     if len(parts) < 2:
         message = f"All rows are in one group of {column}."
         raise CannotBuild(message)
@@ -73,8 +73,19 @@ def group_section(data: Predictions | BinTable, by: Any, *, column: str, after: 
     return Groups(column, tuple(sorted(made, key=_from_too_high_to_too_low)), _untested(names, p_values))
 
 
+def _still_flagged(after: Predictions, grouping: Grouping, p_values: Floats) -> NDArray[np.bool_]:
+    """Which of the flagged groups are flagged after recalibration too; only these are tested again."""
+    flagged, still = np.flatnonzero(p_values < ALPHA), np.zeros(len(p_values), dtype=bool)
+    if len(flagged):
+        rows = np.flatnonzero(np.isin(grouping.index, flagged))
+        still[flagged] = adjusted_p_values(after.take(rows), grouping.take(rows)) < ALPHA
+    return still
+
+
 def _one_grouping(data: Predictions, by: Any) -> Grouping:
     """The groups of one column, or of all columns crossed."""
+    if isinstance(by, Grouping):
+        return by
     columns = groupings(by, length=len(data), check=data.require_same_rows)
     return columns[0] if len(columns) == 1 else groupings(by, length=len(data), depth=len(columns))[-1]
 
@@ -133,6 +144,11 @@ def event_row(
         expected=n * mean,
         slope=slope,
     )
+
+
+def enough_events(row: GroupRow) -> bool:
+    """Whether a group that is not flagged can be judged: it has ten events and as many others."""
+    return row.observed is None or min(row.observed, row.n - row.observed) >= FEWEST_EVENTS
 
 
 def direction(ratio: Value, slope: Value | None) -> Direction:
