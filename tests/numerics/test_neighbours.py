@@ -88,3 +88,15 @@ def test_a_correction_must_gain_two_units_of_log_likelihood():
     assert not neighbours.local_coefficients(x[:0], logs[:0], labels[:0], np.ones(0)).any()
     moved = neighbours.corrected(logs[:5], np.ones((5, 3, 2)) * [[[1.0], [0.0], [0.0]]], np.array([0.3, 0.2]))
     np.testing.assert_allclose(moved, log_softmax(logs[:5] + np.array([0.5, 0, 0])))
+
+
+@pytest.mark.parametrize("number", [3, 12, 39, 40, 203])
+def test_the_smallest_values_are_found_in_order(number):
+    """Few columns, a number of them that is no multiple of the groups, and rows full of equal values."""
+    values = np.random.default_rng(0).normal(size=(30, number)).astype(np.float32)
+    values[10:20] = np.round(values[10:20])
+    values[20:] = 1
+    size = min(5, number)
+    found = neighbours._smallest(values, size)
+    np.testing.assert_array_equal(np.take_along_axis(values, found, axis=1), np.sort(values, axis=1)[:, :size])
+    assert all(len(set(row)) == size for row in found.tolist())

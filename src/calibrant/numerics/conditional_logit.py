@@ -62,8 +62,8 @@ class ConditionalLogit:
 
     def _newton(self, *, steps: int, refreshes: int) -> Factor:
         """Newton steps from where the fit is; the first `refreshes` of them renew the information matrix."""
+        logs = log_softmax(self.eta)
         for number in range(steps):
-            logs = log_softmax(self.eta)
             mean = np.exp(logs)
             if self.information is None or number < refreshes:
                 self.information = self.design.information(mean, self.weight)
@@ -73,18 +73,22 @@ class ConditionalLogit:
             gain = float(gradient @ step)
             if not gain >= DECREMENT:
                 break
-            self._move(logs, step, gain)
+            logs = self._move(logs, step, gain)
         return factor
 
-    def _move(self, logs: Reals, step: Floats, gain: float) -> None:
-        """Take the step, halved until the objective does not fall; a value that is not a number is a failure."""
-        move, length, before = self.design.linear(step), 1.0, self._objective(logs, self.b)
-        while gain > 1 and length > 1e-3:
-            trial = self._objective(log_softmax(self.eta + np.float32(length) * move), self.b + length * step)
-            if trial >= before:
-                break
+    def _move(self, logs: Reals, step: Floats, gain: float) -> Reals:
+        """Take the step, halved until the objective does not fall; a value that is not a number is a failure.
+
+        A step of little gain is not looked at. The log probabilities after the step.
+        """
+        move, length, before = self.design.linear(step), 1.0, self._objective(logs, self.b) if gain > 1 else -np.inf
+        while True:
+            b, eta = self.b + length * step, self.eta + np.float32(length) * move
+            logs = log_softmax(eta)
+            if length <= 1e-3 or gain <= 1 or self._objective(logs, b) >= before:
+                self.b, self.eta = b, eta
+                return logs
             length /= 2
-        self.b, self.eta = self.b + length * step, self.eta + np.float32(length) * move
 
     def _objective(self, logs: Reals, b: Floats) -> float:
         hit = logs[self.rows, self.position].astype(np.float64)

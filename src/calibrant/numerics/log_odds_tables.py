@@ -85,7 +85,8 @@ def _edges(odds: Reals, cells: int) -> Floats:
     half, found = cells // 2, [np.zeros(1)]
     for side in (odds[odds < 0], odds[odds >= 0]):
         if len(side) > 8 * half:
-            found.append(np.quantile(side, np.arange(1, half) / half))
+            place = np.arange(1, half) / half * (len(side) - 1)
+            found.append(np.interp(place, np.arange(len(side)), np.sort(side)))
     edges = np.unique(np.concatenate(found))
     return np.append(edges, np.full(cells - 1 - len(edges), np.inf))
 
@@ -112,7 +113,7 @@ class PairTables:
             return logs
         result = logs.copy()
         for pair, other, values in zip(self.pair, self.other, self.values.astype(np.float32), strict=True):
-            move = values[codes[:, pair], codes[:, other]]
+            move = np.take(values, codes[:, pair] * np.uint8(cells.cells) + codes[:, other])
             result[:, cells.first[pair]] += move
             result[:, cells.second[pair]] -= move
         return log_softmax(result)
@@ -181,7 +182,7 @@ def _gaps(cells: PairCells, live: Codes, logs: Reals, labels: Codes, weight: Sin
     """Weighted residuals of the first class of each live pair less those of the second."""
     first, second, label = cells.first[live], cells.second[live], labels[rows, None]
     q = np.exp(logs[rows])
-    gap = q[:, second] - q[:, first]
+    gap = np.take(q, second, axis=1) - np.take(q, first, axis=1)
     gap += label == first
     gap -= label == second
     return gap * weight[rows, None]
@@ -190,7 +191,7 @@ def _gaps(cells: PairCells, live: Codes, logs: Reals, labels: Codes, weight: Sin
 def _information(cells: PairCells, logs: Reals, weight: Singles) -> Reals:
     """Weighted variances of the same for all pairs; they change so little that those of the first round are kept."""
     q = np.exp(logs)
-    a, b = q[:, cells.first], q[:, cells.second]
+    a, b = np.take(q, cells.first, axis=1), np.take(q, cells.second, axis=1)
     return (a + b - (a - b) ** 2) * weight[:, None]
 
 
@@ -204,8 +205,8 @@ def _cell_sums(cells: PairCells, codes: NDArray[np.uint8], live: Codes, values: 
     unit = np.eye(size, dtype=np.float32)
     for start in range(0, len(codes), _ROWS):
         rows = slice(start, start + _ROWS)
-        column = unit[codes[rows]]
+        column = np.take(unit, codes[rows], axis=0)
         own = column if len(live) == pairs else np.take(column, live, axis=1)
-        own = (own * values(rows)[:, :, None]).reshape(len(column), len(live) * size)
-        total += own.T @ column.reshape(len(column), pairs * size)
+        own = own.reshape(len(column), -1) * np.repeat(values(rows), size, axis=1)
+        total += own.T @ column.reshape(len(column), -1)
     return total.reshape(len(live), size, pairs, size)

@@ -149,13 +149,30 @@ def _by_tree(x: Singles, references: Singles, size: int) -> NDArray[np.intp]:
 
 
 def _by_distances(x: Singles, references: Singles, size: int) -> NDArray[np.intp]:
-    """All distances, block by block."""
+    """All distances, less the square of each row, block by block: one product gives both of their terms."""
     result = np.empty((len(x), size), dtype=np.intp)
-    squares = np.einsum("rk,rk->r", references, references)
-    columns = np.ascontiguousarray(references.T)
+    columns = np.vstack([-2 * references.T, np.einsum("rk,rk->r", references, references)])
     for start in range(0, len(x), 512):
-        distance = squares - 2 * (x[start : start + 512] @ columns)
-        part = np.argpartition(distance, min(size, distance.shape[1] - 1), axis=1)[:, :size]
-        order = np.argsort(np.take_along_axis(distance, part, axis=1), axis=1)
-        result[start : start + 512] = np.take_along_axis(part, order, axis=1)
+        some = x[start : start + 512]
+        result[start : start + 512] = _smallest(np.hstack([some, np.ones_like(some[:, :1])]) @ columns, size)
     return result
+
+
+def _smallest(values: Singles, size: int) -> NDArray[np.intp]:
+    """Places of the smallest values of each row, smallest first.
+
+    They are dealt into groups. The `size` groups with the smallest minima hold `size` values that are at most the
+    largest of these minima, so none above it is wanted: a few more than `size` are left to be sorted.
+    """
+    number, groups = values.shape[1], 4 * size
+    if number < 2 * groups:
+        return np.argsort(values, axis=1)[:, :size]
+    deals = number // groups
+    minima = values[:, : deals * groups].reshape(len(values), deals, groups).min(axis=1)
+    limit = np.partition(minima, size - 1, axis=1)[:, size - 1]
+    row, place = np.divmod(np.flatnonzero(values <= limit[:, None]), number)
+    left = np.bincount(row, minlength=len(values))
+    column = np.arange(len(row)) - np.repeat(np.cumsum(left) - left, left)
+    places, kept = np.zeros((len(values), left.max()), np.intp), np.full((len(values), left.max()), np.inf, np.float32)
+    places[row, column], kept[row, column] = place, values[row, place]
+    return np.take_along_axis(places, np.argsort(kept, axis=1)[:, :size], axis=1)

@@ -149,7 +149,7 @@ class Design:
 
     def _by_class(self, q: Reals) -> Floats:
         if self.index is None:
-            return q.sum(axis=0, dtype=np.float64)
+            return np.ones(len(q)) @ q.astype(np.float64)  # a product is several times faster than a sum by columns
         sums = np.bincount(self.index.ravel(), q.ravel(), self.classes + 1)[: self.classes]
         return sums.astype(np.float64, copy=False)
 

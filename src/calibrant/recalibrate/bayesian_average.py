@@ -115,10 +115,9 @@ def _averaged(corrections: Corrections, x: Floats, coefficients: list[Floats], m
     weight = np.where(member_weight > _MIN_WEIGHT, member_weight, 0.0)
     q, rest, first = np.zeros(len(x)), np.zeros(len(x)), 0
     for family, fitted in zip(corrections.families(x), coefficients, strict=True):
-        for share, b in zip(weight[first:], fitted, strict=False):
-            if share:
-                z = family.offset + family.basis @ b
-                q += share * expit(z)
-                rest += share * expit(-z)
-        first += len(fitted)
+        share, first = weight[first : first + len(fitted)], first + len(fitted)
+        if share.any():
+            z = family.offset + fitted @ family.basis.T
+            q += share @ expit(z)
+            rest += share @ expit(-z)
     return np.log(q) - np.log(rest)
