@@ -48,3 +48,59 @@ def test_order_of_rows_and_names_of_classes_do_not_matter():
 
 def test_predictions_that_are_certain_and_right_have_no_error():
     assert cal.classwise(cal.ece, [0, 1, 2, 1], np.eye(3)[[0, 1, 2, 1]]) == 0.0
+
+
+ONE_PASS = {
+    "ece": partial(cal.ece, bins=cal.EqualWidth(15)),
+    "ece, L2": partial(cal.ece, bins=cal.EqualWidth(7), norm=2),
+    "mce": partial(cal.mce, bins=cal.EqualWidth(15)),
+    "debiased": partial(cal.debiased_ece, bins=cal.EqualWidth(15)),
+    "other edges": partial(cal.ece, bins=cal.EqualWidth(15, high=2.0)),
+    "equal mass": cal.ece,
+}
+
+
+def drawn(classes, rows=700):
+    rng = np.random.default_rng(classes)
+    return rng.integers(0, classes, rows), rng.dirichlet(np.full(classes, 0.3), rows)
+
+
+@pytest.mark.parametrize("estimator", ONE_PASS.values(), ids=ONE_PASS)
+@pytest.mark.parametrize("classes", [2, 5, 80])
+def test_classes_in_one_pass_are_those_one_by_one(classes, estimator, fast):
+    y, p = drawn(classes)
+    one_by_one = {str(k): float(estimator(y == k, p[:, k].copy())) for k in range(classes)}
+    for found in (cal.classwise(estimator, y, p), cal.classwise(estimator, cal.Multiclass(y, p))):
+        assert found.details["classes"] == pytest.approx(one_by_one, rel=1e-11)
+        assert found == pytest.approx(np.mean(list(one_by_one.values())), rel=1e-11)
+        words = estimator(y == 0, p[:, 0].copy())
+        assert (found.name, found.method) == (f"Classwise {words.name}", f"{words.method}, {classes} classes")
+        assert found.n == len(y)
+        assert found.target.norm == words.target.norm
+
+
+def test_weights_shares_and_words_are_measured_alike_in_both_ways(fast):
+    y, p = drawn(3)
+    estimator = ONE_PASS["ece"]
+    weighted = cal.Multiclass(y, p, weight=np.where(y == 1, 2.0, 1.0))
+    assert cal.classwise(estimator, weighted) != cal.classwise(estimator, y, p)
+    shares = cal.Multiclass(0.5 * np.eye(3)[y] + 0.5 * np.eye(3)[0], p)
+    assert cal.classwise(estimator, shares) != cal.classwise(estimator, y, p)
+    words = cal.classwise(estimator, cal.Multiclass(np.array(["a", "b", "c"])[y], p))
+    assert words == pytest.approx(cal.classwise(estimator, y, p), rel=1e-11)
+    assert list(words.details["classes"]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("bad_label", "bad_score"), [(3, None), (-1, None), (None, 1.5), (None, np.nan)])
+def test_bad_rows_are_refused_in_the_same_words_in_both_ways(bad_label, bad_score, monkeypatch):
+    pytest.importorskip("numba")
+    y, p = drawn(3)
+    y[5] = y[5] if bad_label is None else bad_label
+    p[5, 1] = p[5, 1] if bad_score is None else bad_score
+    words = []
+    for setting in ("on", "off"):
+        monkeypatch.setenv("CALIBRANT_FAST", setting)
+        with pytest.raises(cal.InvalidPredictions) as refused:
+            cal.classwise(ONE_PASS["ece"], y, p)
+        words.append(str(refused.value))
+    assert words[0] == words[1]

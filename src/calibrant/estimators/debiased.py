@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.norms import check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorted_samples import SortedSamples
@@ -58,7 +59,8 @@ def debiased_ece(
     <ECE_debias (L2) -0.2, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
     norm = _check_finite_norm(norm)
-    table, method = binned(data, y_prob, bins, needed_by="debiased_ece")
+    squares = isinstance(data, PositiveUnlabeled)  # the noise of outcomes needs no squared predictions
+    table, method = binned(data, y_prob, bins, squares=squares, needed_by="debiased_ece")
     power = debiased_gaps(table, norm)
     return result(signed_root(power, norm), with_norm("ECE_debias", norm), method, table, power=power)
 

@@ -44,3 +44,14 @@ def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     step = max(1, _BLOCK // columns)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def extremes(values: NDArray[Any]) -> tuple[Any, Any]:
+    """The smallest and the largest of an array, in one read of it.
+
+    >>> extremes(np.array([3.0, 1.0, 2.0]))
+    (np.float64(1.0), np.float64(3.0))
+    """
+    chunks = [values[start : start + CHUNK] for start in range(0, len(values), CHUNK)]
+    ends = [(chunk.min(), chunk.max()) for chunk in chunks]
+    return min(low for low, _ in ends), max(high for _, high in ends)

@@ -168,17 +168,28 @@ def checked_equal_width_sums(y: NDArray[Any], p: NDArray[Any], edges: Floats) ->
 
 def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Floats | None:
     """Rows and sums of p per bin and outcome, of shape (2, bins, 2); None where no compiled loop is at hand or fits."""
-    unit = len(edges) <= 1 << 10 and edges[0] == 0 and edges[-1] == 1
     contiguous = (
         p.flags.c_contiguous and p.dtype.isnative and (y is None or (y.flags.c_contiguous and y.dtype.isnative))
     )
-    fast = compiled(len(p), saves=4.0) if unit and contiguous else None
+    bins = unit_bins(edges) if contiguous else None
+    fast = compiled(len(p), saves=4.0) if bins is not None else None
     if fast is None:
         return None
-    parts = by_chunks(len(p), lambda rows: fast.equal_width(p[rows], None if y is None else y[rows], edges))
+    parts = by_chunks(len(p), lambda rows: fast.equal_width(p[rows], None if y is None else y[rows], bins))
     if any(part is None for part in parts):
         return None
     return np.stack(parts, axis=-1).sum(axis=-1)  # along the last axis NumPy adds in pairs
+
+
+def unit_bins(edges: Floats) -> int | None:
+    """The number of bins, if the edges are those of a moderate number of equal ones between 0 and 1 to the last bit.
+
+    >>> unit_bins(np.linspace(0, 1, 16))
+    15
+    """
+    bins = len(edges) - 1
+    equal = 0 < bins < 1 << 10 and edges[-1] == 1 and np.array_equal(edges[:-1], np.arange(bins) * (1 / bins))
+    return bins if equal else None
 
 
 def _chunks(rows: Rows) -> Iterator[slice]:

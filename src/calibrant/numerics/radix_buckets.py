@@ -81,7 +81,7 @@ def _compiled_by_code(
     shift, lowest = 52 - FRACTION, (1022 - POWERS) << FRACTION
     columns = 3 if squares else 2
     table, totals = np.zeros(2 * BUCKETS * 2 * columns), np.zeros(2 * BUCKETS * 2 * columns)
-    fast.radix_cells(rows.key, rows.observed, shift, lowest, HALF, squares, table, totals, codes)
+    fast.radix_cells(rows.key, rows.observed, shift, lowest, HALF, columns, table, totals, codes)
     table += totals
     count, predicted, *rest = table.reshape(2 * BUCKETS, 2, columns).sum(axis=1).T
     return count, predicted, rest[0] if squares else np.zeros(2 * BUCKETS)

@@ -91,7 +91,7 @@ def status() -> str:
 def _loaded(*, required: bool) -> ModuleType | None:
     if _State.module is None and not _State.failed:
         try:
-            from calibrant.numerics import compiled as module
+            from calibrant.numerics.compiled import loops as module
 
             module.try_out()
             _State.module = module

@@ -25,7 +25,7 @@ def checked_top_class(matrix: NDArray[Any], tolerance: float) -> tuple[Codes, ND
     if fast is None:
         return None
     best, top = np.empty(rows, np.intp), np.empty(rows, matrix.dtype)
-    bits = matrix.view(np.uint32 if matrix.dtype == np.float32 else np.uint64)
+    bits = matrix.view(f"i{matrix.itemsize}")
     one = np.ones(1, matrix.dtype).view(bits.dtype)[0]
 
     def checked(part: slice) -> int:

@@ -143,16 +143,13 @@ class CompiledSums:
 
     def cells(self) -> GridCells:
         """The cells that have rows so far."""
-        count, positives, predicted, squares, product, low, high = self._sums.columns()
-        sums = np.stack([count, count, count, predicted, positives, squares, product, positives])
-        some = np.flatnonzero(count)
-        return GridCells(some, low[some], high[some], sums[:, some])
+        return GridCells(*self._sums.cells())
 
 
 def grid_sums(grid: HybridGrid, dtype: np.dtype[Any], *, rows: int | None = None) -> BatchSums | CompiledSums:
     """What sums rows of a precision on a grid fastest here; of so many rows in all, if that is known."""
-    double = dtype == np.float64  # sorting is faster than any logarithm in single precision
-    fast = compiled(rows or 0, saves=10.0) if double and grid.equal_width is None and grid.cells < 2**24 else None
+    fits = grid.equal_width is None and grid.cells < 2**24 and grid.limit < 700  # else odds may not be normal numbers
+    fast = compiled(rows or 0, saves=10.0) if fits else None
     return BatchSums(grid, dtype, rows=rows) if fast is None else CompiledSums(fast, grid)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, extremes
 from calibrant.numerics.binned_sums import equal_width_sums, sums_by_index
 from calibrant.numerics.equal_mass import Rank, RunningWeight, equal_count_edges, equal_mass_rows, require_inside
 from calibrant.numerics.grid_sums import LogSums
@@ -111,9 +111,11 @@ def _on_grid(rows: Rows, grid: Grid) -> CellSums:
     dense = isinstance(grid, HybridGrid) and len(rows.key) >= SORTED_ROWS_PER_CELL * grid.cells
     if isinstance(grid, HybridGrid) and dense and (rows.plain_binary or (rows.plain and rows.role != "both")):
         return CellSums(grid, *_by_sorting(rows, grid))
-    first, last = grid.index(np.array([rows.key.min(), rows.key.max()]))  # cells rise with the key
+    ends = np.array(extremes(rows.key))
+    first, last = grid.index(ends)  # cells rise with the key
     size = int(last - first) + 1
-    if isinstance(grid, LogGrid) and (spreads := _spreads(rows, grid, int(first), size)) is not None:
+    normal = bool(ends[0] >= np.finfo(np.float64).tiny)  # the compiled logarithm is of normal numbers
+    if isinstance(grid, LogGrid) and normal and (spreads := _spreads(rows, grid, int(first), size)) is not None:
         return spreads
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
 
@@ -154,7 +156,5 @@ def _spreads(rows: Rows, grid: LogGrid, first: int, size: int) -> CellSums | Non
         return None
     summed = LogSums(fast, grid.per_fold, first, size)
     summed.take(rows.key, rows.predicted, rows.observed)
-    count, predicted, observed, squares, product, observed_squares, low, high = summed.columns()
-    sums = np.stack([count, count, count, predicted, observed, squares, product, observed_squares])
-    some = np.flatnonzero(count)
-    return CellSums(grid, some + first, low[some], high[some], sums[:, some])
+    cell, *columns = summed.cells()
+    return CellSums(grid, cell + first, *columns)

@@ -42,13 +42,15 @@ class SampleBins:
         return variance_of_mean(rate, rate, self.count) * self.share**2
 
 
-def bin_samples(samples: SortedSamples, binning: Binning, which: Ranks | None = None) -> SampleBins:
-    """The bins of all samples, or of those with the numbers `which`.
+def bin_samples(samples: SortedSamples | SampleBins, binning: Binning, which: Ranks | None = None) -> SampleBins:
+    """The bins of all samples, or of those with the numbers `which`; samples that have bins are taken as they are.
 
     >>> samples = SortedSamples.of(np.array([[0.7, 0.2, 0.4]]), np.array([[1, 0, 1]], dtype=np.int8))
     >>> bin_samples(samples, EqualMass(2)).observed
     array([[0., 2.]])
     """
+    if isinstance(samples, SampleBins):
+        return samples
     cut = as_binning(binning)
     if isinstance(cut, PaperBins | BoundBins):
         cut = cut.resolve(1 / samples.n, samples.n)

@@ -1,0 +1,130 @@
+"""Few bins of equal width: rows and sums of p per bin and outcome, and the check of all rows, in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.numerics.compiled.kernel import BLOCK, I64, ONE, U64, kernel
+
+#: Copies of the table, so that neighbouring rows never wait for the same number; blocks between two additions to the
+#: totals, so that no running sum has many terms.
+LANES, FLUSH = 16, 16
+
+
+@kernel
+def places(score: Any, bins: Any, step: Any, offset: Any, unit: Any, index: Any) -> Any:
+    """Find the place of each score, `unit` times its bin plus its offset; negative if a score is bad.
+
+    floor(bins p + 1/2) is the bin or one more, whatever the rounding, and one comparison with the true edge settles it.
+    The bits of a score outside [0, 1], of NaN and of -0.0 are negative or larger than those of 1. No branch depends on
+    the data, and a bad score has a place too.
+    """
+    scale, last, wrong = np.float64(bins), np.float64(bins - 1), I64(0)
+    for i in range(score.shape[0]):
+        v = np.float64(score[i])
+        bits = v.view(np.int64)
+        wrong |= (ONE - bits) | bits
+        above = np.floor(v * scale + 0.5)
+        where = above - (1.0 if v <= above * step else 0.0)
+        where = where if where > 0.0 else 0.0
+        where = where if where < last else last
+        index[i] = np.uint32(np.int32(where) * np.int32(unit) + offset[i])
+    return wrong
+
+
+@kernel
+def _add(score: Any, index: Any, table: Any) -> None:
+    """Add each score and a count of one at its place: one load, addition and store of 16 bytes."""
+    for i in range(score.shape[0]):
+        at, v = U64(index[i]), np.float64(score[i])
+        total, rows = table[at], table[at + U64(1)]
+        table[at], table[at + U64(1)] = total + v, rows + 1.0
+
+
+@kernel
+def _flush(lanes: Any, totals: Any) -> None:
+    """Move the sums of all lanes to `totals`, of shape (places, 2)."""
+    size = totals.shape[0]
+    for lane in range(LANES):
+        for k in range(size):
+            totals[k, 0] += lanes[(lane * size + k) * 2]
+            totals[k, 1] += lanes[(lane * size + k) * 2 + 1]
+    lanes[:] = 0.0
+
+
+@kernel
+def _labelled(p: Any, y: Any, seen: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
+    """Add sums of p and rows per bin and outcome to `totals`, the union of all bits of labels to `seen`.
+
+    Returns a negative number if a score is bad.
+    """
+    wrong, blocks, bins = I64(0), 0, totals.shape[0] // 2
+    for start in range(0, p.shape[0], BLOCK):
+        m = min(p.shape[0] - start, BLOCK)
+        score, label, place = p[start : start + m], y[start : start + m], index[:m]
+        wrong |= places(score, bins, step, lane, 4, place)
+        union = seen[0]
+        for i in range(m):
+            outcome = seen.dtype.type(label[i])
+            union |= outcome
+            place[i] += np.uint32((outcome & 1) * 2)
+        seen[0] = union
+        _add(score, place, lanes)
+        blocks += 1
+        if blocks == FLUSH:
+            blocks = 0
+            _flush(lanes, totals)
+    _flush(lanes, totals)
+    return wrong
+
+
+@kernel
+def _unlabelled(p: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
+    """The same of rows without labels, per bin."""
+    wrong, blocks = I64(0), 0
+    for start in range(0, p.shape[0], BLOCK):
+        m = min(p.shape[0] - start, BLOCK)
+        score, place = p[start : start + m], index[:m]
+        wrong |= places(score, totals.shape[0], step, lane, 2, place)
+        _add(score, place, lanes)
+        blocks += 1
+        if blocks == FLUSH:
+            blocks = 0
+            _flush(lanes, totals)
+    _flush(lanes, totals)
+    return wrong
+
+
+class EqualWidthSums:
+    """Sums over `bins` bins of equal width between 0 and 1, with the arrays that every call needs."""
+
+    def __init__(self, bins: int, *, labelled: bool) -> None:
+        self._bins, places = bins, 2 * bins if labelled else bins
+        self._totals, self._lanes = np.zeros((places, 2)), np.zeros(LANES * places * 2)
+        self._lane = (np.arange(BLOCK) % LANES * places * 2).astype(np.int32)
+        self._index = np.empty(BLOCK, np.uint32)
+        self._seen = np.zeros(1, np.int32), np.zeros(1, np.int64)
+
+    def of(self, p: Any, y: Any | None) -> Any | None:
+        """Rows and sums of p per bin and outcome (one, if there are no labels); None if a row is bad.
+
+        The shape is (2, bins, outcomes); the next call overwrites nothing of it.
+        """
+        self._totals[:] = 0.0
+        work = 1 / self._bins, self._lane, self._index, self._lanes, self._totals
+        if y is None:
+            bad, union = _unlabelled(p, *work) < 0, 0
+        else:
+            seen = self._seen[y.dtype.itemsize == 8]
+            seen[0] = 0
+            bad, union = _labelled(p, y, seen, *work) < 0, int(seen[0])
+        return (
+            None if bad or union & ~1 else self._totals.reshape(self._bins, -1, 2)[..., ::-1].transpose(2, 0, 1).copy()
+        )
+
+
+def equal_width(p: Any, y: Any | None, bins: int) -> Any | None:
+    """Rows and sums of p per bin and outcome (one, if there are no labels), of any rows; None if a row is bad."""
+    return EqualWidthSums(bins, labelled=y is not None).of(p, y)

@@ -1,0 +1,62 @@
+"""How loops are compiled, and the numbers that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+#: Rows of a block, which stays in the first-level cache.
+BLOCK = 1024
+
+#: Terms after which a running sum is moved to its total, so that no sum has many terms.
+TERMS = 1024
+
+#: The types that indices and whole numbers are computed in: the test for negative indices would double the time.
+U64, I64 = np.uint64, np.int64
+
+#: The bits of 1.0: as whole numbers, the bits of floats in [0, 1] go from 0 to these.
+ONE = np.int64(1023 << 52)
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile a loop."""
+    return _compiled(function)
+
+
+def contracting(function: Kernel) -> Kernel:
+    """Compile a loop whose products may be added without rounding."""
+    return _compiled(function, "contract")
+
+
+def reordering(function: Kernel) -> Kernel:
+    """Compile a loop whose sums may be added in any order, and products without rounding."""
+    return _compiled(function, "reassoc", "contract", "nsz")
+
+
+def _compiled(function: Kernel, *allowed: str) -> Kernel:
+    """Compile without the interpreter's lock, keeping the machine code on disk where a folder for it can be written.
+
+    Nothing may assume that there are no NaN: the checks rely on them.
+    """
+    options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": {*allowed}}
+    try:
+        return cast(Kernel, numba.njit(cache=True, **options)(function))
+    except RuntimeError:
+        return cast(Kernel, numba.njit(**options)(function))
+
+
+@kernel
+def to_totals(place: Any, table: Any, totals: Any, sums: Any) -> None:
+    """Move the sums at a place of a table to its totals.
+
+    Numba notices changes of the file that a loop is in, and not of those that it calls: after a change here, remove
+    the machine code on disk.
+    """
+    for j in range(sums):
+        totals[place + U64(j)] += table[place + U64(j)]
+        table[place + U64(j)] = 0.0

@@ -1,0 +1,101 @@
+"""All compiled loops, how to try one, and how to make all of them ready."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.numerics.compiled.bins import EqualWidthSums, equal_width
+from calibrant.numerics.compiled.cells import gap_cells, marked_rows, radix_cells
+from calibrant.numerics.compiled.grids import LOG_ERROR, NEAR_EDGE, hybrid, log_grid
+from calibrant.numerics.compiled.matrices import (
+    FLUSH,
+    LANES,
+    SCORES,
+    few_class_sums,
+    few_classes,
+    many_class_sums,
+    many_classes,
+)
+from calibrant.numerics.compiled.order import (
+    decode,
+    encode,
+    isotonic_blocks,
+    largest_rising,
+    pool_adjacent_violators,
+)
+
+__all__ = [
+    "FLUSH",
+    "LANES",
+    "LOG_ERROR",
+    "NEAR_EDGE",
+    "SCORES",
+    "EqualWidthSums",
+    "compile_all",
+    "decode",
+    "encode",
+    "equal_width",
+    "few_class_sums",
+    "few_classes",
+    "gap_cells",
+    "hybrid",
+    "isotonic_blocks",
+    "largest_rising",
+    "log_grid",
+    "many_class_sums",
+    "many_classes",
+    "marked_rows",
+    "pool_adjacent_violators",
+    "radix_cells",
+    "try_out",
+]
+
+
+def try_out() -> None:
+    """Compile a small kernel and see that it counts."""
+    found = equal_width(np.array([0.2, 0.7]), np.array([0, 1], np.int8), 2)
+    if found is None or found[0].tolist() != [[1.0, 0.0], [0.0, 1.0]]:
+        message = "Numba compiled a loop that does not add up."
+        raise RuntimeError(message)
+
+
+def compile_all() -> None:
+    """Compile every kernel, or load it from disk, for both precisions and the usual types of labels."""
+    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        _compile_rows(dtype)
+        _compile_matrices(dtype)
+    key, grid, unsure = np.full(3, 1.5), np.zeros(24), np.empty(3, np.int64)
+    log_grid(key, key, key, 2, 1.0, 0.0, 0.4, grid, grid.copy(), unsure)
+    marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
+    pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
+    whole, tied = np.zeros(3, np.int64), True
+    isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
+    for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
+        largest_rising(running, np.arange(1, 4), tied, 2, 2)
+
+
+def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
+    """The loops over scores and outcomes."""
+    p, y, codes = np.full(3, 0.3, dtype), np.zeros(3, np.int8), np.empty(3, np.int16)
+    equal_width(p, None, 2)
+    for label in (np.int8, np.int32, np.int64):
+        equal_width(p, y.astype(label), 2)
+    grid = np.zeros(24)
+    hybrid(p, y, 2, 1e-3, 0.1, 0.4, grid, grid.copy(), np.empty(3, np.int64))
+    gap_cells(p, y, 4, np.zeros(80), np.zeros(80), codes)
+    radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
+    code = np.zeros(3, f"i{dtype.itemsize}")
+    encode(p.view(code.dtype), y, code)
+    decode(code, y, np.empty(3, np.intp))
+
+
+def _compile_matrices(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
+    """The loops over class probabilities."""
+    matrix, y = np.full((2, 2), 0.5, dtype), np.zeros(2, np.intp)
+    best, top, sums = np.empty(2, np.intp), np.empty(2, dtype), np.zeros(10)
+    bits, limits = matrix.view(f"i{dtype.itemsize}"), np.ones(2, dtype).view(f"i{dtype.itemsize}")
+    few_classes(matrix.reshape(-1), 2, 1e-3, best, top)
+    many_classes(matrix, bits, limits[1], 1e-3, best, top)
+    offset = np.zeros(4, np.int32)
+    few_class_sums(matrix.reshape(-1), y, 2, 2, 1e-3, offset, sums, sums.copy(), np.zeros(4))
+    many_class_sums(matrix, bits, y, 2, 1e-3, limits, sums, sums.copy(), np.zeros(4))

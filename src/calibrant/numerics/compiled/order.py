@@ -1,0 +1,109 @@
+"""Before and after a sort: codes of rows, runs of ties, isotonic blocks, the monotone sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.numerics.compiled.kernel import I64, U64, kernel
+
+
+@kernel
+def encode(bits: Any, y: Any, code: Any) -> None:
+    """The bits of scores in [0, 1], and the outcome as a last bit; -0.0 has the bits of 0.0."""
+    for i in range(bits.shape[0]):
+        code[i] = (bits[i] << 1) | y[i]
+
+
+@kernel
+def decode(code: Any, y: Any, ends: Any) -> Any:
+    """Turn sorted codes into the bits of scores, outcomes, and ends of runs of equal scores; the number of runs."""
+    n = code.shape[0]
+    runs, before = U64(0), code[0] >> 1
+    y[0] = np.int8(code[0] & 1)
+    code[0] = before
+    for i in range(1, n):
+        now = code[i] >> 1
+        y[i] = np.int8(code[i] & 1)
+        code[i] = now
+        ends[runs] = i
+        runs += U64(now != before)
+        before = now
+    ends[runs] = n
+    return runs + U64(1)
+
+
+@kernel
+def _push(w: Any, s: Any, first: Any, blocks: Any, weight: Any, observed: Any, starts: Any) -> Any:
+    """Put a block of weight `w` and sum `s` after the others, pooled with those before it until the means rise."""
+    while blocks > 0 and observed[U64(blocks - 1)] * w >= s * weight[U64(blocks - 1)]:
+        blocks -= 1
+        w += weight[U64(blocks)]
+        s += observed[U64(blocks)]
+        first = starts[U64(blocks)]
+    weight[U64(blocks)], observed[U64(blocks)], starts[U64(blocks)] = w, s, first
+    return blocks + 1
+
+
+@kernel
+def isotonic_blocks(observed: Any, ends: Any, tied: Any, weight: Any, positives: Any, starts: Any) -> Any:
+    """Rows, positives and first row of the blocks of the isotonic fit of sorted 0/1 outcomes; how many there are.
+
+    A run of ties, or of ones and the zeros after them, is a block from the outset. Whole numbers: no rounding.
+    """
+    n, blocks, i, run = observed.shape[0], 0, 0, 0
+    while i < n:
+        first, s = i, I64(0)
+        if tied:
+            end = ends[U64(run)]
+            run += 1
+            while i < end:
+                s += I64(observed[U64(i)])
+                i += 1
+        else:
+            while i < n and observed[U64(i)]:
+                i += 1
+            s = I64(i - first)
+            while i < n and not observed[U64(i)]:
+                i += 1
+        blocks = _push(I64(i - first), s, first, blocks, weight, positives, starts)
+    return blocks
+
+
+@kernel
+def pool_adjacent_violators(weight: Any, observed: Any, starts: Any) -> Any:
+    """Pool blocks in place until the means observed / weight rise strictly; the number of blocks."""
+    blocks = 0
+    for i in range(weight.shape[0]):
+        blocks = _push(weight[i], observed[i], starts[i], blocks, weight, observed, starts)
+    return blocks
+
+
+@kernel
+def largest_rising(running: Any, ends: Any, tied: Any, least: Any, most: Any) -> Any:
+    """The last number of equal-mass bins before the first from `least` to `most` whose mean outcomes fall; 0 if none.
+
+    `running` counts positives. Whole numbers, so there is no rounding.
+    """
+    n = running.shape[0] - 1
+    for bins in range(least, most + 1):
+        low, hits, rows = 0, I64(0), I64(1)  # a mean of zero before the first bin
+        for b in range(1, bins + 1):
+            high = (n * b) // bins
+            if tied:
+                first, last = 0, ends.shape[0] - 1
+                while first < last:
+                    middle = (first + last) >> 1
+                    if ends[U64(middle)] < high:
+                        first = middle + 1
+                    else:
+                        last = middle
+                high = ends[U64(first)]
+            if high == low:
+                continue
+            more, many = I64(running[U64(high)]) - I64(running[U64(low)]), I64(high - low)
+            if more * rows < hits * many:
+                return bins - 1
+            hits, rows, low = more, many, high
+    return 0
