@@ -12,11 +12,13 @@ two passes over all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.numerics.special import expit
+from calibrant.numerics.switch import compiled
 
 #: Bounds of the inverse temperature.
 LOWEST, HIGHEST = 1e-7, 1e7
@@ -61,17 +63,28 @@ def inverse_temperature_of_cells(x: Floats, weight: Floats, positive: Floats) ->
 
 def _softmax_derivatives(logits: Floats, chosen: Floats, weight: Floats | None) -> Callable[[float], Derivatives]:
     """The derivatives of the total log loss, as a function of b."""
+    target = _total(weight, chosen)
+    largest = max(abs(float(logits.max())), abs(float(logits.min())))
+    ridge = RIDGE * _total(weight, np.ones(len(logits))) * largest**2
+    fast = compiled(logits.size, saves=20.0) if logits.flags.c_contiguous and logits.dtype == np.float64 else None
+    sums_at = _numpy_sums(logits, weight) if fast is None else _compiled_sums(fast, logits, weight)
+
+    def derivatives(b: float) -> Derivatives:
+        slope, curvature, third = sums_at(b, b * largest < 300)
+        return float(slope) - target + ridge * b, float(curvature) + ridge, float(third)
+
+    return derivatives
+
+
+def _numpy_sums(logits: Floats, weight: Floats | None) -> Callable[[float, bool], Floats]:
+    """The first three derivatives of log sum exp(b logits), summed over rows, and whether b needs no shift of them."""
     size = logits.shape[1]
     rows = max(CHUNK // 4 // size, 16)
     ones = np.ones(size)
     scratch = np.empty((rows, size))
-    target = _total(weight, chosen)
-    largest = max(abs(float(logits.max())), abs(float(logits.min())))
-    ridge = RIDGE * _total(weight, np.ones(len(logits))) * largest**2
 
-    def derivatives(b: float) -> Derivatives:
+    def sums_at(b: float, safe: bool) -> Floats:  # noqa: FBT001 - two numbers that belong together
         sums = np.zeros(3)
-        safe = b * largest < 300
         for start in range(0, len(logits), rows):
             part = logits[start : start + rows]
             shift = 0.0 if safe else part.max(axis=1)
@@ -87,9 +100,22 @@ def _softmax_derivatives(logits: Floats, chosen: Floats, weight: Floats | None) 
             cumulants = (mean + shift, square - mean**2, cube - 3 * mean * square + 2 * mean**3)
             w = None if weight is None else weight[start : start + rows]
             sums += [_total(w, cumulant) for cumulant in cumulants]
-        return sums[0] - target + ridge * b, sums[1] + ridge, sums[2]
+        return sums
 
-    return derivatives
+    return sums_at
+
+
+def _compiled_sums(fast: ModuleType, logits: Floats, weight: Floats | None) -> Callable[[float, bool], Floats]:
+    """The same by a compiled loop."""
+    n = len(logits)
+    weights = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
+
+    def sums_at(b: float, safe: bool) -> Floats:  # noqa: FBT001 - two numbers that belong together
+        sums = np.zeros((-(-n // fast.ROWS), 3))
+        fast.temperature(logits, b, np.zeros(n) if safe else logits.max(axis=1), weights, sums)
+        return np.ascontiguousarray(sums.T).sum(axis=1)  # in pairs
+
+    return sums_at
 
 
 def _minimum(derivatives: Callable[[float], Derivatives], guess: float, *, tolerance: float = 1e-5) -> float:

@@ -23,12 +23,14 @@ from calibrant.numerics.compiled.order import (
     largest_rising,
     pool_adjacent_violators,
 )
+from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
 
 __all__ = [
     "FLUSH",
     "LANES",
     "LOG_ERROR",
     "NEAR_EDGE",
+    "ROWS",
     "SCORES",
     "EqualWidthSums",
     "compile_all",
@@ -47,7 +49,9 @@ __all__ = [
     "marked_rows",
     "pool_adjacent_violators",
     "radix_cells",
+    "temperature",
     "try_out",
+    "vector_scaling",
 ]
 
 
@@ -66,6 +70,9 @@ def compile_all() -> None:
         _compile_matrices(dtype)
     key, grid, unsure = np.full(3, 1.5), np.zeros(24), np.empty(3, np.int64)
     log_grid(key, key, key, 2, 1.0, 0.0, 0.4, grid, grid.copy(), unsure)
+    logits, ones = np.zeros((2, 2)), np.ones(2)
+    temperature(logits, 1.0, ones, ones, np.zeros((1, 3)))
+    vector_scaling(logits, ones, ones, ones, 0, 2, logits.copy(), np.zeros((2, 2)))
     marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
     pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
     whole, tied = np.zeros(3, np.int64), True
