@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from calibrant.numerics import logistic_line
 from calibrant.numerics.logistic_line import LogisticLine
+from calibrant.numerics.special import expit
 
 RNG = np.random.default_rng(3)
 Z = np.sort(RNG.normal(size=80))
@@ -66,3 +68,16 @@ def test_the_curvature_is_the_second_derivative_of_the_loss():
     second = (LINE.loss(0.2, 0.9 + h) - 2 * LINE.loss(0.2, 0.9) + LINE.loss(0.2, 0.9 - h)) / h**2
     assert found[1, 1] == pytest.approx(second, rel=1e-4)
     assert found[0, 1] == found[1, 0]
+
+
+@pytest.mark.parametrize("n", [50, 200_000])
+def test_the_intercept_takes_few_passes_however_many_rows(n, monkeypatch):
+    rng = np.random.default_rng(0)
+    z = np.sort(rng.normal(1.0, 2.0, n))
+    line = LogisticLine(z, np.ones(n), (rng.random(n) < expit(0.8 * z - 0.7)).astype(float))
+    passes = []
+    monkeypatch.setattr(logistic_line, "expit", lambda x: passes.append(1) or expit(x))
+    at = line.intercept(1.3)
+    assert len(passes) <= 8
+    expected, observed = float(expit(at + 1.3 * z).sum()), float(line.events.sum())
+    assert expected == pytest.approx(observed, rel=1e-13)

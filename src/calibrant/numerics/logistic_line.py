@@ -13,6 +13,9 @@ from calibrant.numerics.special import expit
 
 #: Steps of Newton's method for the intercept, which halves a bracket where it would leave it.
 STEPS = 100
+#: A step of Newton's method as small as this is the last: what it leaves is at most half its square, since the third
+#: derivative of the loss is nowhere larger than the second.
+NEAR = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +70,11 @@ class LogisticLine:
             low, high = (low, at) if excess > 0 else (at, high)
             curvature = float(self.weight @ (chance * (1 - chance)))
             step = at - excess / curvature if curvature > 0 else np.nan
-            following = step if low < step < high else (low + high) / 2
-            if abs(following - at) <= 1e-13 * max(1.0, abs(at)):
+            inside = low < step < high
+            following = step if inside else (low + high) / 2
+            near, at = abs(following - at) <= (NEAR if inside else 1e-13 * max(1.0, abs(at))), following
+            if near:
                 break
-            at = following
         return float(at)
 
     def profile_loss(self, slope: float) -> float:
