@@ -1,12 +1,15 @@
 """The bootstrap: means, weights, clusters, estimators of rows."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import calibrant as cal
+from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
+from calibrant.results import estimates
 from tests.inference.worlds import BENT
 
 
@@ -77,3 +80,37 @@ def test_scores_of_distributions_are_resampled_without_evaluating_them_again():
     infinite = cal.Distribution(np.append(y, 9.0), stats.uniform(-5, 10))
     with pytest.raises(cal.InvalidPredictions, match="first at row 300"):
         cal.interval(cal.nll, infinite)
+
+
+@pytest.mark.parametrize("score", [cal.brier, cal.log_loss])
+def test_scores_of_classes_are_resampled_from_the_losses_of_their_rows(score):
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1.0, 1.0, 2.0], 1500)
+    classes = cal.Multiclass(rng.integers(0, 3, 1500), p)
+    event = cal.Binary(classes.y_true == 2, p[:, 2])
+    asked = []
+
+    @estimates("mean score", losses=brier_losses if score is cal.brier else log_loss_losses)
+    def counted(data):
+        asked.append(data)
+        return score(data)
+
+    for data in (event, classes, cal.Binary(event.y_true, event.y_prob, weight=rng.random(1500))):
+        asked.clear()
+        found = cal.interval(counted, data, method=cal.Bootstrap(499))
+        assert len(asked) <= 2
+        order = rng.permutation(1500)
+        again = cal.interval(score, data.take(order), method=cal.Bootstrap(499)).interval
+        assert (again.low, again.high) == pytest.approx((found.interval.low, found.interval.high), rel=1e-12)
+    table = cal.interval(score, cal.BinTable.of(event, cal.table.Distinct()), method=cal.Bootstrap(999)).interval
+    rows = cal.interval(score, event, method=cal.Bootstrap(999)).interval
+    assert rows.low == pytest.approx(table.low, abs=0.1 * (table.high - table.low))
+    assert rows.high == pytest.approx(table.high, abs=0.1 * (table.high - table.low))
+
+
+def test_an_infinite_log_loss_has_no_interval_and_a_floor_helps():
+    data = cal.Binary([0, 1, 0, 1] * 50, [0.2, 0.7, 0.4, 0.0] * 50)
+    with pytest.raises(cal.InvalidPredictions, match="50 rows is infinite"):
+        cal.interval(cal.log_loss, data)
+    found = cal.interval(partial(cal.log_loss, floor=1e-6), data)
+    assert found.interval.low < found < found.interval.high < 10

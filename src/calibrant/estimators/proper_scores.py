@@ -21,7 +21,30 @@ from calibrant.table.unlabeled import Unlabeled
 Score = Literal["brier", "log_loss"]
 
 
-@estimates("mean score")
+def brier_losses(task: Predictions) -> Floats:
+    """The squared distance of each row's probabilities from its outcome."""
+    if isinstance(task, Multiclass):
+        return np.concatenate([_vector_brier(task, rows) for rows in row_blocks(*task.y_prob.shape)])
+    if isinstance(task, Binary) and task.label_shares is not None:
+        p, share = task.y_prob.astype(np.float64), task.label_shares
+        return np.asarray(share * (1 - p) ** 2 + (1 - share) * p**2)
+    rows = _probability_rows(task)
+    return np.asarray((rows.predicted.astype(np.float64) - rows.observed) ** 2)
+
+
+def log_loss_losses(task: Predictions, *, floor: float = 0.0) -> Floats:
+    """Minus the log of the floored probability of each row's outcome; 0 for rows of no weight."""
+    if isinstance(task, Multiclass):
+        parts = [_vector_log_losses(task, rows, floor) for rows in row_blocks(*task.y_prob.shape)]
+        losses = np.concatenate(parts)
+    else:
+        rows = task.linear_rows() if isinstance(task, Binary) else _probability_rows(task)
+        observed = rows.observed.astype(np.float64)
+        losses = log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
+    return losses if task.weight is None else np.where(task.weight > 0, losses, 0.0)
+
+
+@estimates("mean score", losses=brier_losses)
 def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     r"""Brier score, the mean squared error of the probabilities.
 
@@ -44,17 +67,10 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
         return _table_brier(BinTable.of(task, EqualWidth(1)))
-    if isinstance(task, Multiclass):
-        parts = [_vector_brier(task, rows) for rows in row_blocks(*task.y_prob.shape)]
-        return _score(_mean(np.concatenate(parts), task), "Brier score", len(task))
-    if isinstance(task, Binary) and task.label_shares is not None:
-        p, share = task.y_prob.astype(np.float64), task.label_shares
-        return _score(_mean(share * (1 - p) ** 2 + (1 - share) * p**2, task), "Brier score", len(task))
-    rows = _probability_rows(task)
-    return _score(_mean((rows.predicted.astype(np.float64) - rows.observed) ** 2, task), "Brier score", len(task))
+    return _score(_mean(brier_losses(task), task), "Brier score", len(task))
 
 
-@estimates("mean score")
+@estimates("mean score", losses=log_loss_losses)
 def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0.0) -> Estimate:
     r"""Logarithmic score: the mean of minus the log of the probability that was predicted for the outcome.
 
@@ -93,22 +109,11 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
     task = binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
         return _table_log_loss(fine(task, None, needed_by="log_loss"), floor)
-    losses = _row_log_losses(task, floor)
-    if task.weight is not None:
-        losses = np.where(task.weight > 0, losses, 0.0)
+    losses = log_loss_losses(task, floor=floor)
     infinite = infinite_rows(losses)
     first = int(infinite[0]) if len(infinite) else None
     method, details = log_provenance("mean", floor, infinite=len(infinite), first=first)
     return Estimate(_mean(losses, task), name="Log loss", method=method, n=len(task), details=details)
-
-
-def _row_log_losses(task: Predictions, floor: float) -> Floats:
-    """Minus the log of the floored probability of each row's outcome."""
-    if isinstance(task, Multiclass):
-        return np.concatenate([_vector_log_losses(task, rows, floor) for rows in row_blocks(*task.y_prob.shape)])
-    rows = task.linear_rows() if isinstance(task, Binary) else _probability_rows(task)
-    observed = rows.observed.astype(np.float64)
-    return log_losses(floored(rows.predicted.astype(np.float64), floor), observed, 1 - observed)
 
 
 def _vector_brier(task: Multiclass, rows: slice) -> Floats:

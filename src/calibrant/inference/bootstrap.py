@@ -19,6 +19,9 @@ from calibrant.numerics.weights import all_alike
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
+#: More independent rows of one event are resampled as a table, which takes the same time for any number of them.
+MOST_ROWS = 1 << 20
+
 Kind = Literal["basic", "bias-corrected"]
 
 
@@ -34,7 +37,8 @@ class Bootstrap:
 
     The bias of a binned calibration error differs from that of its resamples, and near zero neither kind has its
     nominal coverage: `Inversion` is the default for calibration errors. The bootstrap is the default for scores (Brier,
-    log loss, CRPS) and AUC. Scores of predicted distributions are resampled from their losses, which are computed once.
+    log loss, CRPS) and AUC. Scores that are a mean over rows are resampled from the rows' losses, which are computed
+    once; independent rows are divided into clusters for that as well.
 
     Parameters
     ----------
@@ -78,7 +82,7 @@ class Bootstrap:
         rng = np.random.default_rng(self.seed)
         found = estimator(data)
         whole = float(found)
-        if isinstance(data, Forecast) and (losses := row_losses(found, data)) is not None:
+        if isinstance(data, Predictions) and (losses := row_losses(found, data)) is not None:
             return whole, resampled_means(losses, data, self.draws, rng)
         sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
         center = None if sample is None else of_table(estimator, sample.coarse)
@@ -132,31 +136,37 @@ def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None
 
 
 def row_losses(found: float, data: Predictions) -> Floats | None:
-    """The losses whose mean an estimate is; None where it is not a mean over rows."""
+    """The losses whose mean an estimate is; None where it is no mean over rows, or where a table serves better."""
     target = found.target if isinstance(found, Estimate) else None
-    if target is None or target.losses is None:
+    if target is None or target.losses is None or not isinstance(data, Forecast | Binary | Multiclass):
+        return None
+    if isinstance(data, Binary) and data.group is None and all_alike(data.weight) and len(data) > MOST_ROWS:
         return None
     losses = np.asarray(target.losses(data), dtype=np.float64)
     if not np.isfinite(losses).all():
         first = int(np.flatnonzero(~np.isfinite(losses))[0])
         message = (
             f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "
-            "has no interval; bound it, e.g. by functools.partial(nll, floor=1e-6)."
+            "has no interval; bound it by a floor, e.g. functools.partial(log_loss, floor=1e-6)."
         )
         raise InvalidPredictions(message)
     return losses
 
 
-def resampled_means(losses: Floats, data: Forecast, draws: int, rng: np.random.Generator) -> Floats:
+def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:
     """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
     labels = cluster_labels(data, len(data))
+    if data.group is None and not isinstance(data, Forecast):  # the order of the rows then makes no difference
+        order = np.lexsort((losses,) if data.weight is None else (data.weight, losses))
+        labels = labels[np.argsort(order)]
     return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
 
 
-def repeated_means(losses: Floats, data: Forecast, labels: NDArray[np.intp], repeats: Floats) -> Floats:
+def repeated_means(losses: Floats, data: Predictions, labels: NDArray[np.intp], repeats: Floats) -> Floats:
     """Weighted means of the losses if each cluster of rows occurs as often as a row of `repeats` says."""
     labels = np.repeat(labels, len(losses) // len(labels))
-    weight = np.ones(len(losses)) if data.flat_weight is None else data.flat_weight
+    given = data.flat_weight if isinstance(data, Forecast) else data.weight
+    weight = np.ones(len(losses)) if given is None else given
     total, mass = np.bincount(labels, weight * losses), np.bincount(labels, weight)
     return np.asarray((repeats @ total) / (repeats @ mass))
 
