@@ -167,3 +167,30 @@ def test_two_streams_cannot_overwrite_each_others_checkpoint(tmp_path):
     second.checkpoint(path, overwrite=True)
     assert cal.BinTable.load(path).n == 2
     assert os.listdir(tmp_path) == ["stream.parquet"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_stream_into_fixed_bins_gives_the_table_of_its_rows(dtype, fast, tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.random(5000).astype(dtype)
+    y = (rng.random(5000) < p).astype(np.int64)
+    stream = StreamingTable(grid=cal.EqualWidth(15))
+    for start in range(0, 4000, 500):
+        stream.update(y[start : start + 500], p[start : start + 500])
+    stream.checkpoint(tmp_path / "bins.parquet")
+    for other in (stream, StreamingTable.restore(tmp_path / "bins.parquet"), pickle.loads(pickle.dumps(stream))):
+        other.update(y[4000:].tolist(), p[4000:])
+        with pytest.raises(cal.InvalidPredictions):
+            other.update(y[:2] + 2, p[:2])
+        assert other.table().n == 5000
+        assert cal.ece(other.table()) == pytest.approx(cal.ece(y, p, bins=cal.EqualWidth(15)), rel=1e-12)
+
+
+def test_a_stream_into_fixed_bins_takes_weights_and_can_be_added_and_empty(fast):
+    stream, other = (StreamingTable(grid=cal.EqualWidth(4)) for _ in range(2))
+    assert stream.table().n == 0
+    stream.update([0, 1], [0.2, 0.7])
+    other.update([1, 1], [0.2, 0.7], weight=[1.0, 2.0])
+    assert (stream + other).weight.tolist() == [2.0, 0.0, 3.0, 0.0]
+    with pytest.raises(ValueError, match="cut alike"):
+        stream + StreamingTable()

@@ -151,7 +151,7 @@ def equal_width_sums(rows: Rows, edges: Floats, *, squares: bool = True) -> Floa
     if (rows.plain_binary or half) and not squares:
         by_outcome = checked_counts(None if half else rows.observed, rows.key, edges)
         if by_outcome is not None:
-            return _half_columns(rows, *by_outcome.sum(axis=2)) if half else _binary_columns(*by_outcome)
+            return _half_columns(rows, *by_outcome.sum(axis=2)) if half else binary_columns(*by_outcome)
     return sums_by_index(rows, equal_width_indexer(edges), len(edges) - 1, squares=squares)
 
 
@@ -160,10 +160,18 @@ def checked_equal_width_sums(y: NDArray[Any], p: NDArray[Any], edges: Floats) ->
 
     That is where rows are few, or not plain numbers, or a score or a label is bad, so that somebody has to look closer.
     """
-    if p.dtype.char not in "fd" or y.dtype.kind not in "iub" or p.ndim != 1 or p.shape != y.shape or not len(p):
-        return None
-    by_outcome = checked_counts(y.view(np.int8) if y.dtype == np.bool_ else y, p, edges)
-    return None if by_outcome is None else _binary_columns(*by_outcome)
+    if y.dtype == np.bool_:
+        y = y.view(np.int8)
+    by_outcome = checked_counts(y, p, edges) if plain_arrays(y, p) else None
+    return None if by_outcome is None else binary_columns(*by_outcome)
+
+
+def plain_arrays(y: Any, p: Any) -> bool:
+    """Whether these are arrays of whole labels and of scores, of one length, that a compiled loop can read."""
+    if type(p) is not np.ndarray or type(y) is not np.ndarray or p.ndim != 1 or p.shape != y.shape or not len(p):
+        return False
+    kinds = p.dtype.char in "fd" and y.dtype.kind in "iu" and p.dtype.isnative and y.dtype.isnative
+    return kinds and p.flags.c_contiguous and y.flags.c_contiguous
 
 
 def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Floats | None:
@@ -217,10 +225,10 @@ def _plain_binary_sums(rows: Rows, index: Indexer, size: int, *, squares: bool) 
         where += rows.observed[part]
         lanes.add(where, p)
     counts, sums = (total.reshape(size, 2) for total in lanes.totals())
-    return _binary_columns(counts, sums, squared)
+    return binary_columns(counts, sums, squared)
 
 
-def _binary_columns(counts: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
+def binary_columns(counts: Floats, sums: Floats, squared: Floats | None = None) -> Floats:
     """The columns of `SUMS` from rows and sums of p by bin and outcome."""
     count, positives = counts.sum(axis=1), counts[:, 1]
     squared = np.full(len(count), np.nan) if squared is None else squared

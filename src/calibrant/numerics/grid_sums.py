@@ -66,7 +66,7 @@ class HybridSums(_GridSums):
         self._limit, self._scale = limit, hybrid_scale(cells, limit)
         super().__init__(fast, cells, self._scale[1])
 
-    def take(self, y: NDArray[np.int8], p: NDArray[Any]) -> None:
+    def take(self, y: NDArray[Any], p: NDArray[Any]) -> None:
         """Add valid rows."""
         self._add(self._fast.hybrid, (p, y), *self._scale)
 

@@ -10,18 +10,22 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
+from calibrant.numerics.binned_sums import unit_bins
 from calibrant.numerics.rows import SUMS
 from calibrant.table.batch_sums import BatchSums, CompiledSums, grid_sums
-from calibrant.table.binning import HybridGrid
+from calibrant.table.bin_stream import BinStream
+from calibrant.table.binning import Edges, EqualWidth, HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
 
 FileState = tuple[int, int, int, int]
+
+Sums = BinStream | BatchSums | CompiledSums
 
 
 class StreamingTable:
@@ -36,8 +40,10 @@ class StreamingTable:
 
     Parameters
     ----------
-    grid : HybridGrid
-        The cells. Tables can be added, and compared with those of `bin_table`, where their grids are equal.
+    grid : HybridGrid or EqualWidth
+        The cells. Tables can be added, and compared with those of `bin_table`, where their grids are equal. With
+        ``EqualWidth(15)`` only the sums of these bins are kept, several times faster than a fine table, for measures
+        that need no more, such as `ece` in these bins.
 
     Examples
     --------
@@ -49,16 +55,20 @@ class StreamingTable:
     <ECE (L1) 0.2, n=3, EqualWidth(n_bins=2, low=0.0, high=1.0)>
     """
 
-    def __init__(self, *, grid: HybridGrid = HybridGrid()) -> None:
+    def __init__(self, *, grid: HybridGrid | EqualWidth = HybridGrid()) -> None:
         self.grid = grid
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._files: dict[str, FileState] = {}
-        self._batches: dict[np.dtype[Any], BatchSums | CompiledSums] = {}
+        self._batches: dict[np.dtype[Any] | None, Sums] = {}
+        if isinstance(grid, EqualWidth):
+            self._batches[None] = BinStream(grid)  # of all precisions
         self._others: BinTable | None = None
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None) -> None:
         """Add rows; numbers or arrays. They are checked before any of them is added."""
+        if weight is None and type(y_prob) is np.ndarray and self._taken(y_true, y_prob):
+            return
         if np.ndim(y_prob) == 0:
             y_true, y_prob = np.atleast_1d(y_true), np.atleast_1d(y_prob)
         if weight is not None:
@@ -67,10 +77,7 @@ class StreamingTable:
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._alone():
-            sums = self._batches.get(y_prob.dtype)
-            if sums is None:
-                sums = self._batches[y_prob.dtype] = grid_sums(self.grid, y_prob.dtype)
-            sums.take(y_true, y_prob)
+            self._sums_of(y_prob.dtype).take(y_true, y_prob)
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
@@ -85,7 +92,7 @@ class StreamingTable:
     def table(self) -> BinTable:
         """The table of all rows so far."""
         with self._alone():
-            parts = [BinTable(self.grid, *sums.cells()) for sums in self._batches.values()]
+            parts = [BinTable(self._cut, *sums.cells()) for sums in self._batches.values()]
             if self._others is not None:
                 parts.append(self._others)
         return parts[0] if len(parts) == 1 else merge([self._empty(), *parts])
@@ -116,12 +123,14 @@ class StreamingTable:
         place = os.path.realpath(path)
         with folder_locked(place):
             state, saved = _state(place), BinTable.load(path)
-        if not isinstance(saved.cut, HybridGrid) or saved.task != Labelled():
+        grid = _grid_of(saved)
+        if grid is None or saved.task != Labelled():
             message = (
-                f"A stream can only be restored from a table of probabilities on a HybridGrid, not from {saved!r}."
+                "A stream can only be restored from a table of probabilities on a HybridGrid or in bins of equal "
+                f"width, not from {saved!r}."
             )
             raise ValueError(message)
-        stream = cls(grid=saved.cut)
+        stream = cls(grid=grid)
         stream.add(saved)
         if state is not None:
             stream._files[place] = state
@@ -151,8 +160,36 @@ class StreamingTable:
         with self._lock:
             yield
 
+    def _taken(self, y_true: Any, y_prob: NDArray[Any]) -> bool:
+        """Whether the rows were added by compiled loops, which also checked them."""
+        sums = self._batches.get(None if isinstance(self.grid, EqualWidth) else y_prob.dtype)
+        if sums is None or isinstance(sums, BatchSums):
+            return False
+        with self._alone():
+            return sums.take_unchecked(y_true, y_prob)
+
+    def _sums_of(self, dtype: np.dtype[Any]) -> Sums:
+        """Where rows of a precision are summed."""
+        if isinstance(self.grid, EqualWidth):
+            return self._batches[None]
+        if dtype not in self._batches:
+            self._batches[dtype] = grid_sums(self.grid, dtype)
+        return self._batches[dtype]
+
+    @property
+    def _cut(self) -> HybridGrid | Edges:
+        return self.grid if isinstance(self.grid, HybridGrid) else Edges(self.grid.edges)
+
     def _empty(self) -> BinTable:
-        return BinTable(self.grid, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((len(SUMS), 0)))
+        return BinTable(self._cut, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((len(SUMS), 0)))
+
+
+def _grid_of(table: BinTable) -> HybridGrid | EqualWidth | None:
+    """The grid of a saved stream; None where no stream has such a table."""
+    if isinstance(table.cut, HybridGrid):
+        return table.cut
+    bins = unit_bins(table.cut.edges) if isinstance(table.cut, Edges) else None
+    return None if bins is None else EqualWidth(bins)
 
 
 def _state(path: str) -> FileState | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import CHUNK
-from calibrant.numerics.binned_sums import hybrid_index, hybrid_scale
+from calibrant.numerics.binned_sums import hybrid_index, hybrid_scale, plain_arrays
 from calibrant.numerics.grid_sums import HybridSums
 from calibrant.numerics.special import expit
 from calibrant.numerics.switch import compiled
@@ -138,8 +138,15 @@ class CompiledSums:
     """The same sums without a buffer and without a sort, in compiled loops."""
 
     def __init__(self, fast: ModuleType, grid: HybridGrid) -> None:
-        self._sums = HybridSums(fast, grid.cells, grid.limit)
+        self._sums, self._labels = HybridSums(fast, grid.cells, grid.limit), fast.Labels()
         self.take = self._sums.take
+
+    def take_unchecked(self, y_true: Any, y_prob: Any) -> bool:
+        """Add rows that nobody has checked; False, and no row is added, where it takes a closer look at them."""
+        if not plain_arrays(y_true, y_prob) or not self._labels.checked(y_prob, y_true):
+            return False
+        self.take(y_true, y_prob)
+        return True
 
     def cells(self) -> GridCells:
         """The cells that have rows so far."""

@@ -97,34 +97,68 @@ def _unlabelled(p: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: An
     return wrong
 
 
+@kernel
+def good_rows(p: Any, y: Any, seen: Any) -> Any:
+    """Negative if a score is bad; the union of all bits of labels is added to `seen`."""
+    wrong = I64(0)
+    for i in range(p.shape[0]):
+        bits = np.float64(p[i]).view(np.int64)
+        wrong |= (ONE - bits) | bits
+    union = seen[0]
+    for i in range(y.shape[0]):
+        union |= seen.dtype.type(y[i])
+    seen[0] = union
+    return wrong
+
+
+class Labels:
+    """The union of the bits of all labels of a call: 0 or 1 only if every label is."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(1, np.int32), np.zeros(1, np.int64)
+
+    def of(self, y: Any) -> Any:
+        """Where the union is gathered, empty as yet."""
+        seen = self._seen[y.dtype.itemsize == 8]
+        seen[0] = 0
+        return seen
+
+    def checked(self, p: Any, y: Any) -> bool:
+        """Whether all scores lie in [0, 1] and all labels are 0 or 1; rows with -0.0 are left to a closer look."""
+        seen = self.of(y)
+        return not (good_rows(p, y, seen) < 0 or seen[0] & ~1)
+
+
 class EqualWidthSums:
     """Sums over `bins` bins of equal width between 0 and 1, with the arrays that every call needs."""
 
     def __init__(self, bins: int, *, labelled: bool) -> None:
         self._bins, places = bins, 2 * bins if labelled else bins
-        self._totals, self._lanes = np.zeros((places, 2)), np.zeros(LANES * places * 2)
+        self._kept, self._totals = np.zeros((places, 2)), np.zeros((places, 2))
         self._lane = (np.arange(BLOCK) % LANES * places * 2).astype(np.int32)
-        self._index = np.empty(BLOCK, np.uint32)
-        self._seen = np.zeros(1, np.int32), np.zeros(1, np.int64)
+        self._work = 1 / bins, self._lane, np.empty(BLOCK, np.uint32), np.zeros(LANES * places * 2), self._totals
+        self._labels = Labels()
 
-    def of(self, p: Any, y: Any | None) -> Any | None:
-        """Rows and sums of p per bin and outcome (one, if there are no labels); None if a row is bad.
-
-        The shape is (2, bins, outcomes); the next call overwrites nothing of it.
-        """
-        self._totals[:] = 0.0
-        work = 1 / self._bins, self._lane, self._index, self._lanes, self._totals
+    def add(self, p: Any, y: Any | None) -> bool:
+        """Add any rows; False, and nothing is added, if one of them is bad."""
         if y is None:
-            bad, union = _unlabelled(p, *work) < 0, 0
+            bad = _unlabelled(p, *self._work) < 0
         else:
-            seen = self._seen[y.dtype.itemsize == 8]
-            seen[0] = 0
-            bad, union = _labelled(p, y, seen, *work) < 0, int(seen[0])
-        return (
-            None if bad or union & ~1 else self._totals.reshape(self._bins, -1, 2)[..., ::-1].transpose(2, 0, 1).copy()
-        )
+            seen = self._labels.of(y)
+            bad = _labelled(p, y, seen, *self._work) < 0 or seen[0] & ~1
+        if not bad:
+            self._kept += self._totals
+        self._totals.fill(0.0)
+        return not bad
+
+    def taken(self) -> Any:
+        """Rows and sums of p per bin and outcome (one, if there are no labels), which then begin anew."""
+        found = self._kept.reshape(self._bins, -1, 2)[..., ::-1].transpose(2, 0, 1).copy()
+        self._kept.fill(0.0)
+        return found
 
 
 def equal_width(p: Any, y: Any | None, bins: int) -> Any | None:
     """Rows and sums of p per bin and outcome (one, if there are no labels), of any rows; None if a row is bad."""
-    return EqualWidthSums(bins, labelled=y is not None).of(p, y)
+    sums = EqualWidthSums(bins, labelled=y is not None)
+    return sums.taken() if sums.add(p, y) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.compiled.bins import EqualWidthSums, equal_width
+from calibrant.numerics.compiled.bins import EqualWidthSums, Labels, equal_width
 from calibrant.numerics.compiled.cells import gap_cells, marked_rows, radix_cells
 from calibrant.numerics.compiled.grids import LOG_ERROR, NEAR_EDGE, hybrid, log_grid
 from calibrant.numerics.compiled.matrices import (
@@ -33,6 +33,7 @@ __all__ = [
     "ROWS",
     "SCORES",
     "EqualWidthSums",
+    "Labels",
     "compile_all",
     "decode",
     "encode",
@@ -85,10 +86,11 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     """The loops over scores and outcomes."""
     p, y, codes = np.full(3, 0.3, dtype), np.zeros(3, np.int8), np.empty(3, np.int16)
     equal_width(p, None, 2)
+    grid, unsure = np.zeros(24), np.empty(3, np.int64)
     for label in (np.int8, np.int32, np.int64):
         equal_width(p, y.astype(label), 2)
-    grid = np.zeros(24)
-    hybrid(p, y, 2, 1e-3, 0.1, 0.4, grid, grid.copy(), np.empty(3, np.int64))
+        Labels().checked(p, y.astype(label))
+        hybrid(p, y.astype(label), 2, 1e-3, 0.1, 0.4, grid, grid.copy(), unsure)
     gap_cells(p, y, 4, np.zeros(80), np.zeros(80), codes)
     radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
     code = np.zeros(3, f"i{dtype.itemsize}")
