@@ -156,9 +156,6 @@ def row_losses(found: float, data: Predictions) -> Floats | None:
 def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:
     """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
     labels = cluster_labels(data, len(data))
-    if data.group is None and not isinstance(data, Forecast):  # the order of the rows then makes no difference
-        order = np.lexsort((losses,) if data.weight is None else (data.weight, losses))
-        labels = labels[np.argsort(order)]
     return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
 
 
