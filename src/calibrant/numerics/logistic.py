@@ -162,7 +162,7 @@ def _solve(matrix: Floats, vector: Floats) -> Floats:
     """Newton's step, with the matrix scaled to a diagonal of ones, which the ridge then keeps away from singular."""
     scale = np.sqrt(np.diag(matrix))
     scale[scale == 0] = 1.0
-    scaled = matrix / np.outer(scale, scale)
-    scaled[np.diag_indices_from(scaled)] += 1e-12
+    scaled = matrix / (scale[:, None] * scale)
+    scaled.flat[:: len(scaled) + 1] += 1e-12
     step: Floats = np.linalg.solve(scaled, vector / scale) / scale
     return step
