@@ -152,11 +152,11 @@ def miscalibration_cost(
     together = pointwise_level(gains.covariance(), level)
     low, high = gains.limits(level if band == "pointwise" else together)
     bounds = gains.limits(together)[0] if band == "pointwise" else low
-    if _counts_rows(task):
-        curves = isotonic_band(task, level=(1 + level) / 2)
+    curves = isotonic_band(task, level=(1 + level) / 2) if _counts_rows(task) else None
+    if curves is not None:
         high = np.maximum(high, _losses_in_band(curves, at)[1] / (1 - at))
     words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
-    loss = _decision_loss(task, at, gains.value, bounds, level=level, words=words, n=rows.n)
+    loss = _decision_loss(curves, at, gains.value, bounds, level=level, words=words, n=rows.n)
     before = gains.net_benefit(rows.predicted[:, 0])
     return MiscalibrationCost(
         at, before, before + gains.value, gains.value, low, high, loss, level=level, band=band, n=rows.n
@@ -255,23 +255,22 @@ class _Gains:
 
 
 def _decision_loss(
-    data: Binary | BinTable, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
+    curves: Band | None, at: Floats, cost: Floats, low: Floats, *, level: float, words: str, n: int
 ) -> Estimate:
     unit = np.minimum(1.0, (1 - at) / at)
     value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
-    plain = _counts_rows(data)
     assumption = "independent rows (or clusters); low end: any curve"
     highest = 1.0
-    if plain:
-        highest = _largest_loss(data, (1 + level) / 2)
+    if curves is not None:
+        highest = _largest_loss(curves)
         assumption += "; high end: a rising calibration curve, for the scores of the sample"
     target = Target("calibration decision loss")
     interval = Interval(
         min(lowest, highest),
         highest,
         level=level,
-        method="simultaneous band of the gain, and isotonic band" if plain else "simultaneous band of the gain",
-        side="two-sided" if plain else "lower",
+        method="simultaneous band of the gain" + (", and isotonic band" if curves is not None else ""),
+        side="lower" if curves is None else "two-sided",
         assumption=assumption,
         target=target,
     )
@@ -285,9 +284,8 @@ def _counts_rows(data: Binary | BinTable) -> bool:
     return data.weight is None and data.group is None
 
 
-def _largest_loss(data: Binary | BinTable, level: float) -> float:
+def _largest_loss(band: Band) -> float:
     """The largest decision loss of a curve in the isotonic band: at a score, from either side, or at 1/2."""
-    band = isotonic_band(data, level=level)
     at = np.unique(np.concatenate([band.low_score, band.high_score, [0.5]]))
     return min(1.0, float((np.maximum(*_losses_in_band(band, at)) / np.maximum(at, 1 - at)).max()))
 
