@@ -10,14 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numba
 import numpy as np
 from sklearn.calibration import calibration_curve
 
 import calibrant as cal
-from benchmarks.peers import write_results
+from benchmarks.peers import run_peer, write_results
+from calibrant.data.class_probabilities import SUM_TOLERANCE
 from calibrant.numerics import switch
+from calibrant.numerics.class_sums import checked_class_sums
+from calibrant.numerics.multinomial_loss import Penalty, VectorLogLoss
+from calibrant.numerics.temperature import _softmax_derivatives
 from calibrant.table.binning import HybridGrid, LogGrid
 from calibrant.table.from_rows import cut_rows
 
@@ -184,57 +189,146 @@ def sorting_lines(n: int) -> list[str]:
     ]
 
 
-def matrix_lines() -> list[str]:
-    bars = {(10, "f8"): 3.0, (100, "f8"): 2.1, (1000, "f8"): 1.6, (10, "f4"): 6.0, (100, "f4"): 2.5, (1000, "f4"): 1.6}
+def matrix_lines(scores: int = 10**7) -> list[str]:
+    """Check and top label, and classwise sums with the check, of matrices of so many scores."""
+    top_bars = {10: (3.0, 6.0), 100: (2.1, 2.5), 1000: (1.6, 1.6)}
+    class_bars = {10: (8.0, 16.0), 100: (3.0, 6.0), 1000: (2.3, 2.5)}
     rng = np.random.default_rng(0)
 
-    def row(classes: int, p: np.ndarray, y: np.ndarray) -> str:
+    def row(p: np.ndarray, y: np.ndarray) -> str:
         p.setflags(write=False)
         y.setflags(write=False)
+        classes, single = p.shape[1], p.dtype == np.float32
         found = least({"read": p.sum, **both(lambda: cal.Multiclass(y, p).top_label())})
-        dtype = p.dtype.str[1:]
-        cells = (f"{found['NumPy'] / found['read']:.1f}", held(found["compiled"] / found["read"], bars[classes, dtype]))
-        return f"| {classes} | {len(p):.0e} | {dtype} | {' | '.join(cells)} |"
+        sums = {
+            "sums": fast("on", lambda: checked_class_sums(p, y, 15, SUM_TOLERANCE)),
+            "classwise": fast("on", lambda: cal.classwise(partial(cal.ece, bins=FIFTEEN), y, p)),
+        }
+        found |= least(sums) | least(
+            {"loop": fast("off", lambda: cal.classwise(partial(cal.ece, bins=FIFTEEN), y, p))}, 1
+        )
+        reads = {name: time / found["read"] for name, time in found.items()}
+        cells = f"{reads['NumPy']:.1f} | {held(reads['compiled'], top_bars[classes][single])}"
+        cells += (
+            f" | {reads['loop']:.1f} | {held(reads['sums'], class_bars[classes][single])} | {reads['classwise']:.2f}"
+        )
+        return f"| {classes} | {len(p):.0e} | {p.dtype.str[1:]} | {cells} |"
 
     lines = [
         "",
-        "## Check and top label of a matrix of class probabilities",
+        "## Matrices of class probabilities",
         "",
-        "`Multiclass(y, P).top_label()` as multiples of `P.sum()`. P is read-only: of one that can be written to, "
-        "`Multiclass` also makes a copy. Bars for K = 10, 100, 1000: 3, 2.1, 1.6 (float32 6, 2.5, 1.6).",
+        "Multiples of `P.sum()`. Check and top label: `Multiclass(y, P).top_label()`, bars for K = 10, 100, 1000: 3, "
+        "2.1, 1.6 (float32 6, 2.5, 1.6). P is read-only: of one that can be written to, `Multiclass` also makes a "
+        "copy. Classwise: check and sums of all classes in 15 bins of equal width, bars 8, 3, 2.3 (16, 6, 2.5), and the "
+        "whole of `classwise(ece, y, P)` in these bins.",
         "",
-        "| K | rows | P | NumPy | compiled |",
-        "|---|---|---|---|---|",
+        "| K | rows | P | top label, NumPy | compiled | classwise ECE, NumPy | sums, compiled | ECE, compiled |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for classes, n in ((10, 1_000_000), (100, 200_000), (1000, 20_000)):
+    for classes in (10, 100, 1000):
+        n = scores // classes
         whole, y = rng.dirichlet(np.full(classes, 0.3), n), rng.integers(0, classes, n)
-        lines += [row(classes, whole.astype(dtype), y) for dtype in ("f8", "f4")]
+        lines += [row(whole.astype(dtype), y) for dtype in ("f8", "f4")]
     return lines
+
+
+def softmax_lines(scores: int = 4_000_000) -> list[str]:
+    """One evaluation of the objectives of temperature and vector scaling."""
+    rng = np.random.default_rng(0)
+    lines = [
+        "",
+        "## Objectives of recalibration maps",
+        "",
+        "One evaluation in double precision, as multiples of reading the logits: slope and two more derivatives by the "
+        "temperature (bar 2.2, set for single precision); value and gradient of vector scaling (bar 5, likewise).",
+        "",
+        "| K | rows | temperature, NumPy | compiled | vector scaling, NumPy | compiled |",
+        "|---|---|---|---|---|---|",
+    ]
+    for classes in (10, 100, 1000):
+        n = scores // classes
+        logits = 3 * rng.normal(size=(n, classes))
+        codes = (0.6 * logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+        chosen, by_class = logits[np.arange(n), codes], np.ascontiguousarray(logits.T)
+        loss = VectorLogLoss(by_class, codes, None, Penalty(1e-9, 1e-9, 1e-9))
+        actions = {"read": logits.sum}
+        for way, setting in (("NumPy", "off"), ("compiled", "on")):
+            os.environ["CALIBRANT_FAST"] = setting
+            derivatives = _softmax_derivatives(logits, chosen, None)
+            actions[f"temperature {way}"] = fast(setting, lambda d=derivatives: d(0.7))
+            actions[f"vector {way}"] = fast(setting, partial(loss.evaluate, np.full(2 * classes, 0.1)))
+        found = least(actions, 3)
+        reads = {name: time / found["read"] for name, time in found.items()}
+        cells = f"{reads['temperature NumPy']:.1f} | {held(reads['temperature compiled'], 2.2)}"
+        cells += f" | {reads['vector NumPy']:.1f} | {held(reads['vector compiled'], 5.0)}"
+        lines.append(f"| {classes} | {n:_} | {cells} |")
+    return lines
+
+
+TORCHMETRICS = """
+import json, sys, time, warnings
+import numpy as np, torch
+from torchmetrics.classification import BinaryCalibrationError
+from torchmetrics.functional.classification import binary_calibration_error
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+n, found = int(sys.argv[1]), {}
+rng = np.random.default_rng(0)
+score = rng.random(n, dtype=np.float32) ** 2
+p, y = torch.from_numpy(score), torch.from_numpy((rng.random(n) < score).astype(np.int32))
+def metric(batch):
+    kept = BinaryCalibrationError(n_bins=15)
+    for i in range(0, n, batch):
+        kept.update(p[i : i + batch], y[i : i + batch])
+    kept.compute()
+def bounded(batch):
+    for i in range(0, n, batch):
+        binary_calibration_error(p[i : i + batch], y[i : i + batch], n_bins=15)
+for batch in (1000, 10000, 100000):
+    for name, action in (("metric", metric), ("bounded", bounded)):
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            action(batch)
+            best = min(best, time.process_time() - start)
+        found[f"{name} {batch}"] = best / n * 1e9
+print(json.dumps(found))
+"""
 
 
 def stream_lines(n: int = 2_000_000) -> list[str]:
     rng = np.random.default_rng(0)
     p = rng.random(n, dtype=np.float32) ** 2
     y = (rng.random(n) < p).astype(np.int32)
+    peer = run_peer(TORCHMETRICS, str(n))
     lines = [
         "",
         "## Streams",
         "",
-        f"`StreamingTable().update` of {n:.0e} rows in batches, then `table()`; ns per row, float32 and int32.",
+        f"`StreamingTable(grid=...).update` of {n:.0e} rows in batches, then `table()`; ns per row, float32 and int32. "
+        "torchmetrics: its metric, which keeps all rows, with one compute at the end, and its function batch by batch. "
+        "Bars: compiled fixed bins 10 x as fast as the faster of these, the fine table 4 x.",
         "",
-        "| rows per update | NumPy | compiled |",
-        "|---|---|---|",
+        "| rows each | 15 bins, NumPy | compiled | fine table, NumPy | compiled | torchmetrics metric | function |",
+        "|---|---|---|---|---|---|---|",
     ]
 
-    def stream(batch: int) -> None:
-        table = cal.scale.StreamingTable()
+    def stream(batch: int, cells: cal.EqualWidth | HybridGrid) -> None:
+        table = cal.scale.StreamingTable(grid=cells)
         for start in range(0, n, batch):
             table.update(y[start : start + batch], p[start : start + batch])
         table.table()
 
     for batch in (1_000, 10_000, 100_000):
-        found = least(both(lambda b=batch: stream(b)), 3)
-        lines.append(f"| {batch:_} | {found['NumPy'] / n * 1e9:.1f} | {found['compiled'] / n * 1e9:.1f} |")
+        theirs = [] if peer is None else [float(str(peer[f"{name} {batch}"])) for name in ("metric", "bounded")]
+        cells = []
+        for kind, factor in ((FIFTEEN, 10), (HybridGrid(), 4)):
+            found = least(both(lambda b=batch, k=kind: stream(b, k)), 3)
+            plain, quick = (1e9 * found[way] / n for way in ("NumPy", "compiled"))
+            cells += [f"{plain:.1f}", held(quick, min(theirs, default=np.inf) / factor)]
+        cells += [f"{time:.0f}" for time in theirs] or ["not installed", "not installed"]
+        lines.append(f"| {batch:_} | {' | '.join(cells)} |")
     return lines
 
 
@@ -271,7 +365,7 @@ def main() -> None:
     os.environ["CALIBRANT_FAST"] = "on"
     cal.warm_up()
     lines = [*equal_width_lines(n), *table_lines(n), *sorting_lines(min(n, 10**6))]
-    lines += [*matrix_lines(), *stream_lines(), *start_lines()]
+    lines += [*matrix_lines(n), *softmax_lines(), *stream_lines(), *start_lines()]
     write_results("fast", "Loops over rows", "python -m benchmarks.fast", lines, numba=numba.__version__)
 
 

@@ -11,6 +11,7 @@ from benchmarks.peers import cpu_seconds, write_results
 from calibrant import simulate as sim
 from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.results.target import batched, name_of
+from calibrant.simulate import estimation_bias
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 LOOPED = 10
@@ -28,7 +29,7 @@ ESTIMATORS = [
 
 def microseconds(n: int) -> dict[str, tuple[float, float]]:
     """Processor time per sample of each estimator, at once and in a loop; sorting has a line of its own."""
-    repeats = min(1000, 2**20 // n)
+    repeats = min(1000, estimation_bias._BATCH // n)  # as simulations do
     scores, outcomes = sim.PAPER_WORLDS["resnet110_c100"].draw(np.random.default_rng(0), (repeats, n))
     samples = [cal.Binary(y, p) for y, p in zip(outcomes[:LOOPED], scores[:LOOPED], strict=True)]
     times = {"sort": (1e6 * cpu_seconds(lambda: SortedSamples.of(scores, outcomes), 3) / repeats, 0.0)}

@@ -5,6 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
+from calibrant.simulate import estimation_bias
 from tests.simulate.published import L2
 
 
@@ -47,3 +48,20 @@ def test_nonsense_is_refused():
         sim.bias(cal.ece, world, 10, repeats=2.5)
     with pytest.raises(ValueError, match="different names"):
         sim.bias_table({"e": cal.ece}, [world, world], [10])
+
+
+def test_the_number_of_samples_measured_at_once_changes_nothing(monkeypatch):
+    monkeypatch.setattr(estimation_bias, "_CHUNK", 600)
+    world = sim.World(sim.UniformScores(), sim.PowerCurve(2))
+    measures = {
+        "ECE": cal.ece,
+        "sweep": cal.sweep_ece,
+        "signed": lambda data: float(np.mean(data.y_prob - data.y_true)),
+    }
+    found = {}
+    for batch in (1, 600, 1500, 1 << 22):
+        monkeypatch.setattr(estimation_bias, "_BATCH", batch)
+        found[batch] = sim.estimates(measures, world, 100, repeats=40, seed=3)
+    for one in found.values():
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, found[1][name])

@@ -117,7 +117,7 @@ class SortedSamples:
         ends = np.zeros(1, np.intp)
         if self.tied:
             ends = self.run_ends(0)[1:] if self.ends is None else self.ends
-        rows = self._running_positives[0], ends, self.tied
+        rows = self.key[0], self._running_positives[0], ends, self.tied
         found = int(fast.largest_rising(*rows, 2, min(_ORDER_CHECK, self.n)))
         if found or self.n <= _ORDER_CHECK:
             return found or self.n

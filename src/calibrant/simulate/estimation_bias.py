@@ -20,6 +20,9 @@ from calibrant.simulate.worlds import World
 #: Scores per chunk of repeats. Part of the definition of a simulation: another size draws other numbers.
 _CHUNK = 1 << 19
 
+#: Scores that are measured at once: several chunks, since every call of NumPy costs as much as many samples.
+_BATCH = 1 << 22
+
 
 class AnyWorld(Protocol):
     """What a simulation needs of a world: a name, samples, and the truth."""
@@ -157,7 +160,7 @@ def estimates(
     validation.whole("n", n)
     validation.whole("repeats", repeats)
     validation.seed(seed)
-    parts = [_estimates_of(estimators, chunk) for chunk in _samples(world, n, repeats, seed)]
+    parts = [_estimates_of(estimators, batch) for batch in _joined(_samples(world, n, repeats, seed))]
     return {name: np.concatenate([part[name] for part in parts]) for name in estimators}
 
 
@@ -193,6 +196,29 @@ def _samples(world: AnyWorld, n: int, repeats: int, seed: int) -> Iterator[_Matr
             yield _Matrices(*world.draw(np.random.default_rng(sequence), (size, n)))
         else:
             yield _Others([world.sample(n, seed=child) for child in sequence.spawn(size)])
+
+
+def _joined(chunks: Iterator[_Matrices | _Others]) -> Iterator[_Matrices | _Others]:
+    """The same samples in larger batches."""
+    waiting: list[_Matrices] = []
+    for chunk in chunks:
+        if isinstance(chunk, _Others):
+            yield chunk
+            continue
+        waiting.append(chunk)
+        if sum(one.scores.size for one in waiting) + chunk.scores.size > _BATCH:
+            yield _together(waiting)
+            waiting = []
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(chunks: list[_Matrices]) -> _Matrices:
+    if len(chunks) == 1:
+        return chunks[0]
+    return _Matrices(
+        np.concatenate([chunk.scores for chunk in chunks]), np.concatenate([chunk.outcomes for chunk in chunks])
+    )
 
 
 def _estimates_of(estimators: Mapping[str, Estimator], chunk: _Matrices | _Others) -> dict[str, Floats]:

@@ -54,3 +54,14 @@ def test_sweeps_stop_at_the_same_number_of_bins(n, decimals, monkeypatch):
     ordered = SortedSamples.of(p, (p > 0.5).astype(np.int8))
     found, expected = with_and_without(monkeypatch, lambda: largest_rising(ordered))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cuts", [[0, 1], [0, 5000], [0, 1, 1024, 1025, 4096, 5000]])
+def test_sums_between_cuts_are_the_same(cuts, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(cuts[-1]).astype(dtype)
+    rows = sorted_rows(Rows(p, p, (rng.random(len(p)) < p).astype(np.int8)))
+    found, expected = with_and_without(monkeypatch, lambda: rows.between(np.array(cuts)))
+    np.testing.assert_array_equal(found[[0, 1, 2, 4, 7]], expected[[0, 1, 2, 4, 7]])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

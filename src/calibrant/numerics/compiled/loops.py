@@ -22,6 +22,7 @@ from calibrant.numerics.compiled.order import (
     isotonic_blocks,
     largest_rising,
     pool_adjacent_violators,
+    sums_between,
 )
 from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
 
@@ -50,6 +51,7 @@ __all__ = [
     "marked_rows",
     "pool_adjacent_violators",
     "radix_cells",
+    "sums_between",
     "temperature",
     "try_out",
     "vector_scaling",
@@ -78,8 +80,6 @@ def compile_all() -> None:
     pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
     whole, tied = np.zeros(3, np.int64), True
     isotonic_blocks(np.zeros(3, np.int8), np.arange(1, 4), tied, whole, whole.copy(), np.zeros(3, np.intp))
-    for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
-        largest_rising(running, np.arange(1, 4), tied, 2, 2)
 
 
 def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
@@ -96,6 +96,9 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     code = np.zeros(3, f"i{dtype.itemsize}")
     encode(p.view(code.dtype), y, code)
     decode(code, y, np.empty(3, np.intp))
+    for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
+        largest_rising(np.sort(p), running, np.arange(1, 4), True, 2, 2)  # noqa: FBT003 - a kernel takes no names
+    sums_between(p, y, np.array([0, 1, 3]), np.zeros((3, 2)))
 
 
 def _compile_matrices(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:

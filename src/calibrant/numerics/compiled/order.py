@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.kernel import I64, U64, kernel
+from calibrant.numerics.compiled.kernel import BLOCK, I64, U64, kernel, reordering
 
 
 @kernel
@@ -81,25 +81,33 @@ def pool_adjacent_violators(weight: Any, observed: Any, starts: Any) -> Any:
 
 
 @kernel
-def largest_rising(running: Any, ends: Any, tied: Any, least: Any, most: Any) -> Any:
+def _past_tie(key: Any, ends: Any, rank: Any) -> Any:
+    """The rank, or the end of the run of equal keys that it would split."""
+    if rank == key.shape[0] or key[U64(rank)] != key[U64(rank - 1)]:
+        return rank
+    first, last = 0, ends.shape[0] - 1
+    while first < last:
+        middle = (first + last) >> 1
+        if ends[U64(middle)] < rank:
+            first = middle + 1
+        else:
+            last = middle
+    return ends[U64(first)]
+
+
+@kernel
+def largest_rising(key: Any, running: Any, ends: Any, tied: Any, least: Any, most: Any) -> Any:
     """The last number of equal-mass bins before the first from `least` to `most` whose mean outcomes fall; 0 if none.
 
     `running` counts positives. Whole numbers, so there is no rounding.
     """
-    n = running.shape[0] - 1
+    n = key.shape[0]
     for bins in range(least, most + 1):
         low, hits, rows = 0, I64(0), I64(1)  # a mean of zero before the first bin
         for b in range(1, bins + 1):
             high = (n * b) // bins
             if tied:
-                first, last = 0, ends.shape[0] - 1
-                while first < last:
-                    middle = (first + last) >> 1
-                    if ends[U64(middle)] < high:
-                        first = middle + 1
-                    else:
-                        last = middle
-                high = ends[U64(first)]
+                high = _past_tie(key, ends, high)
             if high == low:
                 continue
             more, many = I64(running[U64(high)]) - I64(running[U64(low)]), I64(high - low)
@@ -107,3 +115,27 @@ def largest_rising(running: Any, ends: Any, tied: Any, least: Any, most: Any) ->
                 return bins - 1
             hits, rows, low = more, many, high
     return 0
+
+
+@reordering
+def _sums(key: Any, observed: Any) -> Any:
+    """The sums of p, p^2 and p y of some rows."""
+    total, square, product = 0.0, 0.0, 0.0
+    for i in range(key.shape[0]):
+        v, w = np.float64(key[i]), np.float64(observed[i])
+        total += v
+        square += v * v
+        product += v * w
+    return total, square, product
+
+
+@kernel
+def sums_between(key: Any, observed: Any, cuts: Any, sums: Any) -> None:
+    """Add the sums of p, p^2 and p y between neighbouring cuts to `sums`; no running sum has many terms."""
+    for k in range(cuts.shape[0] - 1):
+        for start in range(cuts[k], cuts[k + 1], BLOCK):
+            end = min(start + BLOCK, cuts[k + 1])
+            total, square, product = _sums(key[start:end], observed[start:end])
+            sums[0, k] += total
+            sums[1, k] += square
+            sums[2, k] += product
