@@ -1,9 +1,13 @@
 """Reports are logged to MLflow with their numbers and their page."""
 
+import sys
+from functools import partial
+
+import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.integrations.mlflow import log_report, report_metrics
+from calibrant.integrations.mlflow import evaluation_metric, log_report, report_metrics
 
 
 @pytest.fixture(scope="module")
@@ -11,12 +15,17 @@ def report(rows):
     return cal.report(cal.Binary(*rows), title="Logged")
 
 
-@pytest.mark.filterwarnings("ignore")  # of MLflow's own
-def test_a_report_is_logged_with_its_numbers_and_its_page(report, tmp_path, monkeypatch):
+@pytest.fixture
+def mlflow(tmp_path, monkeypatch):
+    """MLflow that keeps its runs in a folder of the test."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # newer versions want a database unless told
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
-    mlflow = pytest.importorskip("mlflow")
+    return pytest.importorskip("mlflow")
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own
+def test_a_report_is_logged_with_its_numbers_and_its_page(report, tmp_path, mlflow):
     with mlflow.start_run(experiment_id=mlflow.create_experiment("calibration")) as run:
         logged = log_report(report)
     stored = mlflow.get_run(run.info.run_id)
@@ -31,3 +40,45 @@ def test_measures_of_one_name_keep_apart(report):
     names = report_metrics(report, prefix="m")
     assert names["m.rows"] == 3000
     assert len(names) > len(report.measures)
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own
+def test_an_evaluation_has_the_estimate_and_its_interval(rows, mlflow):
+    pd = pytest.importorskip("pandas")
+    y, p = (part[:400] for part in rows)
+    metrics = [evaluation_metric(), evaluation_metric(partial(cal.ece, bins=5), name="ece_5", level=None)]
+    with mlflow.start_run(experiment_id=mlflow.create_experiment("evaluation")) as run:
+        mlflow.models.evaluate(
+            data=pd.DataFrame({"y": y, "p": p}),
+            targets="y",
+            predictions="p",
+            extra_metrics=metrics,
+            evaluators="default",
+        )
+    found = cal.interval(cal.averaged_error, cal.Binary(y, p))
+    assert mlflow.get_run(run.info.run_id).data.metrics == {
+        "averaged_error/value": pytest.approx(float(found)),
+        "averaged_error/low": pytest.approx(found.interval.low),
+        "averaged_error/high": pytest.approx(found.interval.high),
+        "ece_5/value": pytest.approx(float(cal.ece(y, p, bins=5))),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_matrix_of_probabilities_is_an_event_or_a_top_label(mlflow):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 200)
+    c = rng.integers(3, size=200)
+    value = evaluation_metric(cal.ece, level=None).eval_fn(P, c).aggregate_results["value"]
+    assert value == float(cal.ece(cal.Multiclass(c, P).top_label()))
+    two = np.stack([1 - P[:, 0], P[:, 0]], axis=1)
+    assert evaluation_metric(cal.ece, level=None).eval_fn(two, c == 0).aggregate_results["value"] == float(
+        cal.ece(c == 0, P[:, 0])
+    )
+
+
+def test_without_mlflow_it_says_what_to_install(report, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    for call in (evaluation_metric, partial(log_report, report)):
+        with pytest.raises(ImportError, match=r"calibrant\[mlflow\]"):
+            call()

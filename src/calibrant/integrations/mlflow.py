@@ -1,14 +1,86 @@
-"""Reports in MLflow: numbers to plot over runs, the page to read."""
+"""Calibration in MLflow: reports with numbers to plot over runs, and metrics for `mlflow.evaluate`."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.estimators.averaged import averaged_error
+from calibrant.inference.intervals import interval
 from calibrant.reporting import Report
 from calibrant.results.estimate import Estimate
 
-__all__ = ["log_report", "report_metrics"]
+__all__ = ["evaluation_metric", "log_report", "report_metrics"]
+
+
+def evaluation_metric(
+    estimator: Callable[..., Estimate] = averaged_error, *, name: str | None = None, level: float | None = 0.95
+) -> Any:
+    """A metric for ``mlflow.evaluate(..., extra_metrics=[...])`` (needs mlflow): an estimate with its interval.
+
+    The predictions must be probabilities: of the event, as a column; or of all classes 0, 1, …, as a matrix (from a
+    model logged with ``pyfunc_predict_fn="predict_proba"``), whose second column counts where there are two, and the
+    top label where there are more. Predicted labels are no probabilities: they would be taken for certainties.
+
+    Parameters
+    ----------
+    estimator : callable
+        From predictions to an `Estimate`; smaller is better.
+    name : str, optional
+        In MLflow, by default that of the estimator. Logged are ``<name>/value``, ``<name>/low`` and ``<name>/high``.
+    level : float in (0, 1), optional
+        Of the interval; None leaves it out, for estimators that have none.
+
+    Returns
+    -------
+    mlflow.models.EvaluationMetric
+
+    Examples
+    --------
+    >>> import mlflow  # doctest: +SKIP
+    >>> table = pd.DataFrame({"clicked": y, "score": p})  # doctest: +SKIP
+    >>> mlflow.evaluate(  # doctest: +SKIP
+    ...     data=table, targets="clicked", predictions="score", extra_metrics=[evaluation_metric()]
+    ... ).metrics
+    {'averaged_error/value': 0.031, 'averaged_error/low': 0.012, 'averaged_error/high': 0.055}
+    """
+    _mlflow()
+    from mlflow.metrics import MetricValue
+    from mlflow.models import make_metric
+
+    def evaluated(predictions: Any, targets: Any, metrics: Any = None) -> Any:
+        data = _event(np.asarray(targets), np.asarray(predictions))
+        found = estimator(data) if level is None else interval(estimator, data, level=level)
+        values = {"value": found.value}
+        if found.interval is not None:
+            values |= {"low": float(found.interval.low), "high": float(found.interval.high)}
+        return MetricValue(aggregate_results=values)
+
+    called = name or getattr(estimator, "__name__", "calibration_error")
+    make: Any = make_metric  # untyped there
+    return make(eval_fn=evaluated, greater_is_better=False, name=called)
+
+
+def _event(targets: Any, predictions: Any) -> Binary:
+    if predictions.ndim == 1:
+        return Binary(targets, predictions)
+    if predictions.shape[1] == 2:
+        return Binary(targets, predictions[:, 1])
+    return Multiclass(targets, predictions).top_label()
+
+
+def _mlflow() -> Any:
+    try:
+        import mlflow
+    except ImportError as error:
+        message = "This needs MLflow: pip install 'calibrant[mlflow]'."
+        raise ImportError(message) from error
+    return mlflow
 
 
 def log_report(report: Report, *, prefix: str = "calibration", page: bool = True) -> dict[str, float]:
@@ -40,11 +112,7 @@ def log_report(report: Report, *, prefix: str = "calibration", page: bool = True
     >>> with mlflow.start_run():  # doctest: +SKIP
     ...     log_report(report)
     """
-    try:
-        import mlflow
-    except ImportError as error:
-        message = "Logging a report needs MLflow: pip install 'calibrant[mlflow]'."
-        raise ImportError(message) from error
+    mlflow = _mlflow()
     metrics = report_metrics(report, prefix=prefix)
     mlflow.log_metrics(metrics)
     mlflow.set_tag(f"{prefix}.verdict", str(report.verdict))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -425,6 +425,8 @@ class Scorer:
         From predictions to an `Estimate`, e.g. `calibrant.ece`.
     whole : bool
         Whether the measure takes all classes.
+    weighted : bool, str or None
+        The request of metadata routing for `sample_weight`; see `set_score_request`.
 
     Examples
     --------
@@ -439,6 +441,7 @@ class Scorer:
     name: str
     measure: Callable[..., Estimate]
     whole: bool
+    weighted: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the measure: greater is better."""
@@ -448,11 +451,27 @@ class Scorer:
             data = data.top_label()
         return -float(self.measure(data))
 
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
+        """A scorer that is given weights, or not, where scikit-learn's metadata routing is enabled.
+
+        True asks for `sample_weight`, False goes without, a string asks for it by another name; None, the default of
+        scikit-learn, refuses weights that nobody has spoken for.
+        """
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What this scorer requests."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.weighted)
+        return request
+
 
 def make_scorers() -> dict[str, Scorer]:
-    """Scorers for `cross_val_score`, `GridSearchCV` and the like; greater is better.
+    """Scorers by name for `cross_validate`, `GridSearchCV` and the like; greater is better.
 
-    Choose models by "neg_log_loss" or "neg_brier"; the calibration errors are there to be looked at.
+    "neg_averaged_error", "neg_ece", "neg_debiased_ece", "neg_sweep_ece", "neg_brier" and "neg_log_loss": give the whole
+    dictionary as ``scoring=``, or one of them, ``make_scorers()["neg_ece"]``. Choose models by "neg_log_loss" or
+    "neg_brier"; the calibration errors are there to be looked at. For another measure make a `Scorer`.
 
     Examples
     --------
@@ -464,12 +483,18 @@ def make_scorers() -> dict[str, Scorer]:
     >>> scores["test_neg_brier"].round(2)
     array([-0.11, -0.14])
     """
+    from calibrant.estimators.averaged import averaged_error
     from calibrant.estimators.binned import ece
     from calibrant.estimators.debiased import debiased_ece
     from calibrant.estimators.proper_scores import brier, log_loss
     from calibrant.estimators.sweep import sweep_ece
 
-    errors: dict[str, Callable[..., Estimate]] = {"ece": ece, "debiased_ece": debiased_ece, "sweep_ece": sweep_ece}
+    errors: dict[str, Callable[..., Estimate]] = {
+        "averaged_error": averaged_error,
+        "ece": ece,
+        "debiased_ece": debiased_ece,
+        "sweep_ece": sweep_ece,
+    }
     proper: dict[str, Callable[..., Estimate]] = {"brier": brier, "log_loss": log_loss}
     made = {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=False) for name, measure in errors.items()}
     return made | {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=True) for name, measure in proper.items()}

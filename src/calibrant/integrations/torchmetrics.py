@@ -1,26 +1,24 @@
-"""A calibration error with the methods of a torchmetrics metric, in memory that does not grow. It needs no torch."""
+"""A calibration error for training loops, in memory that does not grow: without torch, or as a torchmetrics metric."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from calibrant.data.predictions import Multiclass
-from calibrant.data.validation import InvalidPredictions, as_array
 from calibrant.estimators.binned import ece
+from calibrant.integrations.training_batches import batch_rows
 from calibrant.results.estimate import Estimate
 from calibrant.scale.streaming import StreamingTable
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 
-__all__ = ["CalibrationError"]
+__all__ = ["CalibrationError", "torch_metric"]
 
 
 class CalibrationError:
-    """Any estimator of one-dimensional calibration error, fed batch by batch: `update`, `compute`, `reset`.
+    """Any estimator of one-dimensional calibration error, fed batch by batch: `update`, `compute`, `reset`; no torch.
+
+    Where torchmetrics or Lightning handle the metric themselves, take `torch_metric`, which has the same numbers.
 
     The state is a table of at most 2^16 cells in double precision, not the rows, so that a result after a billion
     predictions is as exact as after ten. Predictions are probabilities; logits are refused rather than guessed.
@@ -63,24 +61,9 @@ class CalibrationError:
         `preds` of shape (N, ...) like `target` are probabilities of the event; of shape (N, C, ...) with a target
         (N, ...) they are class probabilities, of which the top label counts.
         """
-        p, y = _host("preds", preds), _host("target", target)
-        if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:
-            p = np.moveaxis(p, 1, -1).reshape(-1, p.shape[1])
-        elif p.shape == y.shape:
-            p = p.reshape(-1)
-        else:
-            message = f"preds must have the shape of target, or one more axis (classes); got {p.shape} and {y.shape}."
-            raise InvalidPredictions(message)
-        y = y.reshape(-1)
-        if self.ignore_index is not None:
-            keep = y != self.ignore_index
-            p, y = p[keep], y[keep]
-        if len(y) == 0:
-            return
-        if p.ndim == 2:
-            top = Multiclass(y, p).top_label()
-            p, y = top.y_prob, top.y_true
-        self._stream.update(y, p)
+        y, p = batch_rows(preds, target, self.ignore_index)
+        if len(y):
+            self._stream.update(y, p)
 
     def compute(self) -> Estimate:
         """The estimate of all rows since the last reset."""
@@ -111,8 +94,42 @@ class CalibrationError:
         return f"<CalibrationError by {name}, n={self.table().n:_}>"
 
 
-def _host(name: str, values: Any) -> NDArray[Any]:
-    """As a NumPy array, from whatever device."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    return as_array(name, values)
+def torch_metric(
+    estimator: Callable[[BinTable], Estimate] = ece,
+    *,
+    ignore_index: int | None = None,
+    grid: HybridGrid = HybridGrid(),
+    **options: Any,
+) -> Any:
+    """`CalibrationError` as a `torchmetrics.Metric`, for Lightning, metric collections, checkpoints and many devices.
+
+    The state is three tensors with a value per cell of the grid, sums, lowest and highest scores, which torchmetrics
+    reduces over processes by sum, minimum and maximum: the result on many devices is that of all rows, exactly. They
+    are in double precision, which devices without it (Apple's MPS) cannot hold: keep the metric on the CPU there.
+
+    Parameters
+    ----------
+    estimator, ignore_index, grid
+        As those of `CalibrationError`.
+    **options
+        Of `torchmetrics.Metric`, e.g. ``dist_sync_on_step``.
+
+    Returns
+    -------
+    torchmetrics.Metric
+        `compute` gives a tensor in double precision with one value; `estimate()` the whole `Estimate`, and `table()`
+        the table of all rows.
+
+    Examples
+    --------
+    >>> metric = torch_metric()  # doctest: +SKIP
+    >>> metric.update(torch.tensor([0.2, 0.7]), torch.tensor([0, 1]))  # doctest: +SKIP
+    >>> metric.compute()  # doctest: +SKIP
+    tensor(0.2500, dtype=torch.float64)
+    """
+    try:
+        from calibrant.integrations.torchmetrics_state import TableMetric
+    except ImportError as error:
+        message = "torch_metric needs torchmetrics: pip install torchmetrics. CalibrationError works without it."
+        raise ImportError(message) from error
+    return TableMetric(estimator, ignore_index=ignore_index, grid=grid, **options)
