@@ -27,7 +27,7 @@ SEED ?= 0
 fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs look man release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -96,21 +96,27 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[cli,plot]' --group docs
 	touch $@
 
+# `make version TAG=v0.1.0` writes the version into the package, the changelog, the citation and the recipe;
 # `make release TAG=v0.1.0` checks that everything names this version, and builds what is published.
 TAG ?=
+version: $(VENV)/test.stamp ## name the version TAG=v... everywhere, and date its section of the changelog
+	$(BIN)/python -m tools.release '$(TAG)' --write
+
 release: $(VENV)/test.stamp ## the source archive and the wheel of version TAG=v..., checked, in dist/
 	$(BIN)/python -m tools.release '$(TAG)'
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m twine check --strict dist/*
 
-wheel: $(VENV)/test.stamp ## build the wheel, install it in an environment of its own, and run the examples of the README there
+wheel: $(VENV)/test.stamp ## build the wheel, install it in an environment of its own, run the README and every page's examples there
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m build --no-isolation --wheel
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/pip install --quiet dist/*.whl
 	.venv-wheel/bin/python -m doctest -o NORMALIZE_WHITESPACE -o ELLIPSIS README.md
 	.venv-wheel/bin/python tests/smoke.py
+	.venv-wheel/bin/pip install --quiet "$$(ls dist/*.whl)[cli,plot]" --group examples
+	.venv-wheel/bin/python -m pytest -q --no-header tests/test_docs.py tests/test_readme.py
 
 lowest: ## the oldest versions of NumPy, SciPy and scikit-learn that are allowed, in an environment of their own
 	rm -rf .venv-lowest

@@ -67,7 +67,7 @@ html_theme_options = {
     "logo": {"text": "Calibrant"},
     "navigation_with_keys": False,
     "show_nav_level": 1,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

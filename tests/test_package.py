@@ -1,5 +1,6 @@
 """What is published is complete, can be installed, and is described as an index expects."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import calibrant
 from tests import smoke
+from tools import release
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,6 +48,16 @@ def test_the_source_archive_holds_the_tests_and_no_results_of_builds(dist):
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "tests/smoke.py"} <= names
     assert not [name for name in names if name.startswith((".venv", "site/", "artifacts/", "docs/reference/"))]
+
+
+def test_the_changelog_has_a_section_for_this_version():
+    """A version under development collects its changes; a release names itself, everywhere alike."""
+    version = calibrant.__version__
+    if ".dev" in version:
+        first = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf8"), flags=re.M)
+        assert first[1] == "Unreleased"
+    else:
+        assert list(release.faults(f"v{version}")) == []
 
 
 def test_the_smoke_test_passes_here(capsys):

@@ -1,10 +1,12 @@
-"""Is the version ready to be released? The tag, the package, the changelog and the citation must name the same one.
+"""Is the version ready to be released? Tag, package, changelog, citation and recipe must name the same one.
 
-python -m tools.release v0.1.0
+python -m tools.release v0.1.0           # what does not match
+python -m tools.release v0.1.0 --write   # writes the version everywhere, and dates the changelog
 """
 
 from __future__ import annotations
 
+import datetime
 import re
 import sys
 from collections.abc import Iterator
@@ -13,20 +15,41 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
+#: Where the version is written, what the line looks like, and how it is said there.
+PLACES = {
+    "src/calibrant/_version.py": (r'__version__ = "(.+)"', '__version__ = "{}"'),
+    "CITATION.cff": (r"^version: (.+)$", "version: {}"),
+    "packaging/conda/meta.yaml": (r'{% set version = "(.+)" %}', '{{% set version = "{}" %}}'),
+}
+HEADING = r"^## (.+)$"
+
+
 def faults(tag: str, root: Path = ROOT) -> Iterator[str]:
     """What does not match the tag."""
     wanted = tag.removeprefix("v")
     if not re.fullmatch(r"\d+\.\d+\.\d+", wanted):
         yield f"The tag must be v<major>.<minor>.<patch>, got {tag!r}."
-    version = _first(r'__version__ = "(.+)"', root / "src" / "calibrant" / "_version.py")
-    if version != wanted:
-        yield f"src/calibrant/_version.py says {version}."
-    heading = _first(r"^## (.+)$", root / "CHANGELOG.md")
+    for place, (pattern, _) in PLACES.items():
+        found = _first(pattern, root / place)
+        if found != wanted:
+            yield f"{place} says {found}."
+    heading = _first(HEADING, root / "CHANGELOG.md")
     if not re.fullmatch(rf"{re.escape(wanted)} - \d{{4}}-\d\d-\d\d", heading or ""):
         yield f"The first section of CHANGELOG.md must be '## {wanted} - <date>', it is '## {heading}'."
-    cited = _first(r"^version: (.+)$", root / "CITATION.cff")
-    if cited != wanted:
-        yield f"CITATION.cff says {cited}."
+
+
+def write(tag: str, root: Path = ROOT, *, day: datetime.date | None = None) -> None:
+    """Name the version everywhere; the section "Unreleased" of the changelog becomes that of the version."""
+    version = tag.removeprefix("v")
+    for place, (pattern, said) in PLACES.items():
+        _replace(pattern, said.format(version), root / place)
+    if _first(HEADING, root / "CHANGELOG.md") == "Unreleased":
+        _replace(HEADING, f"## {version} - {day or datetime.date.today()}", root / "CHANGELOG.md")
+
+
+def _replace(pattern: str, text: str, path: Path) -> None:
+    changed = re.sub(pattern, lambda _: text, path.read_text(encoding="utf8"), count=1, flags=re.M)
+    path.write_text(changed, encoding="utf8")
 
 
 def _first(pattern: str, path: Path) -> str | None:
@@ -42,4 +65,6 @@ def main(tag: str, root: Path = ROOT) -> int:
 
 
 if __name__ == "__main__":
+    if "--write" in sys.argv:
+        write(sys.argv[1])
     sys.exit(main(sys.argv[1]))

@@ -14,6 +14,7 @@ import io
 import os
 import re
 import tempfile
+import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ from typing import Any
 BLOCK = re.compile(r"(<!-- notest -->\n)?^```python\n(.*?)^```\n", re.M | re.S)
 #: Where the figures of pages go, within docs/.
 FIGURES = "drawn"
-#: Longer lines of output are cut on the site: nobody reads a page of SQL sideways.
-LONGEST = 240
+#: A line of output is broken at this width, and cut at this length: nobody reads a page of SQL.
+WIDTH, LONGEST = 96, 400
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,16 @@ def session(code: str, steps: list[Step]) -> str:
     for step in steps:
         source = step.source.rstrip().split("\n")
         lines += [">>> " + source[0], *("... " + line if line else "..." for line in source[1:])]
-        lines += [_cut(line) for line in step.printed.rstrip("\n").split("\n")] if step.printed else []
+        lines += _laid_out(step.printed.rstrip("\n").split("\n")) if step.printed else []
     return "\n".join(lines) + "\n"
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
+def _laid_out(lines: list[str]) -> list[str]:
+    """A single long line in several; the lines of a table as they are."""
+    if len(lines) > 1:
+        return lines
+    line = lines[0] if len(lines[0]) <= LONGEST else f"{lines[0][:LONGEST]} …"
+    return textwrap.wrap(line, WIDTH, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
 
 
 def shown(text: str, folder: Path, name: str) -> str:
@@ -117,7 +122,7 @@ def shown(text: str, folder: Path, name: str) -> str:
         block = f"```python\n{session(found[2], run(found[2], names))}```\n"
         for figure in figures():
             number += 1
-            figure.savefig(folder / f"{name}-{number}.png", dpi=130)
+            figure.savefig(folder / f"{name}-{number}.png", dpi=130, bbox_inches="tight", pad_inches=0.08)
             block += f"\n![What this code draws](/{FIGURES}/{name}-{number}.png)\n"
         return block
 

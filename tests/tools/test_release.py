@@ -1,5 +1,7 @@
 """A release whose tag, package, changelog and citation disagree is stopped."""
 
+import datetime
+
 import pytest
 
 from tools import release
@@ -11,6 +13,8 @@ def root(tmp_path):
     (tmp_path / "src" / "calibrant" / "_version.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 - 2026-12-01\n\n## 1.2.2 - 2026-11-01\n")
     (tmp_path / "CITATION.cff").write_text("title: x\nversion: 1.2.3\n")
+    (tmp_path / "packaging" / "conda").mkdir(parents=True)
+    (tmp_path / "packaging" / "conda" / "meta.yaml").write_text('{% set version = "1.2.3" %}\n')
     return tmp_path
 
 
@@ -25,6 +29,7 @@ def test_a_release_that_agrees_with_itself_passes(root, capsys):
         ("src/calibrant/_version.py", '__version__ = "1.2.3.dev0"\n', "1.2.3.dev0"),
         ("CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-12-01\n", "Unreleased"),
         ("CITATION.cff", "version: 1.2.2\n", "1.2.2"),
+        ("packaging/conda/meta.yaml", '{% set version = "1.2.1" %}\n', "1.2.1"),
     ],
 )
 def test_each_disagreement_is_named(root, capsys, file, text, said):
@@ -35,3 +40,14 @@ def test_each_disagreement_is_named(root, capsys, file, text, said):
 
 def test_a_tag_of_another_form_is_refused(root):
     assert any("v<major>" in fault for fault in release.faults("1.2.3rc1", root))
+
+
+def test_the_version_is_written_everywhere_and_the_changelog_dated(root):
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nNew.\n\n## 1.2.3 - 2026-12-01\n")
+    assert list(release.faults("v1.3.0", root))
+    release.write("v1.3.0", root, day=datetime.date(2027, 1, 2))
+    assert list(release.faults("v1.3.0", root)) == []
+    text = (root / "CHANGELOG.md").read_text()
+    assert text == "# Changelog\n\n## 1.3.0 - 2027-01-02\n\nNew.\n\n## 1.2.3 - 2026-12-01\n"
+    release.write("v1.3.1", root)  # without an "Unreleased" section nothing is said to be in it
+    assert [fault for fault in release.faults("v1.3.1", root) if "CHANGELOG" in fault]
