@@ -59,3 +59,25 @@ def test_separated_outcomes_have_no_fit():
     assert not MultinomialLines(x, (x[:, 0] > 0).astype(int), np.ones(20)).fit(np.array([0.0, 1.0]), np.ones(2, bool))[
         2
     ]
+
+
+def test_limits_are_found_where_one_row_keeps_a_class_from_being_separated():
+    """One event of the first class, and one row beyond it: the best slope is far out, but slopes below 1 are likely."""
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet([0.05, 1, 2], 60) * 0.999 + 0.0003
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random((60, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    lines = MultinomialLines(np.log(p[:, :2] / p[:, 2:]), np.array([1, 2, 0])[y], np.ones(60))
+    free = np.ones(4, dtype=bool)
+    best, lowest, found = lines.fit(np.array([0.0, 0.0, 1.0, 1.0]), free)
+    low, high = lines.limits(best, free, 2, 1.92, 30.0)
+    assert found
+    assert best[2] > 15
+
+    def profile(slope, intercept):
+        others = minimize(lambda t: written_out(lines, np.array([t[0], t[1], slope, t[2]])), [intercept, -0.5, 0.75])
+        return others.fun
+
+    assert profile(low, 0.0) - lowest == pytest.approx(1.92, abs=1e-3)
+    assert low < 1
+    assert high > 30

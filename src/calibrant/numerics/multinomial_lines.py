@@ -111,17 +111,34 @@ class MultinomialLines:
         others[which] = False
         return tuple(self._edge(best, others, which, lowest + rise, side * step) for side in (-1.0, 1.0))  # type: ignore[return-value]
 
+    def _moved(self, start: Floats, which: int, value: float) -> Floats:
+        """The same parameters with another value of one; a line of another slope turns about where its class varies."""
+        moved = start.copy()
+        moved[which] = value
+        if which >= self.lines:
+            k = which - self.lines
+            chance = self.chances(start)[0][:, k]
+            varies = self.weight * chance * (1 - chance)
+            middle = varies @ self.x[:, k] / max(float(varies.sum()), 1e-300)
+            moved[k] += (start[which] - value) * float(middle)
+        return moved
+
     def _edge(self, best: Floats, others: NDArray[np.bool_], which: int, limit: float, step: float) -> float:
         from scipy.optimize import brentq
 
         warm = best.copy()
+        known = {float(best[which]): float(self.chances(best)[1]) - limit}
 
+        # Each point is fitted once: from another start, a fit that runs off to infinity ends at a slightly other loss.
         def excess(value: float) -> float:
             nonlocal warm
-            start = warm.copy()
-            start[which] = value
-            warm, loss, _ = self.fit(start, others)
-            return loss - limit
+            if value not in known:
+                warm, loss, found = self.fit(self._moved(warm, which, value), others)
+                if not found:
+                    again, other, _ = self.fit(self._moved(best, which, value), others)
+                    warm, loss = (again, other) if other < loss else (warm, loss)
+                known[value] = loss - limit
+            return known[value]
 
         near, far = float(best[which]), float(best[which]) + step
         for _ in range(40):
