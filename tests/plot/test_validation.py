@@ -32,6 +32,25 @@ def test_it_has_the_width_of_a_column_and_all_numbers(parts, width, inches, unch
     plt.close(figure)
 
 
+@pytest.mark.parametrize("width", ["single", "double"])
+def test_nothing_is_written_over_anything_else(parts, width, unchanged_settings):
+    import matplotlib.pyplot as plt
+
+    figure = cal.plot.validation_figure(*parts, width=width)
+    figure.canvas.draw()
+    whole = figure.bbox
+    boxes = []
+    for panel in figure.axes:
+        texts = [*panel.texts, *(title for title in (panel._left_title, panel.xaxis.label) if title.get_text())]
+        boxes += [panel.get_window_extent(), panel.get_legend().get_window_extent()]
+        boxes += [text.get_window_extent() for text in texts]
+    for k, box in enumerate(boxes):
+        assert box.x0 >= whole.x0
+        assert box.x1 <= whole.x1
+        assert not any(box.overlaps(other) for other in boxes[:k])
+    plt.close(figure)
+
+
 def test_it_draws_on_given_axes_and_refuses_other_widths(parts):
     from matplotlib.figure import Figure
 

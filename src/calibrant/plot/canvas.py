@@ -50,10 +50,10 @@ def square(ax: Any) -> None:
     ax.set_anchor("N")  # what is left of the height is for the legend
 
 
-def legend_below(ax: Any) -> None:
+def legend_below(ax: Any, *, fontsize: float | str = "small") -> None:
     """The legend under the axes, where it covers nothing."""
     below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.2), "borderaxespad": 0.0}
-    ax.legend(**below, frameon=False, fontsize="small", handlelength=1.6)
+    ax.legend(**below, frameon=False, fontsize=fontsize, handlelength=1.6)
 
 
 def diagonal(ax: Any, *, start: float = 0.0, end: float = 1.0) -> None:

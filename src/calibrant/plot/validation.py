@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from calibrant.inference.decision_curves import DecisionCurve
-from calibrant.plot.canvas import row_of_axes
+from calibrant.plot.canvas import legend_below, row_of_axes
 from calibrant.plot.decisions import decision_diagram
 from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
 from calibrant.results.estimate import Estimate
@@ -15,10 +15,12 @@ from calibrant.table.bintable import BinTable
 Width = Literal["single", "double"]
 
 #: Width and height in inches: one column, with panels on top of each other, and two columns.
-SIZES: dict[Width, tuple[float, float]] = {"single": (3.4, 6.4), "double": (7.0, 3.4)}
+SIZES: dict[Width, tuple[float, float]] = {"single": (3.4, 8.0), "double": (7.0, 4.2)}
 
 #: Sizes of texts in points; journals ask for at least 6 to 7.
 TEXT, SMALL = 8, 7
+#: Space around the numbers above the first panel in points, and the height of a line of them by its text.
+GAP, LINE = 4, 1.3
 
 
 def validation_figure(
@@ -42,7 +44,7 @@ def validation_figure(
     decisions : DecisionCurve
         Of `calibrant.net_benefit`.
     numbers : sequence of Estimate
-        Written into the first panel, with their intervals.
+        Written above the first panel, with their intervals.
     histogram : BinTable, optional
         Draws where the scores lie.
     width : {"single", "double"}
@@ -74,16 +76,19 @@ def validation_figure(
     decision_diagram(decisions, ax=second, linewidth=1.2)
     first.set(xlabel="Predicted risk", ylabel="Observed proportion", title="")
     second.set(xlabel="Threshold of risk", ylabel=second.get_ylabel().capitalize())
-    if numbers:
-        words = "\n".join(_words(number) for number in numbers)
-        first.text(0.03, 0.97, words, transform=first.transAxes, va="top", fontsize=SMALL)
+    words = [_words(number) for number in numbers]
+    if words:
+        above = {"xycoords": "axes fraction", "xytext": (0, GAP), "textcoords": "offset points"}
+        first.annotate("\n".join(words), (0.0, 1.0), va="bottom", fontsize=SMALL, linespacing=LINE, **above)
     for panel, letter in ((first, "A"), (second, "B")):
-        panel.set_title(letter, loc="left", fontsize=TEXT + 1, fontweight="bold")
+        # Letters stand above the numbers; side by side, both do.
+        lines = len(words) if panel is first or width == "double" else 0
+        pad = GAP + lines * LINE * SMALL + (GAP if lines else 0)
+        panel.set_title(letter, loc="left", fontsize=TEXT + 1, fontweight="bold", pad=pad)
         panel.xaxis.label.set_fontsize(TEXT)
         panel.yaxis.label.set_fontsize(TEXT)
         panel.tick_params(labelsize=SMALL)
-        place = "lower right" if panel is first else "upper right"
-        panel.legend(fontsize=SMALL, frameon=False, loc=place)
+        legend_below(panel, fontsize=SMALL)
         panel.spines[["top", "right"]].set_visible(False)
     return first.figure
 
