@@ -124,19 +124,47 @@ def test_printed_numbers_of_pmcalibration():
     assert whole.low < low < high < whole.high  # the default allows for a curve that is no logistic line
 
 
-def test_printed_numbers_of_val_prob():
-    """R's rms::val.prob, Harrell (2015), Regression Modeling Strategies, figure of val.prob in chapter 10.
+def test_printed_numbers_of_calibration_curves():
+    """R's CalibrationCurves: the example of its vignette, with data drawn as its help page of `traindata` says.
 
-    With set.seed(13) it prints Dxy 0.339, C 0.670, Brier 0.235, intercept -0.371 and slope 0.544.
+    The vignette (val.prob.ci.2, which has the definitions of rms::val.prob) prints C 0.81426731, Dxy 0.62853462, Brier
+    0.17703339, intercept 0.22404680 (0.00339 to 0.4447) and slope 0.82278297 (0.666 to 0.980), and Eavg 0.04747448.
+    Its intercept is the one with a slope of 1. Its interval takes that slope as true, where ours allows for another,
+    and is wider; and its loess interpolates, where ours is fitted at every score.
     """
-    random = RRandom(13)
+    random = RRandom(1782)
+    train, test = (_linear_predictor_and_outcome(random, n) for n in (1000, 500))
+    fit = logistic_fit(train[0], weight=np.ones(1000), positive=train[1].astype(float), start=np.zeros(5), ridge=0.0)
+    data = cal.Binary(test[1], 1 / (1 + np.exp(-test[0] @ fit.coefficients)))
+    intercept, slope = (cal.interval(number, data) for number in (cal.calibration_intercept, cal.calibration_slope))
+    found = [cal.auc(data).value, 2 * cal.auc(data).value - 1, cal.brier(data).value, intercept.value, slope.value]
+    assert found == pytest.approx([0.81426731, 0.62853462, 0.17703339, 0.22404680, 0.82278297], abs=5.1e-9)
+    assert [slope.interval.low, slope.interval.high] == pytest.approx([0.666, 0.980], abs=0.01)
+    assert intercept.interval.low < 0.00339 < 0.4447 < intercept.interval.high
+    assert intercept.interval.high - intercept.interval.low < 1.1 * (0.4447 - 0.00339)
+    assert cal.ici(data, curve="loess").value == pytest.approx(0.04747448, rel=0.01)
+
+
+def _linear_predictor_and_outcome(random, n):
+    x = np.column_stack([np.ones(n), *(random.rnorm(n) for _ in range(4))])
+    return x, random.rbinom(1 / (1 + np.exp(-x @ [0.1, 0.5, 1.2, -0.75, 0.8])))
+
+
+def test_the_example_of_val_prob_has_its_definitions_written_out():
+    """The example of the help page of R's rms::val.prob: a model of 100 rows with set.seed(1), tried on 100 others."""
+    random = RRandom(1)
     x = np.column_stack([np.ones(200), *(random.runif(200) for _ in range(3))])
     y = (random.runif(200) <= 1 / (1 + np.exp(-2 * (x[:, 1] - 0.5)))).astype(int)
     fit = logistic_fit(x[:100], weight=np.ones(100), positive=y[:100].astype(float), start=np.zeros(4), ridge=0.0)
-    data = cal.Binary(y[100:], 1 / (1 + np.exp(-x[100:] @ fit.coefficients)))
+    z, y = x[100:] @ fit.coefficients, y[100:]
+    data = cal.Binary(y, 1 / (1 + np.exp(-z)))
     slope = cal.calibration_slope(data)
-    found = [2 * cal.auc(data) - 1, cal.auc(data).value, cal.brier(data).value, slope.details["intercept"], slope.value]
-    assert [round(number, 3) for number in found] == [0.339, 0.670, 0.235, -0.371, 0.544]
+    eta = slope.details["intercept"] + slope.value * z
+    residual = y - 1 / (1 + np.exp(-eta))  # the scores of maximum likelihood are 0
+    assert [residual.sum(), residual @ z] == pytest.approx([0, 0], abs=1e-6)
+    pairs = np.sign(z[y == 1][:, None] - z[y == 0])  # Somers' Dxy and the area C
+    assert [2 * cal.auc(data) - 1, cal.auc(data)] == pytest.approx([pairs.mean(), (1 + pairs.mean()) / 2])
+    assert cal.brier(data) == pytest.approx(np.mean((y - 1 / (1 + np.exp(-z))) ** 2))
 
 
 def test_many_rows_are_counted_on_a_grid_that_changes_less_than_a_thousandth_of_the_standard_error():

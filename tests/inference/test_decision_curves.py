@@ -105,3 +105,19 @@ def test_simultaneous_bands_hold_at_all_thresholds_at_once():
     clustered = cal.Binary(Y, P, group=np.arange(300) // 3)
     wide, narrow = (cal.net_benefit(clustered, band=band) for band in ("simultaneous", "pointwise"))
     assert (wide.high >= narrow.high).all()
+
+
+def test_printed_numbers_of_dcurves():
+    """R's dcurves, whose own tests print these net benefits of its example (750 patients, 105 cancers).
+
+    At 25% the prediction model treats 72 with and 72 without cancer: 0.0640, and treating everyone -0.1466667. Family
+    history, of 24 with and 91 without, has 0.032 at a threshold of 0 (there taken as 1e-9).
+    """
+    cancer = np.repeat([1, 0, 1, 0], [72, 72, 33, 573])
+    found = cal.net_benefit(cancer, np.repeat([0.4, 0.1], [144, 606]), thresholds=[0.25])
+    assert found.value == pytest.approx([0.0640], abs=5e-8)
+    assert found.treat_all == pytest.approx([-0.1466667], abs=5e-8)
+    cancer = np.repeat([1, 0, 1, 0], [24, 91, 81, 554])
+    found = cal.net_benefit(cancer, np.repeat([1.0, 0.0], [115, 635]), thresholds=[1e-9])
+    assert found.value == pytest.approx([0.032], abs=5e-8)
+    assert found.treat_all == pytest.approx([0.140], abs=5e-8)
