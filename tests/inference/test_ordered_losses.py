@@ -53,3 +53,29 @@ def test_the_influence_is_the_derivative_of_the_area_by_weight():
         changed = np.average(running, weights=weight[order])
         plain = np.mean(np.cumsum(loss[order]) / (rows + 1))
         assert (changed - plain) / step == pytest.approx(influence[k], rel=0.05, abs=0.05)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_influence_is_exact_in_runs_of_equal_confidence(ties):
+    """Of the ideal order of errors, whose area is r + (1 - r) log(1 - r), it is -log(1 - r) times error less rate."""
+    rng = np.random.default_rng(1)
+    wrong = (rng.random(4000) < 0.3).astype(float)
+    confidence = -wrong if ties else -wrong - 1e-9 * rng.random(4000)
+    found = OrderedLosses.of(confidence, wrong, np.ones(4000), np.ones(4000))
+    rate = wrong.mean()
+    assert found.area() == pytest.approx(rate + (1 - rate) * np.log(1 - rate), abs=1e-3)
+    if ties:
+        expected = -np.log(1 - rate) * (found.loss - rate)
+        assert found.area_influence() == pytest.approx(expected, abs=2e-3)
+    assert found.spread(found.area_influence())[0] == pytest.approx(
+        -np.log(1 - rate) * np.sqrt(rate * (1 - rate) / 4000), rel=0.02
+    )
+
+
+def test_the_largest_part_is_that_of_the_most_confident_error():
+    found = OrderedLosses.of(np.array([0.9, 0.8, 0.7, 0.6]), np.array([0.0, 1, 0, 1]), np.ones(4), np.ones(4))
+    assert found.largest_part() == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 4)
+    cluster = np.array([0, 1, 1, 1])
+    both = OrderedLosses.of(found.confidence, found.loss, np.ones(4), np.ones(4), cluster)
+    assert both.largest_part() == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 4) / 4)
+    assert both.clusters_up_to([0, 1, 3]).tolist() == [1, 2, 2]

@@ -87,14 +87,32 @@ class OrderedLosses:
 
         With r the risk and G the coverage at a confidence c, and C the confidence of another row,
 
-        .. math:: \psi_i = r(c_i) - \mathrm{AURC} + E_C\Bigl[\mathbf 1\{c_i \ge C\}\, \frac{\ell_i - r(C)}{G(C)}\Bigr].
+        .. math:: \psi_i = r(c_i) - \mathrm{AURC} + E_C\Bigl[\mathbf 1\{c_i \ge C\}\, \frac{\ell_i - r(C)}{G(C)}\Bigr],
+
+        where r and G run through a run of equal confidence as in the area, with its mean loss. It is the derivative of
+        the sums of the area, with a logarithm for the sum of 1 / k.
         """
-        total = float(self.running[-1])
-        each = np.diff(self.running, prepend=0.0) / self.running  # the mass of each run over its coverage
-        below = np.cumsum(each[::-1])[::-1]
-        weighted = np.cumsum((each * self.risk)[::-1])[::-1]
-        mean = float((np.diff(self.running, prepend=0.0) * self.risk).sum() / total)
-        return np.asarray(self.risk[self.run] - mean + self.loss * below[self.run] - weighted[self.run])
+        mass = np.diff(self.running, prepend=0.0) * self.unit
+        sums = np.diff(self.running * self.risk, prepend=0.0) * self.unit
+        end = np.cumsum(mass)
+        before, losses, rate = end - mass, np.cumsum(sums) - sums, sums / mass
+        steps = np.log((end + 0.5) / (before + 0.5))
+        ahead = losses - rate * before  # what the losses before a run exceed its own rate by
+        # An entry moves the runs after its own: their beginning, and the losses before them.
+        linear = _after(steps)
+        constant = _after(rate * steps + ahead * (1 / (before + 0.5) - 1 / (end + 0.5)))
+        own = ahead / (end + 0.5) + rate * before * steps / mass
+        slope = 1 - before * steps / mass + linear
+        mean = float((sums + ahead * steps).sum() / end[-1])
+        return np.asarray(self.loss * slope[self.run] + (own - constant - mean)[self.run])
+
+    def largest_part(self) -> float:
+        """The largest part of the area that one entry (or cluster) has: its loss by the mean of 1 / k from it on."""
+        each = np.diff(self.running, prepend=0.0) / self.running
+        parts = self.loss * np.cumsum(each[::-1])[::-1][self.run] / float(self.weight.sum())
+        if self.cluster is None:
+            return float((parts * np.minimum(self.weight, self.squares / self.weight)).max())
+        return float(np.bincount(self.cluster, parts * self.weight).max())
 
     def variances(self, runs: Any) -> tuple[Floats, Floats]:
         """Variances of the risks at the ends of some runs, and the number of rows or clusters that carry each."""
@@ -109,6 +127,12 @@ class OrderedLosses:
         spread = np.maximum(quadratic - 2 * risk * linear + risk**2 * plain, 0.0)
         size = self.running[runs] ** 2 / plain
         return spread / self.running[runs] ** 2 * size / np.maximum(size - 1, 1e-9), size
+
+    def clusters_up_to(self, runs: Any) -> Numbers:
+        """The number of clusters that have entries up to the end of some runs."""
+        label = np.zeros(0, np.intp) if self.cluster is None else self.cluster
+        first = np.sort(np.unique(label, return_index=True)[1])
+        return np.searchsorted(first, self.ends[runs], side="right")
 
     def cluster_sums(self, runs: Any) -> Floats:
         """Sums over each cluster (line) of loss less risk, up to the end of some runs (columns)."""
@@ -136,6 +160,20 @@ class OrderedLosses:
             (quadratic - np.add.outer(risk, risk) * linear + np.outer(risk, risk) * plain) / np.outer(weight, weight)
         )
 
+    def smoothed_covariance(self, runs: Any) -> Floats:
+        """The same with one more loss, of which no part of the order is more likely to hold it than another.
+
+        Without it the risks before the first loss would not vary, and a band would not allow for losses there.
+        """
+        weight = self.running[runs]
+        variance, carrying = self.variances([len(self.ends) - 1])
+        parts = self.squares * (self.loss - self.risk[-1]) ** 2
+        if self.cluster is None:
+            carrying = parts.sum() ** 2 / max(float(parts @ parts), 1e-300)
+        one = float(variance[0]) / max(float(np.squeeze(carrying)), 1.0) or 1.0
+        alike = np.minimum.outer(weight, weight) / np.outer(weight, weight) * weight[-1]
+        return self.covariance(runs) + one * alike
+
     def spread(self, influence: Floats) -> tuple[float, float]:
         """Standard error of a mean with this influence, and the number of rows or clusters that carry it."""
         total = float(self.weight.sum())
@@ -149,3 +187,8 @@ class OrderedLosses:
         carrying = square**2 / float((parts**4).sum()) if square > 0 else 1.0
         number = len(parts)
         return float(np.sqrt(square * number / max(number - 1, 1))) / total, max(carrying, 1.0)
+
+
+def _after(values: Floats) -> Floats:
+    """Sums of all later values."""
+    return np.asarray(np.cumsum(values[::-1])[::-1] - values)

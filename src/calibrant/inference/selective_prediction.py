@@ -12,11 +12,13 @@ from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
+from calibrant.inference.binary_bounds.isotonic_bands import clopper_pearson
 from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.ordered_losses import Numbers, OrderedLosses
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
+from calibrant.numerics.gamma_interval import gamma_interval
 from calibrant.numerics.sizes import GRID_ROWS
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
@@ -27,6 +29,11 @@ Loss = Literal["error", "brier", "log_loss"]
 
 #: The most points of a curve that are returned, each with its interval; the areas are of all rows.
 MOST_POINTS = 1000
+
+#: The part of the area, times the number of rows, that an error at a random place in the order has: its mean by size.
+_TYPICAL_PART = 2.0
+
+_WORDS = "independent rows (or clusters)"
 
 #: Points from which it is seen how the risks vary together.
 _BAND_POINTS = 100
@@ -155,9 +162,10 @@ def risk_coverage(
     shown = _shown(entries.running)
     each = level
     if band == "simultaneous":
-        some = shown[:: max(1, len(shown) // _BAND_POINTS)]
-        each = pointwise_level(entries.covariance(some), level)
-    low, high = _limits(entries, shown, each)
+        # Risks decorrelate with the ratio of their coverages, so that points are spaced by it.
+        places = np.unique(np.geomspace(1, len(shown), _BAND_POINTS).round().astype(np.intp)) - 1
+        each = pointwise_level(entries.smoothed_covariance(shown[places]), level)
+    low, high = _limits(entries, shown, each, exact=band == "simultaneous")
     n = task.n if isinstance(task, BinTable) else len(task)
     ideal = entries.ideal()
     area, best = entries.area(), ideal.area()
@@ -263,7 +271,7 @@ def _rounded(confidence: Floats) -> Floats:
     return np.round(confidence, 12)  # 0.9 and 1 - 0.1 are one confidence
 
 
-def _limits(entries: OrderedLosses, shown: Numbers, level: float) -> tuple[Floats, Floats]:
+def _limits(entries: OrderedLosses, shown: Numbers, level: float, *, exact: bool) -> tuple[Floats, Floats]:
     from scipy.special import stdtrit
 
     risk = entries.risk[shown]
@@ -271,17 +279,24 @@ def _limits(entries: OrderedLosses, shown: Numbers, level: float) -> tuple[Float
     if np.isin(entries.loss, (0.0, 1.0)).all():
         risk = np.clip(risk, 0.0, 1.0)
         size = entries.running[shown] ** 2 / np.cumsum(entries.squares)[entries.ends[shown]]
-        if entries.cluster is not None:  # where all losses are the same, nothing is known of the spread in clusters
-            own = risk * (1 - risk)
-            first = np.sort(np.unique(entries.cluster, return_index=True)[1])
-            seen = np.searchsorted(first, entries.ends[shown], side="right").astype(np.float64)
-            clustered = np.divide(own, variance, out=seen, where=(variance > 0) & (own > 0))
-            size = np.minimum(size, clustered)
-        return mid_p_interval(risk * size, size, level)
+        if entries.cluster is not None:
+            size = size / _design_effect(entries, shown, risk * (1 - risk), variance, size)
+        events = risk * size
+        return clopper_pearson(events, size, (1 - level) / 2) if exact else mid_p_interval(events, size, level)
     reach = stdtrit(np.maximum(carrying - 1, 1e-9), (1 + level) / 2) * np.sqrt(variance)
     reach = np.where(carrying >= 2 - 1e-9, reach, np.inf)
     least = 0.0 if entries.loss.min() >= 0 else -np.inf
     return np.maximum(risk - reach, least), risk + reach
+
+
+def _design_effect(entries: OrderedLosses, shown: Numbers, own: Floats, variance: Floats, size: Floats) -> Floats:
+    """By how much clusters raise the variance of each risk: no less than that of the last, which is of all rows.
+
+    Few losses say little of how they lie in clusters. Where all are the same, clusters count as one row each.
+    """
+    known = (variance > 0) & (own > 0)
+    effect = np.divide(variance * size, own, out=size / entries.clusters_up_to(shown), where=known)
+    return np.maximum(effect, max(float(effect[-1]), 1.0) if known[-1] else 1.0)
 
 
 def _difference(entries: OrderedLosses, ideal: OrderedLosses) -> Floats:
@@ -295,18 +310,31 @@ def _difference(entries: OrderedLosses, ideal: OrderedLosses) -> Floats:
 def _area_estimate(
     name: str, value: float, entries: OrderedLosses, influence: Floats, level: float, n: int
 ) -> Estimate:
-    from scipy.special import stdtrit
+    target = Target("risk-coverage area")
+    low, high, method = _area_limits(max(value, 0.0) if name != "AURC" else value, entries, influence, level)
+    interval = Interval(low, high, level=level, method=method, assumption=_WORDS, target=target)
+    return Estimate(value, name=name, method="rows of equal confidence together", n=n, target=target, interval=interval)
+
+
+def _area_limits(value: float, entries: OrderedLosses, influence: Floats, level: float) -> tuple[float, float, str]:
+    """Both ends, and the name of the method."""
+    from scipy.special import ndtri, stdtrit
 
     error, carrying = entries.spread(influence)
-    reach = float(stdtrit(max(carrying - 1, 1e-9), (1 + level) / 2)) * error if carrying >= 2 - 1e-9 else np.inf
-    least = 0.0 if entries.loss.min() >= 0 or name != "AURC" else -np.inf
-    target = Target("risk-coverage area")
-    interval = Interval(
-        max(value - reach, least),
-        value + reach,
-        level=level,
-        method="delta method",
-        assumption="independent rows (or clusters), not too few",
-        target=target,
-    )
-    return Estimate(value, name=name, method="rows of equal confidence together", n=n, target=target, interval=interval)
+    probability = (1 + level) / 2
+    student = float(stdtrit(max(carrying - 1, 1e-9), probability)) if carrying >= 2 - 1e-9 else np.inf
+    if entries.loss.min() < 0:
+        return value - student * error, value + student * error, "delta method"
+    zero_one = np.isin(entries.loss, (0.0, 1.0)).all()
+    step = max(entries.largest_part(), _TYPICAL_PART / _units(entries) if zero_one else 0.0)
+    if np.isinf(student):
+        return 0.0, 1.0 if zero_one else np.inf, "mid-P gamma"
+    low, high = gamma_interval(value, (error * student / float(ndtri(probability))) ** 2, step, level)
+    return low, min(high, 1.0) if zero_one else high, "mid-P gamma"
+
+
+def _units(entries: OrderedLosses) -> float:
+    """The number of rows among which a loss would be one more; of clusters, where none is known within them."""
+    size = float(entries.weight.sum()) * entries.unit
+    unknown = entries.cluster is not None and not entries.loss.any()
+    return min(size, float(entries.clusters_up_to([-1])[0])) if unknown else size
