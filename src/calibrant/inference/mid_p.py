@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.recalibration_framework import recalibration_line
-from calibrant.inference.sample import Sample
+from calibrant.inference.sample import Sample, independent_rows_counted
 from calibrant.inference.score_covariance import Columns, ScoreCovariance
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
@@ -54,6 +54,7 @@ class MidP:
         """The interval of an O:E ratio or calibration intercept of `data`."""
         level = validation.fraction("level", level)
         quantity = None if estimate.target is None else estimate.target.quantity
+        data = independent_rows_counted(data, needed_by="MidP")
         if quantity == "observed to expected ratio":
             low, high = self._ratio(data, level)
         elif quantity == "calibration intercept":

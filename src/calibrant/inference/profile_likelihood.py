@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.recalibration_framework import joint_fit, recalibration_line
-from calibrant.inference.sample import Sample
+from calibrant.inference.sample import Sample, independent_rows_counted
 from calibrant.inference.score_covariance import ScoreCovariance
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic import affine
@@ -55,6 +55,7 @@ class ProfileLikelihood:
         if estimate.target is None or estimate.target.quantity != "calibration slope":
             message = f"ProfileLikelihood is for calibration_slope, not for {estimate.name}."
             raise TypeError(message)
+        data = independent_rows_counted(data, needed_by="ProfileLikelihood")
         line, _ = recalibration_line(Sample.of(data, needed_by="ProfileLikelihood").table)
         rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * _adjustment(data, line, level)
         low, high = line.slope_limits(rise)

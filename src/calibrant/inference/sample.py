@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.recalibration_framework import probability_cells
 from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
@@ -181,6 +182,13 @@ class Sample:
         into = np.minimum(np.searchsorted(ends, np.cumsum(table.count) - table.count / 2), len(coarse) - 1)
         labels = np.zeros(0, np.intp) if self.cluster is None else self.cluster
         return _cross_sums(labels, into[self.cell], self.rows.sums(), (self.clusters, len(coarse)))
+
+
+def independent_rows_counted(data: Predictions | BinTable, *, needed_by: str) -> Predictions | BinTable:
+    """The table of independent rows, counted once for all that needs it; rows in clusters as they are."""
+    if isinstance(data, BinTable) or getattr(data, "group", None) is not None:
+        return data
+    return probability_cells(Sample.of(data, needed_by=needed_by).source, None, needed_by=needed_by)
 
 
 def coarse_cells(table: BinTable, size: int = MOST_CELLS) -> BinTable:

@@ -55,15 +55,18 @@ class LogisticLine:
         eta = intercept + slope * self.z
         return float(self.weight @ np.logaddexp(0.0, eta) - self.events @ eta)
 
-    def intercept(self, slope: float, *, events: float | None = None) -> float:
-        """The most likely intercept for this slope: as many events are expected as observed, or as given."""
+    def intercept(self, slope: float, *, events: float | None = None, start: float | None = None) -> float:
+        """The most likely intercept for this slope: as many events are expected as observed, or as given.
+
+        `start` is a guess, which saves steps.
+        """
         total, wanted = float(self.weight.sum()), float(self.events.sum() if events is None else events)
         if wanted <= 0 or wanted >= total:
             return -np.inf if wanted <= 0 else np.inf
         along = slope * self.z
         middle = float(np.log(wanted / (total - wanted)))
         low, high = middle - float(along.max()), middle - float(along.min())
-        at = middle - float(self.weight @ along) / total
+        at = middle - float(self.weight @ along) / total if start is None else min(max(start, low), high)
         for _ in range(STEPS):
             chance = expit(at + along)
             excess = float(self.weight @ chance) - wanted
@@ -113,8 +116,12 @@ class LogisticLine:
         else:
             best = self.fit()[1]
 
+        guess = None
+
         def excess(slope: float) -> float:
-            return self.profile_loss(slope) - limit
+            nonlocal guess
+            guess = self.intercept(slope, start=guess)
+            return self.loss(guess, slope) - limit
 
         low = -np.inf if direction < 0 else _edge(excess, best, -1 / spread)
         high = np.inf if direction > 0 else _edge(excess, best, 1 / spread)
