@@ -44,13 +44,24 @@ def asked_samples(description: str | None) -> int:
 
 def coverage(truth: float, intervals: list[Any]) -> Row:
     """How often the interval covers, how often each end is on the wrong side, and its median width."""
-    low, high = (np.array([getattr(one, end) for one in intervals]) for end in ("low", "high"))
+    return {"truth": round(truth, 5), **coverage_at_once([(one.low, one.high, truth) for one in intervals])}
+
+
+def coverage_at_once(bands: list[tuple[Any, Any, Any]]) -> Row:
+    """The same of bands (low ends, high ends and truths, each a number or an array), which hold at all points or not.
+
+    The width is the median over bands of the mean over points.
+    """
+    above, below = (
+        np.array([np.any(np.asarray(one[k]) * sign > np.asarray(one[2]) * sign) for one in bands])
+        for k, sign in ((0, 1), (1, -1))
+    )
+    width = np.median([np.mean(np.asarray(high) - np.asarray(low)) for low, high, _ in bands])
     return {
-        "truth": round(truth, 5),
-        "covered": round(float(np.mean((low <= truth) & (truth <= high))), 4),
-        "low_above": round(float(np.mean(low > truth)), 4),
-        "high_below": round(float(np.mean(high < truth)), 4),
-        "width": round(float(np.median(high - low)), 5),
+        "covered": round(float(np.mean(~(above | below))), 4),
+        "low_above": round(float(np.mean(above)), 4),
+        "high_below": round(float(np.mean(below)), 4),
+        "width": round(float(width), 5),
     }
 
 
