@@ -33,7 +33,11 @@ def test_it_is_the_mean_of_both_maps_with_the_prior_nearest_to_the_mean_score():
 
 @pytest.mark.parametrize("world", [LESS, BETTER, CALIBRATED], ids=["less", "better", "calibrated"])
 def test_a_prior_ten_per_cent_off_does_little_harm(world):
-    """Above all not what a map that trusts it does."""
+    """Above all not what a map that trusts it does.
+
+    A mean of five errors has a standard error of 0.002 to 0.003. `PUPlatt` with a wrong prior has an error of 0.06,
+    with the true one 0.02; the average then costs up to 0.013 more, and 0.038 where the mean score is below the prior.
+    """
     for factor in (0.9, 1.0, 1.1):
         errors = {"average": [], "platt": []}
         for seed in range(5):
@@ -42,7 +46,7 @@ def test_a_prior_ten_per_cent_off_does_little_harm(world):
             errors["platt"].append(true_error(pu.PUPlatt().fit(rows), world))
         assert np.mean(errors["average"]) < max(TRUE_ERROR[world] + 0.004, 0.04)
         if factor > 1 or world != LESS:  # the mean score of that world is below the true prior
-            assert np.mean(errors["average"]) < np.mean(errors["platt"]) + 0.02 * (factor == 1)
+            assert np.mean(errors["average"]) < np.mean(errors["platt"]) + 0.017 * (factor == 1)
 
 
 def test_the_sensitivity_is_that_of_the_two_ends_and_the_warning_says_it():

@@ -35,8 +35,8 @@ ONE_EVENT = [
     rc.BayesianAverage(),
     rc.Partition(clusters=4),
     rc.OneVsRest(rc.Beta()),
-    rc.Auto(folds=3),
-    rc.Auto([rc.Platt(), rc.Isotonic()], combine="stack", cautious=False, folds=3),
+    rc.Auto(folds=2),
+    rc.Auto([rc.Platt(), rc.Isotonic()], combine="stack", cautious=False, folds=2),
 ]
 SEVERAL = [
     rc.Identity(),
@@ -230,11 +230,11 @@ def test_the_unit_of_the_weights_does_not_matter(recalibrator, world):
         expected = clone(template).fit(p, y, weight)
         some = weight[weight > 0]
         assert expected.weight_ == pytest.approx(some.sum() ** 2 / (some**2).sum())
-        for factor in (1e-3, 7, 1e6):
+        for factor in (1e-3, 7e6):
             scaled = clone(template).fit(p, y, factor * weight).predict_proba(p)
             np.testing.assert_allclose(scaled, expected.predict_proba(p), rtol=0, atol=1e-9)
     plain = clone(template).fit(p, y).predict_proba(p)
-    for constant in (1e-200, 0.3, 7, 1e200):
+    for constant in (1e-200, 0.3, 7e200):
         np.testing.assert_array_equal(clone(template).fit(p, y, np.full(200, constant)).predict_proba(p), plain)
     extreme = clone(template).fit(p, y, 10.0 ** rng.uniform(-200, 200, 200)).predict_proba(p)
     assert np.isfinite(extreme).all()
@@ -253,13 +253,14 @@ def test_the_unit_of_the_weights_of_a_table_does_not_matter(recalibrator):
 
     expected = fitted(weight)
     assert expected.weight_ == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
-    for factor in (1e-3, 7, 1e6):
+    for factor in (1e-3, 7e6):
         np.testing.assert_allclose(
             fitted(factor * weight).predict_proba(p), expected.predict_proba(p), rtol=0, atol=1e-9
         )
-    for constant in (1e-200, 0.3, 7, 1e200):
+    plain = fitted(None).predict_proba(p)
+    for constant in (1e-200, 0.3, 7e200):
         equal = fitted(np.full(len(p), constant)).predict_proba(p)
-        np.testing.assert_allclose(equal, fitted(None).predict_proba(p), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(equal, plain, rtol=0, atol=1e-9)
 
 
 def test_auto_takes_a_table_of_equal_weights_as_one_of_rows():

@@ -32,7 +32,7 @@ def test_centre_and_spread_are_weighted_by_information():
 
 def test_scores_beyond_what_n_rows_can_tell_are_cut_in_some_members():
     """The weight of these is larger where some scores are certain."""
-    for top, share in ((4.0, 0.0), (9.0, 0.1), (LARGEST, 0.6)):
+    for top, share in ((4.0, 0.0), (9.0, 0.25), (LARGEST, 0.6)):
         corrections = Corrections.of(np.append(SCORES[:-1], top), np.ones(60))
         cut = [family for family in corrections.families(SCORES) if "cut at 5.5" in family.name]
         assert sum(family.weight.sum() for family in cut) == pytest.approx(share)

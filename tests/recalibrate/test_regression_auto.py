@@ -46,7 +46,7 @@ def test_many_rows_find_the_factor_and_promise_the_gain_it_brings(factor):
     data = gaussian(2000, factor)
     auto = rc.AutoForecast().fit(data)
     fixed = auto.transform(data)
-    np.testing.assert_allclose(fixed.std / data.std, factor, rtol=0.15)
+    np.testing.assert_allclose(fixed.std / data.std, factor, rtol=3 / np.sqrt(2 * 2000))  # three standard errors
     gain = expected_loss(data, data, factor) - expected_loss(data, fixed, factor)
     assert gain in auto.expected_gain().interval
     assert auto.expected_gain().interval.low > 0
@@ -57,7 +57,7 @@ def test_many_rows_find_a_curve_of_the_spread():
     std = rng.uniform(0.5, 2, 4000)
     data = cal.Gaussian(std**2 * rng.normal(size=4000), 0 * std, std)
     fixed = rc.AutoForecast().fit(data).transform(data)
-    assert np.abs(fixed.std / std**2 - 1).mean() < 0.06
+    assert np.abs(fixed.std / std**2 - 1).mean() < 0.8 * np.sqrt(8 / (2 * 4000))  # that of eight free parameters
 
 
 @pytest.mark.filterwarnings("ignore:The row with std")
@@ -69,8 +69,8 @@ def test_calibrated_forecasts_are_harmed_less_than_by_the_factor_alone(n, errors
         data = gaussian(n, seed=seed, errors=errors)
         for name, map in (("auto", rc.AutoForecast()), ("factor", rc.StdScaling())):
             harm[name].append(expected_loss(data, map.fit(data).transform(data), 1) - expected_loss(data, data, 1))
-    assert np.mean(harm["auto"]) < 0.75 * np.mean(harm["factor"])
-    assert max(harm["auto"]) <= 1.05 * max(harm["factor"])
+    assert np.mean(harm["auto"]) < 2 / 3 * np.mean(harm["factor"])
+    assert max(harm["auto"]) <= max(harm["factor"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
@@ -111,7 +111,9 @@ def test_quantiles_are_shifted_as_far_as_the_pinball_loss_says():
         auto = rc.AutoForecast().fit(data)
         fixed = auto.transform(data)
         assert isinstance(fixed, cal.Quantiles)
-        np.testing.assert_allclose(fixed.values[0], stats.norm.ppf(levels) + shift, atol=0.12 if n > 30 else 0.4)
+        error = np.sqrt(0.1 * 0.9 / n) / stats.norm.pdf(stats.norm.ppf(0.1))  # that of the sample's outer quantiles
+        atol = 3 * error if n > 30 else 1.3 * error  # few rows hardly move a forecast that is right
+        np.testing.assert_allclose(fixed.values[0], stats.norm.ppf(levels) + shift, atol=atol)
     few = cal.Quantiles(y[:5], levels, np.tile(stats.norm.ppf(levels), (5, 1)))
     auto = rc.AutoForecast().fit(few)
     np.testing.assert_array_equal(auto.transform(few).values, few.values)
@@ -130,7 +132,7 @@ def test_several_outputs_are_averaged_each_for_itself():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(500, 2)) * [1.0, 3.0]
     auto = rc.AutoForecast().fit(cal.Gaussian(z, 0 * z, 0 * z + 1))
-    np.testing.assert_allclose(auto.transform([[0.0, 0.0, 1.0, 1.0]])[0, 2:], [1.0, 3.0], rtol=0.12)
+    np.testing.assert_allclose(auto.transform([[0.0, 0.0, 1.0, 1.0]])[0, 2:], [1.0, 3.0], rtol=3 / np.sqrt(2 * 500))
     assert {row["output"] for row in auto.results_} == {0, 1}
 
 

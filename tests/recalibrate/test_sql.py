@@ -28,7 +28,7 @@ X, P, Y = one_event(2_000)
 NEW_X, NEW_P, _ = one_event(45_000, seed=1, spread=5.0)
 #: Random scores, the training scores, where steps are, and the ends.
 SCORES = np.concatenate([np.random.default_rng(2).random(53_000), NEW_P, P, [0.0, 1.0, 5e-324, 1 - 2**-53]])
-LOGITS = np.concatenate([np.random.default_rng(2).normal(size=53_000), NEW_X, X, [0.0, -800.0, 1e7, -1e7]])
+LOGITS = np.concatenate([np.random.default_rng(2).normal(size=9_000), NEW_X[:9_000], X, [0.0, -800.0, 1e7, -1e7]])
 
 
 @pytest.fixture(scope="module")
