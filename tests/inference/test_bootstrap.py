@@ -113,3 +113,15 @@ def test_an_infinite_log_loss_has_no_interval_and_a_floor_helps():
         cal.interval(cal.log_loss, data)
     found = cal.interval(partial(cal.log_loss, floor=1e-6), data)
     assert found.interval.low < found < found.interval.high < 10
+
+
+def test_rows_of_no_weight_are_no_rows():
+    data = BENT.sample(60)
+    weight = np.repeat([1.0, 2.0, 0.0], [2, 1, 57])
+    some = cal.Binary(data.y_true[:3], data.y_prob[:3], weight=weight[:3])
+    found, alone = (
+        cal.Bootstrap(99).interval(cal.brier, rows)
+        for rows in (cal.Binary(data.y_true, data.y_prob, weight=weight), some)
+    )
+    assert (found.low, found.high) == (alone.low, alone.high)
+    assert math.isfinite(found.low + found.high)

@@ -15,7 +15,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.weights import all_alike
+from calibrant.numerics.weights import all_alike, weighted_rows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
@@ -155,6 +155,9 @@ def row_losses(found: float, data: Predictions) -> Floats | None:
 
 def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:
     """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
+    if not isinstance(data, Forecast) and data.weight is not None and not data.weight.all():
+        some = weighted_rows(data.weight)  # a row of weight 0 is no row, and a resample of such rows has no mean
+        losses, data = losses[some], data.take(some)
     labels = cluster_labels(data, len(data))
     return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
 
