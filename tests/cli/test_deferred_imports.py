@@ -40,16 +40,18 @@ def test_a_library_that_is_not_installed_is_missed_at_once(folder):
         importlib.import_module("no_such_library")
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_report_does_without_them(tmp_path, ending):
-    p = np.random.default_rng(0).random(300)
-    frame = pd.DataFrame({"y": (np.random.default_rng(1).random(300) < p).astype(int), "p": p})
+@pytest.mark.parametrize(("ending", "options"), [("csv", ["--prob", "p_0"]), ("parquet", ["--prob", "p_*"])])
+def test_a_report_does_without_them(tmp_path, ending, options):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1.0, 1.0, 1.0], 300)
+    frame = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"])
+    frame["y"] = rng.integers(0, 3 if ending == "parquet" else 2, 300)
     write = {"csv": frame.to_csv, "parquet": frame.to_parquet}[ending]
     write(tmp_path / f"scores.{ending}", index=False)
     within = tuple(f"{name}." for name in SELDOM_USED)
     program = (
         "import sys; from calibrant.cli import main\n"
-        f"sys.argv = ['calibrant', 'report', 'scores.{ending}', '-o', 'page.html']\n"
+        f"sys.argv = ['calibrant', 'report', 'scores.{ending}', *{options}, '-o', 'page.html']\n"
         "try: main()\n"
         f"finally: print([name for name in sys.modules if name.startswith({within})])"
     )

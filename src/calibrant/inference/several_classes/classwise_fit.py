@@ -108,8 +108,7 @@ class ClasswiseFit:
 
 def _place(p: Floats) -> Floats:
     """Mean of the rank and of the score, both in [0, 1]; equal scores share their mean rank."""
-    from scipy.stats import rankdata
-
-    rank = (rankdata(p) - 1) / max(len(p) - 1, 1)
+    _, value, count = np.unique(p, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count + 1) / 2)[value] / max(len(p) - 1, 1)
     width = float(np.ptp(p))
     return np.asarray((rank + (p - p.min()) / width) / 2 if width > 0 else np.full(len(p), 0.5))
