@@ -220,8 +220,8 @@ def matrix_lines(scores: int = 10**7) -> list[str]:
         "",
         "Multiples of `P.sum()`. Check and top label: `Multiclass(y, P).top_label()`, bars for K = 10, 100, 1000: 3, "
         "2.1, 1.6 (float32 6, 2.5, 1.6). P is read-only: of one that can be written to, `Multiclass` also makes a "
-        "copy. Classwise: check and sums of all classes in 15 bins of equal width, bars 8, 3, 2.3 (16, 6, 2.5), and the "
-        "whole of `classwise(ece, y, P)` in these bins.",
+        "copy. Classwise: check and sums of all classes in 15 bins of equal width, bars 8, 3, 2.3 (16, 6, 2.5), and "
+        "the whole of `classwise(ece, y, P)` in these bins.",
         "",
         "| K | rows | P | top label, NumPy | compiled | classwise ECE, NumPy | sums, compiled | ECE, compiled |",
         "|---|---|---|---|---|---|---|---|",

@@ -121,11 +121,9 @@ class SortedSamples:
         found = int(fast.largest_rising(*rows, 2, min(_ORDER_CHECK, self.n)))
         if found or self.n <= _ORDER_CHECK:
             return found or self.n
-        rate = self.outcome[0]
-        if self.tied:
-            cuts = self.run_ends(0)
-            rate = self.observed(cuts)[0] / np.diff(cuts)
-        if not (rate[1:] < rate[:-1]).any():  # then no bins fall, and trying all would take forever
+        outcome = self.outcome[0]
+        falls = not fast.rises_everywhere(*rows[1:3]) if self.tied else (outcome[1:] < outcome[:-1]).any()
+        if not falls:  # then no bins fall, and trying all would take forever
             return self.n
         return int(fast.largest_rising(*rows, _ORDER_CHECK, self.n)) or self.n
 

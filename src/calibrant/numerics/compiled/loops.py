@@ -22,6 +22,7 @@ from calibrant.numerics.compiled.order import (
     isotonic_blocks,
     largest_rising,
     pool_adjacent_violators,
+    rises_everywhere,
     sums_between,
 )
 from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
@@ -51,6 +52,7 @@ __all__ = [
     "marked_rows",
     "pool_adjacent_violators",
     "radix_cells",
+    "rises_everywhere",
     "sums_between",
     "temperature",
     "try_out",
@@ -98,6 +100,7 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     decode(code, y, np.empty(3, np.intp))
     for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
         largest_rising(np.sort(p), running, np.arange(1, 4), True, 2, 2)  # noqa: FBT003 - a kernel takes no names
+        rises_everywhere(running, np.arange(1, 4))
     sums_between(p, y, np.array([0, 1, 3]), np.zeros((3, 2)))
 
 

@@ -117,6 +117,19 @@ def largest_rising(key: Any, running: Any, ends: Any, tied: Any, least: Any, mos
     return 0
 
 
+@kernel
+def rises_everywhere(running: Any, ends: Any) -> Any:
+    """Whether the mean outcomes of the runs of equal keys never fall; looks no further than the first fall."""
+    low, hits, rows = 0, I64(0), I64(1)
+    for k in range(ends.shape[0]):
+        high = ends[k]
+        more, many = I64(running[U64(high)]) - I64(running[U64(low)]), I64(high - low)
+        if more * rows < hits * many:
+            return False
+        hits, rows, low = more, many, high
+    return True
+
+
 @reordering
 def _sums(key: Any, observed: Any) -> Any:
     """The sums of p, p^2 and p y of some rows."""
