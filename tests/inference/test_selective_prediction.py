@@ -64,6 +64,17 @@ def test_no_errors_all_errors_and_one_score():
     assert flat.ideal == pytest.approx(1 / 16)
 
 
+def test_no_errors_and_only_errors_have_intervals_of_some_width():
+    confidence = np.linspace(0.6, 0.9, 50)
+    right, wrong = (cal.risk_coverage(np.full(50, y), confidence).aurc.interval for y in (1, 0))
+    assert right.low == 0
+    assert right.high == pytest.approx(-2 / 50 * np.log(0.05))  # half of the chance of no error of this size is 2.5%
+    assert 0.7 < wrong.low < 0.95
+    assert wrong.high == 1
+    grouped = cal.risk_coverage(cal.Binary(np.ones(50), confidence, group=np.arange(50) // 5))
+    assert grouped.aurc.interval.high > right.high  # ten clusters, of which nothing is known inside
+
+
 def test_a_confidence_that_ranks_better_has_a_smaller_area():
     z = RNG.normal(size=4000)
     y = RNG.random(4000) < stats.norm.cdf(2 * z)

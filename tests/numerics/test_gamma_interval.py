@@ -1,4 +1,4 @@
-"""Mid-P gamma intervals of sums of few parts."""
+"""Gamma intervals of sums of few parts."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,22 @@ from calibrant.numerics.gamma_interval import gamma_interval
 
 
 @pytest.mark.parametrize("count", [1, 4, 30])
-def test_of_parts_of_one_size_it_is_the_mid_p_interval_of_a_poisson_count(count):
+def test_of_parts_of_one_size_it_is_that_of_a_poisson_count(count):
     low, high = gamma_interval(0.5 * count, 0.25 * count, 0.5, 0.9)
-    for end, sign in ((low, 1), (high, -1)):
-        mean = end / 0.5
-        beyond = stats.poisson.sf(count, mean) if sign > 0 else stats.poisson.cdf(count - 1, mean)
-        assert beyond + stats.poisson.pmf(count, mean) / 2 == pytest.approx(0.05)
+    assert stats.poisson.sf(count - 1, low / 0.5) == pytest.approx(0.05)
+    assert stats.poisson.cdf(count, high / 0.5) - stats.poisson.pmf(count, high / 0.5) / 2 == pytest.approx(0.05)
 
 
 def test_without_parts_the_low_end_is_zero():
     low, high = gamma_interval(0.0, 0.0, 0.01, 0.95)
     assert low == 0
     assert high == pytest.approx(-0.01 * np.log(0.05))
+
+
+def test_a_sum_that_does_not_vary_still_has_a_width():
+    low, high = gamma_interval(1.0, 0.0, 0.05, 0.95)
+    assert 0.85 < low < 0.95
+    assert 1.1 < high < 1.25
 
 
 def test_of_many_parts_it_is_the_normal_interval():

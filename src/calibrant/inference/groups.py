@@ -195,7 +195,8 @@ def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -
         return task, columns
     if task.group is not None:
         message = (
-            "The test per group needs independent rows, but within the groups of `by` these have clusters (group)."
+            "The test per group needs independent rows, but these have clusters (group=) within the groups of `by`. "
+            "Pass one row per cluster, or test one group at a time: calibration_test(data.take(rows))."
         )
         raise InvalidPredictions(message)
     return task, groupings(by, length=len(task), depth=depth, quantiles=quantiles, check=task.require_same_rows)

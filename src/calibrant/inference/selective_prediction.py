@@ -115,10 +115,12 @@ def risk_coverage(
     and `excess` is its distance from the ideal order, in which the largest losses come last. Rows of equal confidence
     are never split: each counts with their mean loss.
 
-    Intervals of risks are for a confidence fixed in advance: mid-P intervals of a share for losses of 0 and 1, else
-    Student's, which needs several rows; with ``band="simultaneous"`` at the higher level at which all hold at once.
-    Those of the areas are Student's with the delta method. Weights count by Kish's number of rows, and with a group
-    the spread is that between groups.
+    Intervals of risks are for a confidence fixed in advance: for losses of 0 and 1 mid-P intervals of a share, else
+    Student's, which needs several rows. With ``band="simultaneous"`` they are exact instead of mid-P, at the higher
+    level at which all hold at once. The areas of losses that are not negative have intervals by gamma distributions,
+    which allow for one loss more where few were seen, and so hold with no or few errors (Fay, Feuer 1997); others have
+    Student's with the delta method. Weights count by Kish's number of rows. With a group the spread is that between
+    groups.
 
     Parameters
     ----------
@@ -135,7 +137,8 @@ def risk_coverage(
     References
     ----------
     El-Yaniv, Wiener (2010), On the Foundations of Noise-free Selective Classification; Geifman, Uziel, El-Yaniv (2019),
-    Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers.
+    Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers; Fay, Feuer (1997), Confidence intervals for
+    directly standardized rates: a method based on the gamma distribution.
 
     Examples
     --------
@@ -328,9 +331,9 @@ def _area_limits(value: float, entries: OrderedLosses, influence: Floats, level:
     zero_one = np.isin(entries.loss, (0.0, 1.0)).all()
     step = max(entries.largest_part(), _TYPICAL_PART / _units(entries) if zero_one else 0.0)
     if np.isinf(student):
-        return 0.0, 1.0 if zero_one else np.inf, "mid-P gamma"
+        return 0.0, 1.0 if zero_one else np.inf, "gamma distribution"
     low, high = gamma_interval(value, (error * student / float(ndtri(probability))) ** 2, step, level)
-    return low, min(high, 1.0) if zero_one else high, "mid-P gamma"
+    return low, min(high, 1.0) if zero_one else high, "gamma distribution"
 
 
 def _units(entries: OrderedLosses) -> float:

@@ -1,20 +1,25 @@
-"""Intervals of weighted sums of rare events: the mid-P gamma interval."""
+"""Intervals of weighted sums of rare events, by gamma distributions."""
 
 from __future__ import annotations
 
-#: Halvings of a range that is known to hold an end: more than the digits of a float.
-HALVINGS = 80
+#: Halvings of a range that is known to hold an end: to about the digits of a float.
+HALVINGS = 60
+
+#: Variances of less, by the square of one part, are rounding.
+ROUNDING = 1e-12
 
 
 def gamma_interval(value: float, variance: float, step: float, level: float) -> tuple[float, float]:
-    r"""Both ends of the mid-P interval of a sum of positive parts, of which few may have been seen.
+    r"""Both ends of an interval of a sum of positive parts, of which few may have been seen.
 
-    The ends are quantiles of an even mixture of two gamma distributions,
+    The low end is a quantile of the gamma distribution with the mean v and the variance V of the sum. The high end is
+    one of an even mixture of that and of the same with one part more, of size s,
 
-    .. math:: \tfrac12\,\Gamma(v,\ V) + \tfrac12\,\Gamma(v + s,\ V + s^2),
+    .. math:: \tfrac12\,\Gamma(v,\ V) + \tfrac12\,\Gamma(v + s,\ V + s^2).
 
-    given by their means and variances: of the sum as seen, and with one part more, of size s. For parts of one size
-    this is the mid-P interval of a Poisson count. The low end is 0 where nothing was seen.
+    For parts of one size these are the exact low end and the mid-P high end of a Poisson count; a low end by mid-P is
+    above the truth too often where parts are unlike. It is 0 where nothing was seen. A sum that does not vary, as where
+    every row has the same loss, is taken to vary by one part.
 
     References
     ----------
@@ -27,24 +32,22 @@ def gamma_interval(value: float, variance: float, step: float, level: float) -> 
     >>> low, round(high, 4)
     (0.0, 2.9957)
     """
-    from scipy.special import gammainc
-
-    seen = value > 0 and variance > 0
-    shapes = [(value + step) ** 2 / (variance + step**2), value**2 / variance if seen else 1.0]
-    scales = [(variance + step**2) / (value + step), variance / value if seen else 1.0]
-
-    def below(x: float) -> float:
-        more, same = (float(gammainc(shape, x / scale)) for shape, scale in zip(shapes, scales, strict=True))
-        return (more + (same if seen else 1.0)) / 2
-
-    def quantile(share: float) -> float:
-        low, high = 0.0, value + step
-        while below(high) < share:
-            low, high = high, 2 * high
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if below(middle) < share else (low, middle)
-        return (low + high) / 2
+    from scipy.special import gammainc, gammaincinv
 
     tail = (1 - level) / 2
-    return (quantile(tail) if seen else float(value)), max(quantile(1 - tail), float(value))
+    seen = value > 0
+    variance = step**2 if seen and variance <= ROUNDING * step**2 else variance
+    shape, scale = (value**2 / variance, variance / value) if seen else (1.0, 1.0)
+    more_shape, more_scale = (value + step) ** 2 / (variance + step**2), (variance + step**2) / (value + step)
+
+    def above(x: float) -> float:
+        same = 1 - float(gammainc(shape, x / scale)) if seen else 0.0
+        return (same + 1 - float(gammainc(more_shape, x / more_scale))) / 2
+
+    low, high = float(value), float(value) + step
+    while above(high) > tail:
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) > tail else (low, middle)
+    return (float(scale * gammaincinv(shape, tail)) if seen else float(value)), high
