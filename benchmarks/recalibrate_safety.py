@@ -208,8 +208,8 @@ def main() -> None:
             print(kind, name, flush=True)
     lines = [
         f"{options.samples} samples per cell, four times as many at n = 20 and twice as many at 50 and 100, where "
-        "results vary most; the worst cell with its standard error. The prior of `BayesianAverage` was chosen with other "
-        "seeds on all files and on the 20 worlds; on the ten new worlds nothing was chosen.",
+        "results vary most; the worst cell with its standard error. The prior of `BayesianAverage` was chosen with "
+        "other seeds on all files and on the 20 worlds; on the ten new worlds nothing was chosen.",
         "",
         *(line for kind in options.kinds for line in summary(kind, cells[kind], list(maps))),
     ]
