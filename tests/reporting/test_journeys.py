@@ -20,10 +20,10 @@ def rare(n, truth):
 
 
 def test_with_sixty_groups_every_wrong_one_is_named_with_its_direction_and_none_vanishes():
-    z, group = rng.normal(-0.8, 1, 48_000), np.arange(48_000) % 60
-    moved = np.where(group == 7, 1.0, np.where(group == 30, -1.0, 0.0))
+    z, group = rng.normal(-0.8, 1, 18_000), np.arange(18_000) % 60
+    moved = np.where(group == 7, 1.5, np.where(group == 30, -1.5, 0.0))
     names = np.array([f"shop {k}" for k in range(60)])[group]
-    found = cal.report(cal.Binary(rng.random(48_000) < expit(z + moved), expit(z)), by={"shop": names})
+    found = cal.report(cal.Binary(rng.random(18_000) < expit(z + moved), expit(z)), by={"shop": names})
     (section,) = found.groups
     assert len(section.rows) == 60
     assert {row.name: row.direction for row in section.rows if row.flagged} == {
@@ -119,6 +119,18 @@ def test_no_repr_reaches_a_reader(over):
     for text in (str(over), over.to_markdown(), over.to_html()):
         for word in ("MultiScale(", "PaperBins", "logit_logit", "EqualWidth(", "EqualMass(", "<class", "Distinct()"):
             assert word not in text
+
+
+def test_plain_arrays_are_taken_everywhere_and_a_number_of_bins_is_enough():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    data = cal.Binary(y, p)
+    assert cal.ece(y, p, bins=10) == cal.ece(data, bins=cal.table.EqualMass(10))
+    assert cal.calibration_test(y, p).p_value == cal.calibration_test(data).p_value
+    assert cal.decompose(y, p) == cal.decompose(data)
+    assert cal.interval(cal.ece, y, p).interval == cal.interval(cal.ece, data).interval
+    np.testing.assert_array_equal(cal.reliability_curve(y, p).observed, cal.reliability_curve(data).observed)
 
 
 def test_every_one_of_ten_scores_is_its_own_bin():

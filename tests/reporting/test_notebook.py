@@ -73,6 +73,22 @@ def test_groups_show_estimate_interval_and_direction_with_names_escaped():
     assert html.count("<circle") == len(found)
 
 
+def test_classes_are_shown_as_groups_are():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(30), 600)
+    y = (rng.random((600, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    names = [f"<i>{k:02d}" for k in range(30)]
+    wrong = np.where(y == 3, 4, y)
+    html = cal.by_class(cal.Multiclass(np.array(names)[wrong], p, classes=names), draws=99)._repr_html_()
+    text = words(html)
+    assert "1 of 30 classes is miscalibrated after adjustment" in text
+    assert "too high" in text
+    assert "not flagged" in text
+    assert "10 more classes, with less evidence." in text
+    assert "<i>" not in html
+    assert 'class="calibrant-result"' in html
+
+
 def test_forecasts_have_no_events():
     by = np.arange(len(SPREAD)) % 3
     text = words(cal.by_group(cal.ence, SPREAD, by=by)._repr_html_())

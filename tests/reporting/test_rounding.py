@@ -1,5 +1,7 @@
 """Digits that intervals support."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from calibrant.reporting.rounding import (
     ratio,
     rounded,
     score,
+    value_column,
 )
 
 
@@ -84,3 +87,25 @@ def test_counts_and_signs():
     assert [fixed(x, 1) for x in (-0.01, -2.0, float("nan"))] == ["0.0", "−2.0", "unknown"]
     assert loss(0.123456) == "0.1235"
     assert no_break("5 % (4 to 6 %)") == "5\xa0% (4 to 6\xa0%)"
+
+
+def test_the_row_that_needs_most_decides_up_to_three():
+    found = value_column([Value(1.0, 0.5, 1.5), Value(2.0, 1.98, 2.02)])
+    assert found == [("1.000", "0.500 to 1.500"), ("2.000", "1.980 to 2.020")]
+    tiny = value_column([Value(1.0, 0.999999, 1.000001)])
+    assert tiny == [("1.000", "1.000 to 1.000")]
+
+
+def test_an_interval_that_excludes_a_number_does_not_touch_it_in_print():
+    assert value_column([Value(1.74, 0.04, 3.44)], least=1) == [("1.7", "0.0 to 3.4")]
+    assert value_column([Value(1.74, 0.04, 3.44)], least=1, apart=0.0) == [("1.74", "0.04 to 3.44")]
+
+
+def test_what_is_not_known():
+    assert value_column([Value(0.5), Value(math.nan)]) == [("0.50", ""), ("–", "")]
+    assert value_column([]) == []
+
+
+def test_an_interval_from_zero_is_an_upper_bound_only_where_asked():
+    assert value_column([Value(0.001, 0.0, 0.003)], scale=100, at_most=True) == [("≤ 0.30", "")]
+    assert value_column([Value(0.001, 0.0, 0.003)], scale=100) == [("0.10", "0.00 to 0.30")]

@@ -18,7 +18,6 @@ from calibrant.reporting.contents import (
     Value,
 )
 from calibrant.reporting.tables import (
-    aligned,
     classes_table,
     estimate_texts,
     groups_table,
@@ -32,13 +31,6 @@ from calibrant.reporting.tables import (
 from calibrant.results.estimate import Significance
 from tests.reporting.samples import OVER, SPREAD
 from tests.reporting.verdicts.evidence_samples import group, over_time
-
-
-def test_a_column_has_one_number_of_decimals_and_at_most_three():
-    found = aligned([Value(0.5, 0.1, 0.9), Value(0.123, 0.12, 0.13), Value(0.2)])
-    assert [one.value for one in found] == ["0.500", "0.123", "0.200"]
-    assert found[2].ends == ""
-    assert aligned([Value(0.5, 0.49999, 0.50001)])[0].value == "0.500"
 
 
 def test_groups_show_all_that_are_flagged_and_the_largest_others():
@@ -93,12 +85,15 @@ def test_time_coverage_and_shares():
 @pytest.mark.parametrize(
     ("number", "texts"),
     [
-        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("≤ 0.30 points", "")),
-        (Number("e", Value(0.01, 0.006, 0.014), 0.0, "points", "", "x", ""), ("1.0 points", "0.6 to 1.4")),
-        (Number("gap", Value(0.001, -0.01, 0.012), 0.0, "points", "under", "over", ""), ("0.1 points", "−1.0 to 1.2")),
-        (Number("c", Value(0.825, 0.81, 0.84), 0.9, "percent", "a", "b", ""), ("82.5 %", "81.0 to 84.0 %")),
-        (Number("r", Value(0.83, 0.77, 0.9), 1.0, "ratio", "a", "b", ""), ("0.83", "0.77 to 0.90")),
-        (Number("x", Value(3.21), 0.0, "none", "a", "b", ""), ("3.2", "")),
+        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("≤ 0.30", "points", "")),
+        (Number("e", Value(0.01, 0.006, 0.014), 0.0, "points", "", "x", ""), ("1.0", "points", "0.6 to 1.4")),
+        (
+            Number("gap", Value(0.001, -0.01, 0.012), 0.0, "points", "under", "over", ""),
+            ("0.1", "points", "−1.0 to 1.2"),
+        ),
+        (Number("c", Value(0.825, 0.81, 0.84), 0.9, "percent", "a", "b", ""), ("82.5", "%", "81.0 to 84.0 %")),
+        (Number("r", Value(0.83, 0.77, 0.9), 1.0, "ratio", "a", "b", ""), ("0.83", "", "0.77 to 0.90")),
+        (Number("x", Value(3.21), 0.0, "none", "a", "b", ""), ("3.2", "", "")),
     ],
 )
 def test_large_numbers(number, texts):

@@ -21,7 +21,7 @@ from calibrant.reporting.contents import Contents, Facts, Number, Value
 from calibrant.reporting.evidence import collected, of_error, of_test, rate_interval, with_diagram
 from calibrant.reporting.model import Measure, Report
 from calibrant.reporting.part import Part
-from calibrant.reporting.probabilities import measures, period
+from calibrant.reporting.probabilities import measures
 from calibrant.reporting.rounding import count
 from calibrant.reporting.sections.class_recalibration import class_recalibration
 from calibrant.reporting.sections.classes import classes_section
@@ -30,6 +30,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    shared_facts,
     time_section,
     with_readers_names,
 )
@@ -113,18 +114,12 @@ def _impossible(data: Multiclass) -> int:
 
 def _facts(known: SeveralClasses, options: Options) -> Facts:
     top = known.top
-    return Facts(
-        rows=known.n,
-        row=known.words.row,
-        event=known.words.event,
+    return shared_facts(
+        known,
+        options,
         classes=known.number,
         base_rate=None if top is None else top.base_rate,
         mean_prediction=None if top is None else top.predicted,
-        effective_rows=known.effective_n,
-        clusters=known.clusters,
-        period=period(known.over_time),
-        model=options.model,
-        source=options.source,
     )
 
 

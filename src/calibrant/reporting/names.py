@@ -194,6 +194,11 @@ def name_of_map(map_class: str) -> str:
     return _MAPS.get(map_class, (map_class, ""))[0]
 
 
+def remaining_error(loss: str) -> tuple[str, str]:
+    """What is left after a map that is judged by a loss, and its unit."""
+    return {"CRPS": ("ENCE", "%"), "negative log likelihood": ("ENCE", "%")}.get(loss, ("error", "points"))
+
+
 def map_in_sentence(name: str, *, start: bool = False) -> str:
     """The name of a map, from its class or as in tables, in a sentence; `start` where it begins one.
 

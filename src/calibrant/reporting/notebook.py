@@ -15,12 +15,14 @@ from calibrant.reporting.drawing.forest import FLAGGED, HELPS, QUIET, Forest, St
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
+from calibrant.results.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.estimators.decomposition import Decomposition
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.decision_curves import DecisionCurve
     from calibrant.inference.group_results import ByGroup, GroupResult
+    from calibrant.inference.several_classes.class_tests import ByClass
     from calibrant.results.estimate import Estimate, Interval, Significance
     from calibrant.simulate.advice import Advice
 
@@ -132,6 +134,23 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
         start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
         rows.append([*start, fixed(value.value, digits), ends, cell, words, p_number(row.adjusted)])
     return _wrapped(_table(summary, head, rows, styles), tag("p", notes))
+
+
+def classes_html(result: ByClass) -> str:
+    """The classes with the most evidence, as groups are shown: mean prediction, frequency, direction."""
+    shown, wrong = result.rows[:_SHOWN], len(result.found(_LEVEL))
+    verb = "is" if wrong == 1 else "are"
+    caption = f"{wrong} of {count(len(result))} classes {verb} miscalibrated after adjustment"
+    rows: list[Sequence[Child]] = []
+    for row in shown:
+        flagged = row.adjusted <= _LEVEL
+        words = tag("span", row.direction, class_="hit") if flagged else "not flagged"
+        means = [f"{row.predicted:.4g}", f"{row.observed:.4g}"]
+        rows.append([printable(row.label), count(row.n), *means, words, p_number(row.p_value), p_number(row.adjusted)])
+    head = ("class", "rows", "predicted", "observed", "direction", "p", "adjusted p")
+    left = len(result) - len(shown)
+    more = [tag("p", f"{count(left)} more classes, with less evidence.")] if left > 0 else []
+    return _wrapped(_table(caption, head, rows, ("", "n", "n", "n", "", "n", "n")), *more)
 
 
 def advice_html(advice: Advice, before: Sequence[str], after: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from calibrant.estimators.ranking import auc
 from calibrant.estimators.smooth import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.reporting.assembling import Assembly, Options
-from calibrant.reporting.contents import Contents, Facts, Number, OverTime, Value
+from calibrant.reporting.contents import Contents, Facts, Number, Value
 from calibrant.reporting.evidence import collected, with_diagram
 from calibrant.reporting.findings import of_probabilities
 from calibrant.reporting.model import Measure, Report
@@ -27,6 +27,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    shared_facts,
     time_section,
     with_readers_names,
     with_recent_map,
@@ -84,27 +85,13 @@ def _with_sections(known: Probabilities, part: Part, made: Assembly, options: Op
 
 def facts(known: Probabilities, options: Options) -> Facts:
     """The line of facts; what is not known is left out."""
-    return Facts(
-        rows=known.n,
-        row=known.words.row,
-        event=known.words.event,
+    return shared_facts(
+        known,
+        options,
         events=known.events if known.n else None,
         base_rate=known.base_rate if known.n else None,
         mean_prediction=known.predicted if known.n else None,
-        effective_rows=known.effective_n,
-        clusters=known.clusters,
-        period=period(known.over_time),
-        model=options.model,
-        source=options.source,
     )
-
-
-def period(time: OverTime | None) -> str | None:
-    """The first and last period."""
-    if time is None or not time.periods:
-        return None
-    first, last = time.periods[0].name, time.periods[-1].name
-    return first if first == last else f"{first} to {last}"
 
 
 def numbers(known: Probabilities) -> tuple[Number, ...]:

@@ -11,11 +11,10 @@ from calibrant.estimators.regression_coverage import interval_error, pit_error, 
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, uce
 from calibrant.reporting.assembling import Assembly, Options
-from calibrant.reporting.contents import Contents, Facts, Number, Value
+from calibrant.reporting.contents import Contents, Number, Value
 from calibrant.reporting.forecast_evidence import ForecastPart, forecast_evidence
 from calibrant.reporting.forecast_findings import of_forecasts
 from calibrant.reporting.model import Measure, Report
-from calibrant.reporting.probabilities import period
 from calibrant.reporting.rounding import percent
 from calibrant.reporting.sections.forecast_recalibration import forecast_recalibration
 from calibrant.reporting.sections.omission import CannotBuild
@@ -24,6 +23,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    shared_facts,
     time_section,
     with_readers_names,
 )
@@ -55,16 +55,7 @@ def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
     found = verdict(known)
     contents = Contents(
         kind="regression",
-        facts=Facts(
-            rows=known.n,
-            row=words.row,
-            event=words.event,
-            effective_rows=known.effective_n,
-            clusters=known.clusters,
-            period=period(known.over_time),
-            model=options.model,
-            source=options.source,
-        ),
+        facts=shared_facts(known, options),
         verdict=found,
         numbers=_numbers(known),
         sections=in_reading_order(made),

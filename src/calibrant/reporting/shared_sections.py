@@ -11,6 +11,7 @@ from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
     BinCounts,
     Classes,
+    Facts,
     Groups,
     OverTime,
     Recalibration,
@@ -27,6 +28,7 @@ from calibrant.reporting.sections.over_time import over_time
 from calibrant.reporting.sections.periods import periods
 from calibrant.reporting.sections.recalibration import recalibrated
 from calibrant.reporting.sections.since_change import since
+from calibrant.reporting.verdicts.evidence import Shared
 from calibrant.reporting.verdicts.several_tests import Evidence, judged_together
 from calibrant.reporting.verdicts.severity import changed
 from calibrant.table.bintable import merge
@@ -49,6 +51,29 @@ def group_sections(made: Assembly, data: Any, options: Options, *, after: Any = 
         if section is not None:
             found.append(section)
     return tuple(found)
+
+
+def shared_facts(known: Shared, options: Options, **own: Any) -> Facts:
+    """The line of facts that every kind of report has, with those of its own; what is not known is left out."""
+    return Facts(
+        rows=known.n,
+        row=known.words.row,
+        event=known.words.event,
+        effective_rows=known.effective_n,
+        clusters=known.clusters,
+        period=period(known.over_time),
+        model=options.model,
+        source=options.source,
+        **own,
+    )
+
+
+def period(time: OverTime | None) -> str | None:
+    """The first and last period."""
+    if time is None or not time.periods:
+        return None
+    first, last = time.periods[0].name, time.periods[-1].name
+    return first if first == last else f"{first} to {last}"
 
 
 def with_readers_names(made: Recalibration | None) -> Recalibration | None:

@@ -18,12 +18,11 @@ from calibrant.reporting.contents import (
     Spread,
     Value,
 )
-from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, simulations
+from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error, simulations
 from calibrant.reporting.rounding import (
     Rounded,
     bound,
     count,
-    decimals,
     fixed,
     loss,
     p_number,
@@ -32,7 +31,7 @@ from calibrant.reporting.rounding import (
     ratio,
     rounded,
     score,
-    significant,
+    value_column,
 )
 from calibrant.results.estimate import Estimate
 from calibrant.results.printable import printable
@@ -40,8 +39,6 @@ from calibrant.results.printable import printable
 if TYPE_CHECKING:
     from calibrant.reporting.model import Report
 
-#: Decimals that no column of a table exceeds.
-MOST_DECIMALS = 3
 #: Groups that a printed table shows; all that are flagged, and the largest others.
 SHOWN = 20
 
@@ -79,40 +76,40 @@ def numbers_table(numbers: Sequence[Number]) -> Table:
     """The large numbers."""
     rows = []
     for one in numbers:
-        value, ends = number_texts(one)
-        rows.append((one.name, value, ends))
+        value, unit, ends = number_texts(one)
+        rows.append((one.name, f"{value} {unit}".strip(), ends))
     return Table("In numbers", ("Number", "Value", "95 % interval"), rows)
 
 
-def number_texts(number: Number) -> tuple[str, str]:
-    """Value with its unit, and the interval."""
+def number_texts(number: Number) -> tuple[str, str, str]:
+    """Value, unit and interval; of an error that may be 0, the upper end alone."""
     held = number.value
     if number.unit == "points":
         if held.low is not None and held.high is not None and held.low <= 0 <= held.value and number.below == "":
-            return f"≤ {bound(held.high)} points", ""
+            return f"≤ {bound(held.high)}", "points", ""
         found = points(held)
-        return f"{found.value} points", found.ends
+        return found.value, "points", found.ends
     if number.unit == "percent":
         found = percent(held)
-        return f"{found.value} %", f"{found.ends} %" if found.ends else ""
+        return found.value, "%", f"{found.ends} %" if found.ends else ""
     found = ratio(held) if number.unit == "ratio" else rounded(held, apart=number.ideal)
-    return found.value, found.ends
+    return found.value, "", found.ends
 
 
 def reliability_table(section: Reliability, events: str) -> Table:
     """Where the error sits."""
-    observed = aligned([one.observed for one in section.ranges], scale=100)
+    observed = value_column([one.observed for one in section.ranges], scale=100)
     rows = [
         (
             score(one.low) if one.low == one.high else f"{score(one.low).removesuffix(' %')} to {score(one.high)}",
             count(one.n),
             count(one.events),
             score(one.predicted),
-            f"{found.value} %",
-            f"{found.ends} %" if found.ends else "",
+            f"{value} %",
+            f"{ends} %" if ends else "",
             "" if one.share is None else f"{fixed(100 * one.share, 0)} %",
         )
-        for one, found in zip(section.ranges, observed, strict=True)
+        for one, (value, ends) in zip(section.ranges, observed, strict=True)
     ]
     columns = ("Predicted", "Rows", events, "Mean", "Observed", "95 % interval", "Share of the error")
     return Table("Predicted and observed", columns, rows)
@@ -120,9 +117,9 @@ def reliability_table(section: Reliability, events: str) -> Table:
 
 def time_table(section: OverTime) -> Table:
     """Observed and expected by period."""
-    found = aligned([one.ratio for one in section.periods], least=2)
+    found = value_column([one.ratio for one in section.periods], least=2, apart=1.0)
     rows = [
-        (one.name, count(one.n), count(one.observed), count(one.expected), own.value, own.ends, p_number(one.p_value),
+        (one.name, count(one.n), count(one.observed), count(one.expected), *own, p_number(one.p_value),
          "flagged" if one.flagged else "")
         for one, own in zip(section.periods, found, strict=True)
     ]  # fmt: skip
@@ -158,24 +155,23 @@ def classes_table(section: Classes) -> Table:
 
 def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     spread = all(row.expected is None for row in rows)
-    ratios, errors = aligned([row.ratio for row in rows], least=2), aligned([row.error for row in rows], scale=100)
+    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
+    errors = value_column([row.error for row in rows], scale=100, at_most=True)
     made = []
     for row, ratio_text, error in zip(rows, ratios, errors, strict=True):
         totals = () if spread else (_or_none(row.observed), _or_none(row.expected))
-        size = _at_most(row.error, error) if row.error.value == row.error.value else ""
         made.append(
             (
                 row.name,
                 count(row.n),
                 *totals,
-                ratio_text.value,
-                ratio_text.ends,
-                size,
+                *ratio_text,
+                _with_ends(error),
                 row.direction,
                 p_number(row.p_value),
             )
         )
-    names = ("Ratio", "95 % interval", "Mean coverage error, points") if spread else (
+    names = ("Ratio", "95 % interval", "ENCE, %") if spread else (
         "Observed", "Expected", "O:E", "95 % interval", "Error, points",
     )  # fmt: skip
     return (first, "Rows", *names, "Direction", "Adjusted p"), made
@@ -183,32 +179,33 @@ def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...
 
 def recalibration_table(section: Recalibration) -> Table:
     """The maps, best first."""
-    remaining = aligned([one.remaining for one in section.maps], scale=100)
-    gains = aligned([one.gain for one in section.maps], scale=100)
+    remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
+    gains = value_column([one.gain for one in section.maps], scale=100, least=1, apart=0.0)
     rows = [
-        (name_of_map(one.name), _at_most(one.remaining, left), _with_ends(gain), one.effect)
+        (name_of_map(one.name), _with_ends(left), _with_ends(gain), one.effect)
         for one, left, gain in zip(section.maps, remaining, gains, strict=True)
     ]  # fmt: skip
     name = section.loss[:1].upper() + section.loss[1:]
-    columns = ("Map", "Remaining error, points", f"{name} lower by, %", "Effect")
+    left = ", ".join(remaining_error(section.loss))
+    columns = ("Map", f"Remaining {left}", f"{name} lower by, %", "Effect")
     return Table(f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})", columns, rows)
 
 
 def spread_table(section: Spread) -> Table:
     """Coverage of central intervals."""
-    found = aligned([one.observed for one in section.coverage], scale=100)
+    found = value_column([one.observed for one in section.coverage], scale=100)
     rows = [
-        (f"{100 * one.nominal:g} %", f"{own.value} %", f"{own.ends} %" if own.ends else "")
-        for one, own in zip(section.coverage, found, strict=True)
+        (f"{100 * one.nominal:g} %", f"{value} %", f"{ends} %" if ends else "")
+        for one, (value, ends) in zip(section.coverage, found, strict=True)
     ]
     return Table("Coverage of central intervals", ("Nominal", "Observed", "95 % interval"), rows)
 
 
 def shares_table(section: Shares) -> Table:
     """The error for other shares of positives."""
-    found = aligned(list(section.errors), scale=100)
+    found = value_column(section.errors, scale=100)
     rows = [
-        (score(prior), own.value, own.ends) for prior, own in zip(section.priors, found, strict=True)
+        (score(prior), *own) for prior, own in zip(section.priors, found, strict=True)
     ]  # fmt: skip
     return Table("How much hangs on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
 
@@ -261,28 +258,9 @@ def tests_table(report: Report) -> Table:
     return Table("Tests", ("Test", "p-value", "What it asks"), rows)
 
 
-def aligned(values: Sequence[Value], *, scale: float = 1.0, least: int = 0) -> list[Rounded]:
-    """A column of numbers with one number of decimals for all: the most that one of them needs, at most three."""
-    needed = [
-        decimals(scale * value.low, scale * value.high)
-        for value in values
-        if value.low is not None and value.high is not None
-    ]
-    digits = max(least, min(max(needed, default=significant(1.0)), MOST_DECIMALS))
-    return [
-        Rounded(*("" if number is None else fixed(scale * number, digits) for number in (one.value, one.low, one.high)))
-        for one in values
-    ]
-
-
-def _at_most(value: Value, text: Rounded) -> str:
-    if value.low is not None and value.high is not None and value.low <= 0:
-        return f"≤ {text.high}"
-    return _with_ends(text)
-
-
-def _with_ends(text: Rounded) -> str:
-    return f"{text.value} ({text.ends})" if text.ends else text.value
+def _with_ends(found: tuple[str, str]) -> str:
+    value, ends = found
+    return f"{value} ({ends})" if ends else value
 
 
 def _or_none(value: float | None) -> str:

@@ -16,12 +16,12 @@ from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.reporting.assembling import Assembly, Options
-from calibrant.reporting.contents import Contents, Facts, Number, Omitted, Shares, Value
+from calibrant.reporting.contents import Contents, Number, Omitted, Shares, Value
 from calibrant.reporting.evidence import of_error, of_test
 from calibrant.reporting.model import Measure, Report
 from calibrant.reporting.rounding import score
 from calibrant.reporting.sections.shares import shares_section
-from calibrant.reporting.shared_sections import in_reading_order
+from calibrant.reporting.shared_sections import in_reading_order, shared_facts
 from calibrant.reporting.unlabeled_findings import of_unlabeled
 from calibrant.reporting.verdicts.evidence import Unlabeled, Words
 from calibrant.reporting.verdicts.unlabeled import verdict
@@ -50,15 +50,8 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
     found = verdict(known)
     contents = Contents(
         kind="unlabeled",
-        facts=Facts(
-            rows=known.n,
-            row=words.row,
-            event=words.event,
-            events=known.positives,
-            base_rate=known.prior,
-            mean_prediction=known.predicted,
-            model=options.model,
-            source=options.source,
+        facts=shared_facts(
+            known, options, events=known.positives, base_rate=known.prior, mean_prediction=known.predicted
         ),
         verdict=found,
         numbers=_numbers(known),

@@ -67,3 +67,8 @@ def test_other_pieces_escape_their_text():
 )
 def test_titles_may_claim_what_the_test_of_the_figure_says(state, rule, found):
     assert elements.rejected(binary(verdict=replace(BINARY_VERDICT, state=state, rule=rule))) is found
+
+
+def test_the_interval_stands_after_its_value():
+    assert elements.with_interval(("1", "0 to 2"), hide=True) == '1<span class="q hide"> (0 to 2)</span>'
+    assert elements.with_interval(("≤ 1", "")) == "≤ 1"

@@ -78,7 +78,13 @@ def test_severity_decides_colour_and_shape():
     ],
 )
 def test_numbers_are_rounded_to_what_their_interval_supports(value, unit, big, small):
-    assert top.number_texts(Number("x", value, 0.0, unit, "", "", "")) == (big, small)
+    html = str(top.numbers([Number("x", value, 1.0 if unit == "ratio" else 0.0, unit, "", "", "")]))
+    assert f'<p class="big">{big} <small>{small}</small></p>' in html.replace("\u00a0", " ")
+
+
+def test_a_difference_that_may_be_0_is_no_upper_bound():
+    gap = Number("gap", Value(0.001, -0.01, 0.012), 0.0, "points", "under-confident", "over-confident", "")
+    assert "0.1 <small>points (−1.0 to 1.2)</small>" in str(top.numbers([gap])).replace("\u00a0", " ")
 
 
 def test_numbers_may_be_missing():

@@ -7,7 +7,7 @@ import calibrant as cal
 from calibrant.recalibrate import Platt
 from calibrant.reporting.part import Part
 from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.recalibration import judged_map, recalibrated, recalibration_section
+from calibrant.reporting.sections.recalibration import recalibrated, recalibration_section
 from tests.reporting.sections.worlds import binary, part
 
 NAMES = {"Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"}
@@ -110,10 +110,3 @@ def test_rows_after_the_map_are_those_before_it():
     np.testing.assert_array_equal(after.y_true, data.y_true)
     np.testing.assert_array_equal(after.group, data.group)
     assert float(cal.log_loss(after)) < float(cal.log_loss(data))
-
-
-def test_one_map_on_other_rows():
-    whole, recent = Part(binary(2000, slope=0.6, shift=-0.8)), Part(binary(1500, slope=0.6, shift=-1.5, seed=4))
-    found = judged_map(recent, recalibration_section(whole).maps[0].name)
-    assert found.effect == "best"
-    assert found.gain.value == pytest.approx(recalibration_section(recent).maps[0].gain.value, rel=0.2)

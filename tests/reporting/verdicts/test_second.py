@@ -18,7 +18,7 @@ from tests.reporting.verdicts.evidence_samples import PLAIN, group, groups, over
 def test_a_change_over_time_comes_first():
     both = replace(PLAIN, over_time=over_time(), groups=(groups(group()),))
     assert second_sentence(both, "too high").startswith(
-        "It changed from September 2025 on: until August 2025, totals agree"
+        "Calibration changed from September 2025 on: until August 2025, totals agree"
     )
     assert change_in_words(over_time(significant=False), Words()) == ""
 

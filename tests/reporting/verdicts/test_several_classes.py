@@ -76,7 +76,7 @@ def test_the_evidence_is_that_of_the_whole_vector():
         "(p ≤ 0.001). The mean top-label error is 14.6 percentage points (13.6 to 15.6)."
     )
     assert verdict(BASE).what_to_do.startswith("Platt scaling lowers cross-validated log loss")
-    assert verdict(replace(BASE, over_time=over_time())).second.startswith("It changed from September 2025 on")
+    assert verdict(replace(BASE, over_time=over_time())).second.startswith("Calibration changed from September 2025 on")
 
 
 def test_the_worst_class_is_beyond_chance():

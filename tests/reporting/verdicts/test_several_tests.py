@@ -87,8 +87,8 @@ def test_forecasts_tell_a_change_over_time():
     found = verdict(judged_together(given))
     assert (found.rule, found.state) == ("RC", "not calibrated")
     assert found.sentence.endswith(
-        "Errors changed against the predicted spread from September 2025 on: until August 2025 they were 0.97 times it "
-        "(0.89 to 1.06), since then 0.56 times it (0.47 to 0.66)."
+        "but errors changed against the predicted spread from September 2025 on: until August 2025 they were 0.97 "
+        "times it (0.89 to 1.06), since then 0.56 times it (0.47 to 0.66)."
     )
     rejecting = replace(given, test=replace(REJECTS, draws=None), ratio=Value(1.3, 1.2, 1.4))
     assert verdict(rejecting).second.startswith("Errors changed against the predicted spread")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -105,11 +104,9 @@ class ByClass:
         return "\n".join([*text, *([f"and {left} more classes"] if left > 0 else [])])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{word}</th>" for word in _HEADER)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row.cells()) + "</tr>" for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        from calibrant.reporting.notebook import classes_html
+
+        return classes_html(self)
 
 
 def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:

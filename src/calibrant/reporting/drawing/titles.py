@@ -88,9 +88,12 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
         if spread:
             return f"{lone.name} runs against the rest: errors are {size} times the predicted spread"
         return f"{lone.name} runs against the rest: {size} times the predicted {plural(event)} occurred"
-    many = f"{len(flagged)} of {len(section.rows)} {plural(noun)} {'is' if len(flagged) == 1 else 'are'}"
+    many = f"{len(flagged)} of {len(section.rows)} {plural(noun)}"
     directions = {row.direction for row in flagged}
-    return f"{many} {directions.pop() if len(directions) == 1 and 'mixed' not in directions else 'miscalibrated'}"
+    common = directions.pop() if len(directions) == 1 and "mixed" not in directions else None
+    if spread and common in ("too narrow", "too wide"):
+        return f"The spread is {common} in {many}"
+    return f"{many} {'is' if len(flagged) == 1 else 'are'} {common or 'miscalibrated'}"
 
 
 def recalibration_title(section: Recalibration, row: str) -> str:

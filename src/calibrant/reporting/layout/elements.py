@@ -131,6 +131,12 @@ def quiet(text: str, style: str = "q") -> Markup:
     return tag("span", text, class_=style)
 
 
+def with_interval(found: tuple[str, str], *, hide: bool = False) -> Markup:
+    """A value with its interval after it; `hide` leaves the interval out on a phone."""
+    value, ends = found
+    return joined([value, quiet(f" ({ends})", "q hide" if hide else "q") if ends else None])
+
+
 def rejected(contents: Contents) -> bool | None:
     """Whether the test of what the main figure shows rejects; None where it could not be judged.
 

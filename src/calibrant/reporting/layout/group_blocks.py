@@ -26,8 +26,8 @@ def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
     what = "Root mean squared standardised error" if spread else f"Observed divided by expected {events}"
     periods = len(section.periods)
     lead = (
-        f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: adjusted p below 0.05 (Holm, "
-        f"{periods} periods). Grey: where a calibrated model would fall in 95 of 100 periods."
+        f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: significant, allowing for "
+        f"{periods} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 periods."
     )
     left = callout("Left out.", section.omitted) if section.omitted else None
     body = joined([tag("figure", drawn(figure), as_text(figure)), left])
@@ -63,8 +63,8 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     what = "Error-to-spread ratio" if spread else f"Observed divided by expected {plural(contents.facts.event)}"
     tested = sum(row.judged for row in section.rows)
     lead = (
-        f"{what} by {noun}; marker area shows rows. Red: miscalibrated after Holm adjustment for {tested} "
-        f"{plural(noun, tested)} ({flagged} of {len(section.rows)})."
+        f"{what} by {noun}; marker area shows rows. Red: miscalibrated, allowing for {tested} "
+        f"{plural(noun, tested)} and the other tests ({flagged} of {len(section.rows)})."
     )
     title = groups_title(section, contents.facts.event, spread=spread)
     yield Block("groups", plural(noun).capitalize(), title, lead, joined([tag("figure", *parts), *after]))

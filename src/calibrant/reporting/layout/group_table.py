@@ -8,9 +8,8 @@ from typing import NamedTuple
 from calibrant.reporting.contents import GroupRow
 from calibrant.reporting.drawing.forest import FLAGGED, QUIET, Forest
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.layout.columns import value_column, with_interval
-from calibrant.reporting.layout.elements import pill, quiet
-from calibrant.reporting.rounding import count, p_number
+from calibrant.reporting.layout.elements import pill, quiet, with_interval
+from calibrant.reporting.rounding import count, p_number, value_column
 
 #: Widths of the column of intervals at a desk and on a phone.
 _WIDE, _NARROW = 250, 128

@@ -8,9 +8,9 @@ from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold, 
 from calibrant.reporting.drawing.forest import HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.ranges import range_name, score_range
-from calibrant.reporting.layout.columns import value_column, with_interval
-from calibrant.reporting.layout.elements import pill, plain_table, quiet
-from calibrant.reporting.rounding import count, rate, score
+from calibrant.reporting.layout.elements import pill, plain_table, quiet, with_interval
+from calibrant.reporting.names import remaining_error
+from calibrant.reporting.rounding import count, rate, score, value_column
 
 
 def map_table(section: Recalibration) -> Markup:
@@ -19,10 +19,11 @@ def map_table(section: Recalibration) -> Markup:
     forest = Forest.of_differences([_percent(m.gain) for m in maps], most=4)
     remaining = value_column([m.remaining for m in maps], scale=100, at_most=True)
     gains = value_column([m.gain for m in maps], scale=100, least=1, apart=0.0)
+    what, unit = remaining_error(section.loss)
     capital = section.loss if section.loss == "CRPS" else section.loss.capitalize()
     head: tuple[Child, ...] = (
         "Map",
-        joined(["Remaining error,", tag("br"), "points"]),
+        joined([f"Remaining {what},", tag("br"), unit]),
         joined([tag("span", "Improvement", class_="vh"), forest.head(104)]),
         f"{capital} lower by, %",
         tag("span", "Effect", class_="vh"),

@@ -11,7 +11,8 @@ from calibrant.reporting.drawing.forest import gauge
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.layout.elements import Block, icon, rich
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import Rounded, bound, count, points, rate, ratio, rounded
+from calibrant.reporting.rounding import count, rate
+from calibrant.reporting.tables import number_texts
 
 if TYPE_CHECKING:
     from calibrant.reporting.model import Finding
@@ -103,7 +104,8 @@ def numbers(found: Sequence[Number]) -> Markup | None:
 
 
 def _number(number: Number) -> Markup:
-    big, small = number_texts(number)
+    big, unit, ends = number_texts(number)
+    small = f"{unit} ({ends})".strip() if ends else unit
     scale = 100.0 if number.unit in ("points", "percent") else 1.0
     held = number.value
     drawn = Value(*(None if end is None else scale * end for end in (held.value, held.low, held.high)))  # type: ignore[arg-type]
@@ -111,23 +113,6 @@ def _number(number: Number) -> Markup:
     picture = gauge(drawn, scale * number.ideal, below=number.below, above=number.above, log=log)
     value = tag("p", f"{big} ", tag("small", small), class_="big")
     return tag("div", tag("h3", number.name), value, picture, tag("p", rich(number.text)))
-
-
-def number_texts(number: Number) -> tuple[str, str]:
-    """The number in large type, and unit and interval after it."""
-    held = number.value
-    if number.unit == "points":
-        if held.low is not None and held.high is not None and held.low <= 0:
-            return f"≤ {bound(held.high)}", "points"
-        return _with_ends(points(held), unit="points")
-    if number.unit == "percent":
-        found = rounded(held, scale=100)
-        return found.value, f"% ({found.ends} %)" if found.ends else "%"
-    return _with_ends(ratio(held) if number.unit == "ratio" else rounded(held, apart=number.ideal))
-
-
-def _with_ends(found: Rounded, unit: str = "") -> tuple[str, str]:
-    return found.value, f"{unit} ({found.ends})".strip() if found.ends else unit
 
 
 def contents_list(blocks: Iterable[Block]) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +62,16 @@ def losses(p: Floats, loss: Loss) -> tuple[Floats, Floats]:
         return -np.log(p), -np.log1p(-p)
 
 
+class GainParts(NamedTuple):
+    """A gain as a share of the loss before, its standard error on held-out rows, and the spread of excess losses."""
+
+    share: float
+    error: float
+    excess: float
+
+
 def gain_share(
-    entries: Entries,
-    before: Floats,
-    after: Floats,
-    loss: Loss,
-    *,
-    parameters: float,
-    size: float,
-    level: float = 0.95,
+    entries: Entries, before: Floats, after: Floats, loss: Loss, *, parameters: float, size: float, level: float = 0.95
 ) -> Value:
     r"""By how much the mean loss on held-out rows falls, as a share r of the loss before, with an interval.
 
@@ -92,27 +93,37 @@ def gain_share(
     size : float
         Number n of independent rows.
     """
+    parts = gain_parts(entries, before, after, loss, parameters=parameters, size=size)
+    return with_fit_error(*parts, level=level)
+
+
+def gain_parts(
+    entries: Entries, before: Floats, after: Floats, loss: Loss, *, parameters: float, size: float
+) -> GainParts:
+    """What the interval of `gain_share` is made from."""
     first, second = losses(before, loss), losses(after, loss)
     mean = entries.mean(*first)
     if not mean > 0:
-        return Value(0.0, 0.0, 0.0)
+        return GainParts(0.0, 0.0, 0.0)
     gains = [one - other for one, other in zip(first, second, strict=True)]
     share = entries.mean(gains[0], gains[1]) / mean
     if not np.isfinite(share):  # an outcome that the map excluded
-        return Value(-np.inf, -np.inf, -np.inf)
+        return GainParts(-np.inf, 0.0, 0.0)
     rests = [_finite(gain - share * own) for gain, own in zip(gains, first, strict=True)]
     error = entries.error_of_mean(rests[0], rests[1])
     by_model = (_error_if_true(entries, p, rests[0] - rests[1]) for p in (before, after))
     unit = 0.5 if loss == "log loss" else entries.mean(before * (1 - before), before * (1 - before))
     error = max(error, *by_model) / mean
-    return with_fit_error(share, error, unit * np.sqrt(2 * parameters) / (size * mean), level=level)
+    return GainParts(share, error, unit * float(np.sqrt(2 * parameters)) / (size * mean))
 
 
-def with_fit_error(share: float, error: float, excess: float, *, level: float = 0.95) -> Value:
+def with_fit_error(
+    share: float, error: float, excess: float, *, level: float = 0.95, fit_errors: float = FIT_ERRORS
+) -> Value:
     """The interval of a gain, from its standard error on held-out rows and the spread of the maps' excess loss."""
     from scipy.special import ndtri
 
-    reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, FIT_ERRORS * excess))
+    reach = float(ndtri((1 + level) / 2)) * float(np.hypot(error, fit_errors * excess))
     return Value(share, share - reach, share + reach)
 
 

@@ -42,7 +42,7 @@ def recalibrated(part: Part) -> tuple[Recalibration, Part]:
     require_enough(part)
     held_out = HeldOut.of(part)
     loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
-    judged = [_judged(held_out, recalibrator, parameters, loss) for recalibrator, parameters in _maps(part)]
+    judged = candidates(part, held_out, loss)
     order = ranked(judged, lambda a, b: held_out.error_of_difference(a.predicted, b.predicted, loss))
     first = order[0][0]
     after = Part(held_out.after(first.predicted), part.seed)
@@ -64,16 +64,9 @@ def recalibrated(part: Part) -> tuple[Recalibration, Part]:
     return section, after
 
 
-def judged_map(part: Part, name: str) -> MapRow:
-    """One map, cross-validated on other rows, such as those since a change; the effect of a helpful one is "best"."""
-    require_enough(part)
-    held_out = HeldOut.of(part)
-    loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
-    known = {type(one).__name__: (one, parameters) for one, parameters in _maps(part)}
-    judged = _judged(held_out, *known[name], loss)
-    ((_, effect),) = ranked([judged], lambda a, b: 0.0)
-    remaining = value_of(interval(headline_error, held_out.after(judged.predicted)))
-    return MapRow(judged.name, judged.parameters, remaining, judged.gain, effect)
+def candidates(part: Part, held_out: HeldOut, loss: Loss) -> list[Candidate]:
+    """Every map, fitted without each fold and judged on it."""
+    return [_judged(held_out, recalibrator, parameters, loss) for recalibrator, parameters in _maps(part)]
 
 
 def require_enough(part: Part) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant.reporting.contents import Bin, MapRow, Recalibration, State, Value
-from calibrant.reporting.names import map_in_sentence, plural
+from calibrant.reporting.names import map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import (
     approximate,
     bound,
@@ -197,9 +197,8 @@ def best_map(made: Recalibration) -> str:
     found = percent(gain)
     others = sum(one.effect == "helps" and _as_good(one, best) for one in made.maps[1:])
     name = map_in_sentence(best.name, start=True)
-    sentence = (
-        f"{name} lowers cross-validated {made.loss} by {found.value} % ({found.ends} %); {_remaining(best.remaining)}."
-    )
+    gains = f"{name} lowers cross-validated {made.loss} by {found.value} % ({found.ends} %)"
+    sentence = f"{gains}; {_remaining(best.remaining, made.loss)}."
     return f"{sentence} Others do as well." if others else sentence
 
 
@@ -208,13 +207,14 @@ def _as_good(one: MapRow, best: MapRow) -> bool:
     return best.gain.low is not None and one.gain.value >= best.gain.low
 
 
-def _remaining(error: Value) -> str:
+def _remaining(error: Value, loss: str) -> str:
+    what, unit = remaining_error(loss)
     if error.low is not None and error.low > 0 and error.high is not None:
         found = points(error)
-        return f"an error of {found.value} points ({found.ends}) remains"
+        return f"an {what} of {found.value} {unit} ({found.ends}) remains"
     if error.high is None:
-        return "the remaining error is not known"
-    return f"the remaining error is at most {bound(error.high)} points"
+        return f"the remaining {what} is not known"
+    return f"the remaining {what} is at most {bound(error.high)} {unit}"
 
 
 def _signed_gain(gain: float) -> str:

@@ -76,7 +76,8 @@ def _row(e: Forecasts) -> Row:
         return _coverage(e)
     if changed(e.over_time) is not None:
         start = f"No significant miscalibration detected over all {count(e.n)} {plural(e.words.row, e.n)}"
-        sentence = f"{start}, but calibration changed over time. {spread_change_in_words(e.over_time)}"
+        told = spread_change_in_words(e.over_time)
+        sentence = f"{start}, but {told[0].lower()}{told[1:]}"
         return Row("RC", "not calibrated", "problem", "mixed", sentence)
     if flagged_groups(e.groups):
         start = f"No significant miscalibration detected over all {count(e.n)} {plural(e.words.row, e.n)}"

@@ -48,7 +48,8 @@ def only_parts(e: Probabilities) -> Row | None:
         return None
     change, groups = changed(e.over_time), flagged_groups(e.groups)
     if change is not None:
-        sentence = f"{_none_over_all(e)}, but calibration changed over time. {change_in_words(e.over_time, e.words)}"
+        told = change_in_words(e.over_time, e.words)
+        sentence = f"{_none_over_all(e)}, but {told[0].lower()}{told[1:]}"
         return Row("BC", "not calibrated", "mixed", sentence)
     if groups:
         sentence = f"{_none_over_all(e)}, but {flagged_in_words(e.groups)}."

@@ -83,7 +83,9 @@ def change_in_words(over_time: OverTime | None, words: Words) -> str:
             )
         else:
             told.append(f"totals agree ({found.value}{ends})")
-    return f"It changed from {_name(after[0])} on: until {_name(before[-1])}, {told[0]}; since then, {told[1]}."
+    return (
+        f"Calibration changed from {_name(after[0])} on: until {_name(before[-1])}, {told[0]}; since then, {told[1]}."
+    )
 
 
 def spread_change_in_words(over_time: OverTime | None) -> str:

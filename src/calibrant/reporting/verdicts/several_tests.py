@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from calibrant.inference.multiplicity import holm
 from calibrant.reporting.contents import GroupRow, Groups, OverTime
@@ -39,7 +39,7 @@ def judged_together(evidence: Evidence) -> Evidence:
     adjusted = dict(zip(own, holm(list(p_values.values()), [weight for _, weight in own.values()]), strict=True))
     if len(own) < 2:
         return evidence
-    changes = {
+    changes: dict[str, Any] = {
         "adjusted": adjusted,
         "test": _test(evidence.test, adjusted),
         "groups": tuple(_groups(one, k, p_values, adjusted) for k, one in enumerate(evidence.groups)),
@@ -47,7 +47,7 @@ def judged_together(evidence: Evidence) -> Evidence:
     }
     if isinstance(evidence, SeveralClasses) and evidence.test is None and evidence.top is not None:
         changes["top"] = replace(evidence.top, test=_test(evidence.top.test, adjusted))
-    return replace(evidence, **changes)  # type: ignore[arg-type]  # each is a field of `Shared`
+    return replace(evidence, **changes)
 
 
 def _families(e: Shared) -> dict[str, tuple[float, float]]:
