@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,11 @@ UGLY = {
     "few positives": lambda: cal.report(cal.PositiveUnlabeled(P[:8], P, prior=0.3)),
     "too large a share": lambda: cal.report(cal.PositiveUnlabeled(P[:60], P, prior=0.95)),
 }
+
+
+@cache
+def ugly(name):
+    return UGLY[name]()
 
 
 def hand(name, title="Card fraud scores, 2025"):
@@ -122,7 +128,7 @@ class TestText:
 
     @pytest.mark.parametrize("name", sorted(UGLY))
     def test_ugly_data_have_a_page_without_broken_figures(self, name):
-        report = UGLY[name]()
+        report = ugly(name)
         html = report.to_html()
         assert not [text for text in re.findall(r'="([^"]*)"', html) if re.search(r"\b(nan|inf)\b", text)]
         ids = re.findall(r' id="([^"]+)"', html)
@@ -131,7 +137,7 @@ class TestText:
         assert "<svg" in report._repr_html_()
 
     def test_decisions_are_not_said_to_agree_with_outcomes(self):
-        assert "within chance" not in UGLY["decisions"]().to_html().split("Method notes")[0]
+        assert "within chance" not in ugly("decisions").to_html().split("Method notes")[0]
 
     def test_a_large_report_is_small(self):
         rows = [(f"group {k}", 0.5 + 0.02 * k, 300 + k, "too high" if k < 30 else "not flagged") for k in range(60)]

@@ -1,5 +1,7 @@
 """Sections of several kinds of reports."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import calibrant as cal
@@ -8,16 +10,31 @@ from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Share
 from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
+    judged,
+    method_notes,
     time_section,
     with_readers_names,
     with_recent_map,
 )
 from tests.reporting.samples import CALIBRATED
+from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, over_time
 
 
 def test_order_is_that_of_reading():
     bins, shares = BinCounts((), (), (), (), ()), Shares(0.2, (), (), None, ())
     assert in_reading_order(Assembly([bins, shares])) == (shares, bins)
+
+
+def test_sections_and_evidence_are_judged_alike():
+    """A group that its own column flags, and all tests together do not, is flagged nowhere."""
+    rows = (group("a", p=0.03), group("b", p=0.5, flagged=False, direction="not flagged"))
+    given = replace(PLAIN, test=ACCEPTS, groups=(groups(*rows),), over_time=over_time(significant=False))
+    made = Assembly([*given.groups, given.over_time])
+    found = judged(given, made)
+    assert made.sections == [*found.groups, found.over_time]
+    assert not any(row.flagged for row in made.sections[0].rows)
+    assert "The 3 tests of this report are adjusted for each other" in method_notes(found, "Own.")[1]
+    assert method_notes(given, "Own.") == ("Own.",)
 
 
 def test_columns_that_cannot_be_grouped_say_why():

@@ -30,6 +30,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    method_notes,
     shared_facts,
     time_section,
     with_readers_names,
@@ -66,7 +67,8 @@ def class_report(data: Multiclass, options: Options) -> Report:
         numbers=_numbers(known, data, made),
         sections=in_reading_order(made),
         omitted=tuple(made.omitted),
-        notes=(
+        notes=method_notes(
+            known,
             "Recalibration maps act on the whole vector; the top label is judged as the probability of being right.",
         ),
     )

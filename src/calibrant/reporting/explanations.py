@@ -47,7 +47,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "The test compares predicted and observed frequencies in windows of every width and position, "
         "against outcomes simulated from the predictions. A small p-value says that the deviations are "
         "not chance; the headline numbers say how large they are. With many rows a harmless error can be "
-        "significant.",
+        "significant. Where groups or times are tested too, all tests are adjusted for each other.",
         "Read the size first, then the diagram.",
     ),
     "CAL202": Explanation(

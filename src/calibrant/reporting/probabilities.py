@@ -27,6 +27,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    method_notes,
     shared_facts,
     time_section,
     with_readers_names,
@@ -59,7 +60,7 @@ def probability_report(data: Binary | BinTable, options: Options) -> Report:
         numbers=numbers(known),
         sections=in_reading_order(made),
         omitted=tuple(made.omitted),
-        notes=NOTES,
+        notes=method_notes(known, *NOTES),
     )
     tests = () if known.test is None else (part.test,)
     measured = measures(part, made) if known.n > 0 else ()

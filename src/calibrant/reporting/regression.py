@@ -23,6 +23,7 @@ from calibrant.reporting.shared_sections import (
     group_sections,
     in_reading_order,
     judged,
+    method_notes,
     shared_facts,
     time_section,
     with_readers_names,
@@ -60,9 +61,12 @@ def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
         numbers=_numbers(known),
         sections=in_reading_order(made),
         omitted=tuple(made.omitted),
-        notes=("The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
-               "calibrated forecaster of the same size.",),
-    )  # fmt: skip
+        notes=method_notes(
+            known,
+            "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
+            "calibrated forecaster of the same size.",
+        ),
+    )
     tests = () if known.test is None else (part.test,)
     return Report(options.title, contents, _measures(part, made), tests, of_forecasts(known, found))
 

@@ -53,6 +53,18 @@ def group_sections(made: Assembly, data: Any, options: Options, *, after: Any = 
     return tuple(found)
 
 
+def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
+    """Notes on the method: those of one kind of report, and how its tests were adjusted for each other."""
+    if len(known.adjusted) < 2:
+        return own
+    together = (
+        f"The {len(known.adjusted)} tests of this report are adjusted for each other (Holm), so that a calibrated "
+        "model is called miscalibrated in at most 5 % of reports. P-values of groups hold that adjustment; those of "
+        "all rows and of a change over time are shown without it."
+    )
+    return (*own, together)
+
+
 def shared_facts(known: Shared, options: Options, **own: Any) -> Facts:
     """The line of facts that every kind of report has, with those of its own; what is not known is left out."""
     return Facts(

@@ -13,7 +13,9 @@ from calibrant.reporting.contents import Value
 
 Loss = Literal["log loss", "Brier score"]
 
-#: Standard deviations of the excess loss of a fitted map that are added to the noise of the held-out rows.
+#: Standard deviations of the excess loss of a fitted map that are added to the noise of the held-out rows. Of 0, 1,
+#: 1.5, 2, 2.5 and 3 the smallest with which intervals cover in at least 95 % of samples, on average over the maps, in
+#: every world that it was chosen in: with 2 it is 94 % where rows are clustered (reproduce.report_gains).
 FIT_ERRORS = 2.5
 
 
