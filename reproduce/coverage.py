@@ -26,6 +26,7 @@ from reproduce.coverage_designs import ClusteredWorld, WeightedWorld, compare_ta
 from reproduce.coverage_estimators import estimator_task, estimators_and_worlds
 from reproduce.coverage_files import Line, read_csv, write, write_csv
 from reproduce.coverage_methods import method_task
+from reproduce.coverage_pairs import pair_task, pair_tasks
 from reproduce.coverage_tests import power_task, power_worlds, size_task, test_names
 from reproduce.coverage_worlds import PublishedWorld, ScoreWorld, calibrated, published, rough, unseen
 
@@ -148,6 +149,7 @@ def jobs(worlds: str, sizes: list[int], blocks: int) -> dict[str, tuple[Callable
         "coverage_power": (power_task, [(test, *setting) for setting in power_worlds() for test in test_names()]),
         "coverage_size": (size_task, null),
         "coverage_compare": (compare_task, comparisons()),
+        "coverage_pairs": (pair_task, pair_tasks(sizes, blocks)),
     }
 
 

@@ -1,0 +1,135 @@
+"""The squared error of one model in cells of scores, without the bias of noise, and what each cluster adds to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.inference.binary_error.pooled_cells import Numbers, PooledCells
+from calibrant.inference.sample import Sample
+from calibrant.numerics.arrays import Floats
+
+#: Ranges of scores in which the variance of the residuals is compared with the predicted one: in single cells, of a few
+#: rows, the larger of the two is too large by chance.
+RANGES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows in the order of one model's scores, to be divided into cells.
+
+    Attributes
+    ----------
+    sums : array
+        Count, weight, squared weight, predicted and observed sums of each distinct score, as `PooledCells` takes them;
+        but predicted by both models in the mean. Cells are even in rank and in spread of the predicted outcomes: with a
+        common spread, models that rank the rows alike get the same cells, in which their noise cancels.
+    spread : array
+        Variance of the outcome of each row as both models predict it in the mean.
+    """
+
+    sample: Sample
+    sums: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, sample: Sample, predicted: Floats) -> ScoredRows:
+        """Rows with what both models predict for them in the mean."""
+        sums = np.array(sample.table.sums[:5], dtype=np.float64)
+        sums[3] = np.bincount(sample.cell, sample.row_share * predicted, sums.shape[1]) * float(sums[1].sum())
+        return cls(sample, sums, predicted * (1 - predicted))
+
+    def squared_gap(self, size: int) -> SquaredGap:
+        """In about `size` cells; few distinct scores are cells of their own, as for the interval of one model."""
+        pooled = PooledCells.of(self.sums, size, distinct=min(4.0 * size, float(self.sums[0].sum()) / 3))
+        return SquaredGap.of(self.sample, self.spread, pooled.number[self.sample.cell])
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredGap:
+    r"""The squared L2 error in cells, from products of residuals of different clusters (rows, without a group).
+
+    With shares W_j of the weight, sums R_gj of weighted residuals of cluster g and weights W_gj,
+
+    .. math:: Q = \sum_j W_j \frac{(\sum_g R_{gj})^2 - \sum_g R_{gj}^2}{W_j^2 - \sum_g W_{gj}^2}
+
+    has the expectation :math:`\sum_j W_j \bar g_j^2`, \bar g_j being the mean gap of the cell, for every n.
+
+    Attributes
+    ----------
+    square : float
+        Q.
+    share, factor : array
+        W_j, and what products of residuals are multiplied by.
+    noise : sparse array of (clusters, cells)
+        Sums of weighted residuals about the mean gap, scaled to the variance of the outcomes: that of the residuals,
+        or that of the predictions where it is larger, since without any event residuals seem to have none.
+    contributions : array
+        What each cluster adds to Q, to first order.
+    """
+
+    square: float
+    share: Floats
+    factor: Floats
+    noise: Any
+    contributions: Floats
+
+    @classmethod
+    def of(cls, sample: Sample, spread: Floats, cell: Numbers) -> SquaredGap:
+        """From the cell of each row."""
+        weight, residual = sample.row_share, sample.residual
+        shares, sums = (_by_cluster(sample, cell, values) for values in (weight, weight * residual))
+        share, total = _column_sums(shares), _column_sums(sums)
+        pairs = share**2 - _column_sums(shares * shares)
+        several = pairs > 1e-9 * share**2
+        factor = np.where(several, share / np.where(several, pairs, 1.0), 0.0)
+        gap = total / share
+        apart = residual - gap[cell]
+        scale: Floats = np.where(several, share * factor, 1.0).astype(np.float64)
+        seen, expected = (_cell_sums(cell, weight * values) for values in (apart**2 * scale[cell], spread))
+        scale = scale * _more_predicted(share, seen, expected)
+        noise = _by_cluster(sample, cell, weight * apart * np.sqrt(scale)[cell])
+        mean = float(share @ gap**2)
+        return cls(
+            float(factor @ (total**2 - _column_sums(sums * sums))),
+            share,
+            factor,
+            noise,
+            2 * (noise @ gap) + shares @ (gap**2 - mean),
+        )
+
+    def shared_noise(self, other: SquaredGap) -> tuple[float, float]:
+        """The covariance of both squares if gaps are zero, and what noise of the gaps adds to that of contributions."""
+        products = (self.noise.T @ other.noise).tocoo()
+        squares, (i, j) = products.data**2, products.coords
+        own = ((one.noise * one.noise) @ one.factor for one in (self, other))
+        pairs = float(np.sum(self.factor[i] * other.factor[j] * squares)) - float(np.prod([*own], axis=0).sum())
+        return 2 * pairs, 4 * float(np.sum(squares / (self.share[i] * other.share[j])))
+
+
+def _more_predicted(share: Floats, seen: Floats, predicted: Floats) -> Floats:
+    """By how much the predicted variance exceeds that of the residuals, in ranges of scores; 1 where it does not."""
+    position = (np.cumsum(share) - share / 2) / share.sum()
+    part = np.minimum((position * RANGES).astype(np.intp), RANGES - 1)
+    residual, outcome = (np.bincount(part, values, RANGES) for values in (seen, predicted))
+    return np.asarray(np.maximum(1.0, outcome / np.maximum(residual, 1e-300))[part])
+
+
+def _by_cluster(sample: Sample, cell: Numbers, values: Floats) -> Any:
+    """Sums of a value per row over clusters and cells."""
+    from scipy.sparse import csr_array
+
+    shape = (sample.clusters, int(cell.max()) + 1)
+    if sample.clusters == len(cell):  # one row each, in their order
+        return csr_array((values, cell, np.arange(len(cell) + 1)), shape=shape)
+    return csr_array((values, (sample.cluster, cell)), shape=shape)
+
+
+def _cell_sums(cell: Numbers, values: Floats) -> Floats:
+    return np.bincount(cell, values).astype(np.float64)
+
+
+def _column_sums(matrix: Any) -> Floats:
+    return np.asarray(matrix.sum(axis=0), dtype=np.float64)
