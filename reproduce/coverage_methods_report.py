@@ -20,6 +20,9 @@ METHODS = {
     "bias-corrected bootstrap cover L2": "`Bootstrap`, bias-corrected, L2",
 }
 
+#: Cells of pairs with fewer samples are not shown.
+FEWEST = 20
+
 
 def _error(samples: float) -> float:
     return float(np.sqrt(0.95 * 0.05 / samples))
@@ -62,6 +65,61 @@ def comparison_table(lines: list[Line]) -> list[str]:
         words = f"{line['difference']:.4f} | {line['cover']:.3f} | {line['significant']:.3f}"
         table.append(f"| {line['estimator']} | {line['models']} | {words} |")
     return table
+
+
+def pair_table(lines: list[Line]) -> list[str]:
+    """Pairs of models in rough worlds: the worst cells, and the mean of all, by size."""
+    cells = [line for line in _pooled(lines) if _float(line, "samples") >= FEWEST]
+    if not cells:
+        return []
+    table = [
+        "Pairs of models in worlds with steps, waves, spikes, ties, rare events, clusters and weights (`compare` at 95 "
+        "%, `PairedGaps`). Equal errors: twins whose scores are independent "
+        "given the outcome, or nine tenths equal, and models with the same error but another curve. Different errors: "
+        "against a model that predicts the true chance. Each cell has 20 to 200 samples; the standard error of 0.04 is "
+        "0.03 in 50 samples. n counts rows, or clusters of 1 to 100 rows.",
+        "",
+        "| target | n | settings chosen on them | pairs | equal: called different, mean | most | covered, mean | least "
+        "| different: covered, mean | least | found, mean | difference, mean |",
+        "|-|-|-|-|-|-|-|-|-|-|-|-|",
+    ]
+    keys = ("target", "tuned", "n")
+    for target, tuned, n in sorted({tuple(cell[key] for key in keys) for cell in cells}, key=_order):
+        own = [cell for cell in cells if tuple(cell[key] for key in keys) == (target, tuned, n)]
+        equal, other = ([c for c in own if (abs(_float(c, "difference")) < 1e-9) is some] for some in (True, False))
+        called, kept = ([_float(c, key) for c in equal] for key in ("significant", "cover"))
+        covered, found, size = ([_float(c, key) for c in other] for key in ("cover", "significant", "difference"))
+        shown = [*_mean_and(max, called), *_mean_and(min, kept), *_mean_and(min, covered)]
+        shown += [f"{np.mean(values):.3f}" if values else "" for values in (found, size)]
+        table.append(f"| {target} | {n:.0f} | {'yes' if tuned else 'no'} | {len(own)} | {' | '.join(shown)} |")
+    return table
+
+
+def _pooled(lines: list[Line]) -> list[Line]:
+    """One line for all blocks of a cell."""
+    keys, values = ("models", "target", "tuned", "n"), ("difference", "cover", "significant", "width")
+    cells: dict[tuple[object, ...], list[Line]] = {}
+    for line in lines:
+        cells.setdefault(tuple(line[key] for key in keys), []).append(line)
+    pooled: list[Line] = []
+    for cell, own in cells.items():
+        samples = [_float(line, "samples") for line in own]
+        means = {key: float(np.average([_float(line, key) for line in own], weights=samples)) for key in values}
+        pooled.append({**dict(zip(keys, cell, strict=True)), "samples": sum(samples), **means})
+    return pooled
+
+
+def _mean_and(worst: Callable[[list[float]], float], values: list[float]) -> list[str]:
+    return [f"{np.mean(values):.3f}", f"{worst(values):.3f}"] if values else ["", ""]
+
+
+def _order(cell: tuple[object, ...]) -> tuple[str, float, float]:
+    target, tuned, n = cell
+    return str(target), float(str(tuned)), float(str(n))
+
+
+def _float(line: Line, key: str) -> float:
+    return float(str(line[key]))
 
 
 def tests(tables: dict[str, list[Line]]) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from reproduce.coverage_cells import Cell, cells_of
 from reproduce.coverage_files import Line
-from reproduce.coverage_methods_report import comparison_table, method_table, tests
+from reproduce.coverage_methods_report import comparison_table, method_table, pair_table, tests
 
 Tables = dict[str, list[Line]]
 GROUPS = ("published", "published, calibrated", "rough", "other, calibrated", "uneven clusters", "weights")
@@ -58,12 +58,21 @@ def report(tables: Tables, head: str) -> str:
         "",
         *method_table(tables.get("coverage_methods", [])),
         "",
-        *comparison_table(tables.get("coverage_compare", [])),
+        *comparisons(tables),
         "",
         "## Tests",
         *tests(tables),
     ]
     return "\n".join(lines) + "\n"
+
+
+def comparisons(tables: Tables) -> list[str]:
+    """Two models on the same rows: in one world with all methods, and in rough worlds."""
+    return [
+        *comparison_table(tables.get("coverage_compare", [])),
+        "",
+        *pair_table(tables.get("coverage_pairs", [])),
+    ]
 
 
 def marked_parts(tables: Tables) -> dict[str, list[str]]:
@@ -87,7 +96,7 @@ def marked_parts(tables: Tables) -> dict[str, list[str]]:
         "coverage": coverage,
         "estimators": others,
         "tasks": ["", *other_tasks(tables)],
-        "comparisons": ["", *comparison_table(tables.get("coverage_compare", [])), ""],
+        "comparisons": ["", *comparisons(tables), ""],
         "tests": tests(tables),
     }
 

@@ -14,7 +14,14 @@ from reproduce.coverage_cells import cells_of  # noqa: E402
 from reproduce.coverage_files import read_csv  # noqa: E402
 from reproduce.coverage_report import bad_cells, marked_parts, report  # noqa: E402
 
-from reproduce import coverage_designs, coverage_estimators, coverage_methods, coverage_tests  # noqa: E402
+from reproduce import (
+    coverage_designs,
+    coverage_estimators,
+    coverage_methods,
+    coverage_methods_report,
+    coverage_pairs,
+    coverage_tests,
+)
 
 
 def test_true_errors_agree_with_large_samples():
@@ -36,6 +43,18 @@ def test_worlds_are_many_and_their_names_tell_them_apart():
     assert not any(world.tuned for world in coverage.unseen())
 
 
+def test_pairs_of_models_are_what_they_say():
+    found = coverage_pairs.pairs()
+    equal = found["three steps: against equal error"]
+    assert equal.difference(2.0) == pytest.approx(0, abs=1e-12)
+    assert found["three steps: against the truth"].difference(1.0) > 0.05
+    for a in found["11 atoms, calibrated: twins"].sample(40_000, 2.0, np.random.default_rng(0)):
+        for score in (0.3, 0.8):
+            assert a.y_true[a.y_prob == score].mean() == pytest.approx(score, abs=0.03)
+    a, b = found["11 atoms, calibrated: twins, 90% equal"].sample(2000, 2.0, np.random.default_rng(0))
+    assert 0.85 < np.mean(a.y_prob == b.y_prob) < 1
+
+
 def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "block_size", lambda n: 2)
     monkeypatch.setattr(coverage, "DRAWS", 39)
@@ -43,6 +62,8 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
     monkeypatch.setattr(coverage_estimators, "SAMPLES", 2)
     monkeypatch.setattr(coverage_designs, "SAMPLES", 2)
     monkeypatch.setattr(coverage_designs, "DRAWS", 19)
+    monkeypatch.setattr(coverage_pairs, "SAMPLES", 2)
+    monkeypatch.setattr(coverage_methods_report, "FEWEST", 1)
     for name in ("SIZE_SAMPLES", "OTHER_SIZE_SAMPLES", "FIGURE_SAMPLES", "WORLD_SAMPLES"):
         monkeypatch.setattr(coverage_tests, name, 2)
     monkeypatch.setattr(coverage_tests, "DRAWS", 19)
@@ -56,6 +77,7 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
         "coverage_power": slice(2, 20, 6),
         "coverage_size": slice(0, 1),
         "coverage_compare": slice(2, 7, 4),
+        "coverage_pairs": slice(0, 20, 16),
     }.items():
         tasks[name][1][:] = tasks[name][1][kept]
     tables = {}
@@ -74,6 +96,7 @@ def test_a_small_run_is_reported_and_goes_on_where_it_stopped(tmp_path, monkeypa
         "| three steps* | 200 | L1 | 9.25 |",
         "| Spiegelhalter |",
         "| debiased L2 | different | 0.0",
+        "| L2 | 200 | yes | 2 |",
         "ks_error",
     ):
         assert words in text

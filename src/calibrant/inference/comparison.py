@@ -97,6 +97,7 @@ def compare(
 
     Rows (clusters, where `a` has a group) are resampled for both models together, so that noise common to both cancels.
     As by `interval`, calibration errors are compared by their *true* size, whichever estimator of them is given.
+    Those of binary models are told apart much sooner in L2 (``norm=2``) than in L1, see `PairedGaps`.
 
     Parameters
     ----------
