@@ -14,7 +14,7 @@ from reproduce.coverage_cells import cells_of  # noqa: E402
 from reproduce.coverage_files import read_csv  # noqa: E402
 from reproduce.coverage_report import bad_cells, marked_parts, report  # noqa: E402
 
-from reproduce import (
+from reproduce import (  # noqa: E402
     coverage_designs,
     coverage_estimators,
     coverage_methods,
