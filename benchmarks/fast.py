@@ -366,6 +366,7 @@ def main() -> None:
     cal.warm_up()
     lines = [*equal_width_lines(n), *table_lines(n), *sorting_lines(min(n, 10**6))]
     lines += [*matrix_lines(n), *softmax_lines(), *stream_lines(), *start_lines()]
+    lines = [f"Load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; a busy machine adds.", "", *lines]
     write_results("fast", "Loops over rows", "python -m benchmarks.fast", lines, numba=numba.__version__)
 
 

@@ -97,10 +97,9 @@ def gap_cells(rows: Rows) -> GapCells:
 
 def _compiled_cells(fast: ModuleType, rows: Rows, codes: NDArray[np.int16]) -> Floats:
     """Rows and sums of p, of shape (cells, 2, 2)."""
-    table, totals = np.zeros((CELLS + 1, 2, 2, 2)), np.zeros((CELLS + 1, 2, 2, 2))  # cell, outcome, copy, column
+    table, totals = np.zeros((CELLS + 1, 2, 2)), np.zeros((CELLS + 1, 2, 2))
     fast.gap_cells(rows.key, rows.observed, CELLS, table.reshape(-1), totals.reshape(-1), codes)
-    table += totals
-    return table.sum(axis=2)
+    return table + totals
 
 
 def _rows_in(opened: NDArray[np.bool_], codes: NDArray[np.int16]) -> NDArray[np.intp]:

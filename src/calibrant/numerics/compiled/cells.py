@@ -10,13 +10,13 @@ from calibrant.numerics.compiled.kernel import BLOCK, TERMS, U64, kernel, to_tot
 
 
 @kernel
-def _add(score: Any, code: Any, columns: Any, table: Any, totals: Any) -> None:
+def _add(score: Any, code: Any, copies: Any, columns: Any, table: Any, totals: Any) -> None:
     """Add rows and sums of p, and of p^2 as a third column, per code.
 
-    In two copies, so that rows of the same code wait less for each other.
+    In two copies, rows of the same code wait less for each other; in one, more of the table is in the cache.
     """
     for i in range(score.shape[0]):
-        at, v = (U64(np.uint16(code[i])) * U64(2) + U64(i & 1)) * U64(columns), np.float64(score[i])
+        at, v = (U64(np.uint16(code[i])) * U64(copies) + U64(i & (copies - 1))) * U64(columns), np.float64(score[i])
         rows, total = table[at] + 1.0, table[at + U64(1)] + v
         table[at], table[at + U64(1)] = rows, total
         if columns == 3:
@@ -34,7 +34,7 @@ def gap_cells(p: Any, y: Any, cells: Any, table: Any, totals: Any, codes: Any) -
         score, label, code = p[start : start + m], y[start : start + m], codes[start : start + m]
         for i in range(m):
             code[i] = np.int16(2 * np.int32(np.float32(np.float64(score[i]) * scale)) + np.int32(label[i]))
-        _add(score, code, 2, table, totals)
+        _add(score, code, 1, 2, table, totals)
 
 
 @kernel
@@ -52,7 +52,7 @@ def radix_cells(
             bucket = np.int32(distance.view(np.uint64) >> U64(shift)) - np.int32(lowest)
             side = np.int32(2 * half) if upper else np.int32(0)
             code[i] = np.int16(2 * max(bucket, np.int32(0)) + np.int32(label[i]) + side)
-        _add(score, code, columns, table, totals)
+        _add(score, code, 2, columns, table, totals)
 
 
 @kernel
