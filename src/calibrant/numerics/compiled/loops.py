@@ -8,7 +8,6 @@ from calibrant.numerics.compiled.bins import EqualWidthSums, Labels, equal_width
 from calibrant.numerics.compiled.cells import gap_cells, marked_rows, radix_cells
 from calibrant.numerics.compiled.grids import LOG_ERROR, NEAR_EDGE, hybrid, log_grid
 from calibrant.numerics.compiled.matrices import (
-    FLUSH,
     LANES,
     SCORES,
     few_class_sums,
@@ -28,7 +27,6 @@ from calibrant.numerics.compiled.order import (
 from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
 
 __all__ = [
-    "FLUSH",
     "LANES",
     "LOG_ERROR",
     "NEAR_EDGE",
