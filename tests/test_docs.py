@@ -141,6 +141,7 @@ def test_every_package_lists_its_names_by_task_each_once(reference, written):
     headings = re.findall(r"^(.+)\n---", written["calibrant"], flags=re.M)
     assert len(headings) > 8
     assert headings[0] == "Data"
+    assert re.search(r"^(.+)\n---", written["calibrant.recalibrate"], flags=re.M)[1] == "Maps that choose by themselves"
 
 
 def test_no_package_is_missing_from_the_reference(reference):

@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(<!-- notest -->\n)?^```python\n(.*?)^```\n", re.M | re.S)
 #: Where the figures of pages go, within docs/.
 FIGURES = "drawn"
 #: A line of output is broken at this width, and cut at this length: nobody reads a page of SQL.
-WIDTH, LONGEST = 96, 400
+WIDTH, LONGEST = 76, 400
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,12 @@ def shown(text: str, folder: Path, name: str) -> str:
         if found[1]:
             return found[0]
         block = f"```python\n{session(found[2], run(found[2], names))}```\n"
+        drawn = []  # in one paragraph, so that they stand beside each other where there is room
         for figure in figures():
             number += 1
             figure.savefig(folder / f"{name}-{number}.png", dpi=130, bbox_inches="tight", pad_inches=0.08)
-            block += f"\n![What this code draws](/{FIGURES}/{name}-{number}.png)\n"
-        return block
+            drawn.append(f"![What this code draws](/{FIGURES}/{name}-{number}.png)")
+        return block + (f"\n{' '.join(drawn)}\n" if drawn else "")
 
     try:
         return BLOCK.sub(replaced, text)
@@ -162,6 +163,7 @@ def _read(app: Any, name: str, text: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Run a page when it is read."""
+    """Run a page when it is read; all of them when this file has changed."""
+    app.add_config_value("examples_shown_by", Path(__file__).read_text(encoding="utf8"), "env")
     app.connect("source-read", _read)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

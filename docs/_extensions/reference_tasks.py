@@ -90,16 +90,21 @@ def home(package: str, thing: Any) -> str:
 
 def task(package: str, thing: Any) -> str:
     """The heading under which a name is listed."""
+    return TASKS[_prefix(package, thing)]
+
+
+def _prefix(package: str, thing: Any) -> str:
     inner = home(package, thing)
-    return TASKS[max((prefix for prefix in TASKS if inner.startswith(prefix)), key=len)]
+    return max((prefix for prefix in TASKS if inner.startswith(prefix)), key=len)
 
 
 def by_task(package: str, things: dict[str, Any]) -> dict[str, list[str]]:
     """The names of a package by task, in the order of the tables."""
-    found: dict[str, list[str]] = {title: [] for title in TASKS.values()}
-    for name, thing in things.items():
-        found[task(package, thing)].append(name)
-    return {title: names for title, names in found.items() if names}
+    places = {name: _prefix(package, thing) for name, thing in things.items()}
+    found: dict[str, list[str]] = {TASKS[prefix]: [] for prefix in TASKS if prefix in places.values()}
+    for name, prefix in places.items():
+        found[TASKS[prefix]].append(name)
+    return found
 
 
 Key = tuple[str, str]
