@@ -122,3 +122,9 @@ def test_a_group_without_weight_is_named():
     data = cal.Binary([0, 1, 1, 0], [0.1, 0.7, 0.8, 0.3], weight=[1, 1, 0, 0])
     with pytest.raises(cal.InvalidPredictions, match="group 'b' have weight 0"):
         group_tests(data, groupings(["a", "a", "b", "b"], length=4))
+
+
+def test_impossible_outcomes_are_found_without_warnings():
+    p = np.repeat([0.0, 1.0], 30)
+    found = cal.by_group(cal.brier, np.tile([0, 1, 1], 20), p, by=np.zeros(60), intervals=0)
+    assert found.rows[0].adjusted < 0.01

@@ -71,7 +71,8 @@ def gamma_tails(fit_draws: Floats, values: Floats) -> Floats:
 
     mean = np.maximum(fit_draws.mean(axis=0), _SMALLEST)
     ninth = np.maximum((fit_draws / mean).var(axis=0), 1e-12) / 9
-    scaled = np.cbrt(np.maximum(values, 0.0) / mean)
+    with np.errstate(over="ignore"):  # statistics that no draw has, as of outcomes predicted to be impossible
+        scaled = np.cbrt(np.maximum(values, 0.0) / mean)
     return np.asarray(ndtr((1 - ninth - scaled) / np.sqrt(ninth)))
 
 
