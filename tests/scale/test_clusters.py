@@ -84,10 +84,10 @@ def test_spark_sql_applies_maps(spark):
 
 @pytest.mark.spark
 def test_spark_sql_applies_an_average(spark):
-    """Of logits and few rows, which make the shortest expression: Spark takes long to compile long ones."""
-    x, _, y = one_event(20)
+    """Of many logits, which make the shortest expression: Spark takes long to compile long ones."""
+    x, _, y = one_event(2_000)
     average = cal.recalibrate.BayesianAverage(input="logits").fit(x, y)
-    new = np.concatenate([x, [-800.0, 0.0, 800.0]])
+    new = np.concatenate([x[:50], [-800.0, 0.0, 800.0]])
     rows = spark.createDataFrame([(float(score),) for score in new] + [(None,), (float("nan"),)], "p double")
     found = rows.selectExpr(average.to_sql("p", dialect="spark")).collect()
     np.testing.assert_allclose([row[0] for row in found[:-2]], average.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
