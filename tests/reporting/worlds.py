@@ -246,7 +246,7 @@ WORLDS = [
     World("calibrated, weighted", weighted(binary(0.4, 5000)), QUIET, CALM, {None}, by_chance=True),
     World("calibrated, as a table", table(binary(0.4, 20_000)), QUIET, CALM, {None}, by_chance=True),
     World("calibrated, clusters that repeat each other", clustered(200, 10), QUIET, CAUTION, {None}, by_chance=True),
-    World("calibrated, sixty groups", grouped(0.3, 30_000, 60, (), 0.0), QUIET, CALM, {None}, set(), by_chance=True),
+    World("calibrated, sixty groups", grouped(0.3, 12_000, 60, (), 0.0), QUIET, CALM, {None}, set(), by_chance=True),
     World("calibrated over time", over_months(0.2, 12_000, 0.0), QUIET, CALM, {None}, changed=False, by_chance=True),
     World("constant and right", constant(0.3, 0.3, 3000), QUIET, CALM, {None}, by_chance=True),
     # Too high, too low.
@@ -359,7 +359,7 @@ WORLDS = [
     # Groups and time.
     World(
         "three of sixty groups too low",
-        grouped(0.3, 60_000, 60, (3, 17, 41), 0.9),
+        grouped(0.3, 18_000, 60, (3, 17, 41), 1.4),
         WRONG,
         PROBLEM,
         {"too low", "mixed", "too moderate"},
@@ -367,7 +367,7 @@ WORLDS = [
     ),
     World(
         "groups in opposite directions",
-        grouped(0.3, 12_000, 6, (), {1: 0.7, 4: -0.7}),
+        grouped(0.3, 6000, 6, (), {1: 0.8, 4: -0.8}),
         WRONG,
         PROBLEM,
         {"mixed", "too extreme", "too low", "too high"},
@@ -375,7 +375,7 @@ WORLDS = [
     ),
     World(
         "one group against the rest",
-        grouped(0.3, 12_000, 5, (), {0: -0.6, 1: -0.6, 2: -0.6, 3: -0.6, 4: 0.7}),
+        grouped(0.3, 6000, 5, (), {0: -0.6, 1: -0.6, 2: -0.6, 3: -0.6, 4: 0.7}),
         WRONG,
         PROBLEM,
         {"too high"},
@@ -383,7 +383,7 @@ WORLDS = [
     ),
     World(
         "a hundred groups, one wrong",
-        grouped(0.3, 50_000, 100, (7,), 1.2),
+        grouped(0.3, 15_000, 100, (7,), 2.0),
         WRONG | QUIET,
         {"problem"},
         {"too low", "mixed", "too moderate"},
@@ -391,7 +391,7 @@ WORLDS = [
     ),
     World(
         "change in September",
-        over_months(0.2, 24_000, -0.9),
+        over_months(0.2, 12_000, -0.9),
         WRONG,
         PROBLEM,
         {"too high"},
@@ -410,7 +410,7 @@ WORLDS = [
     # Several classes.
     World(
         "softmax too sharp by 1.7",
-        classes(5000, 5, sharp=1.7),
+        classes(2500, 5, sharp=1.7),
         WRONG,
         PROBLEM,
         {"over-confident"},
@@ -419,18 +419,18 @@ WORLDS = [
     ),
     World(
         "softmax too flat",
-        classes(5000, 5, sharp=0.6),
+        classes(2500, 5, sharp=0.6),
         WRONG,
         PROBLEM,
         {"under-confident"},
         kind="classes",
         advice="emperature scaling",
     ),
-    World("calibrated classes, 5", classes(5000, 5), QUIET, CALM, {None}, kind="classes", by_chance=True),
+    World("calibrated classes, 5", classes(2500, 5), QUIET, CALM, {None}, kind="classes", by_chance=True),
     World("calibrated classes, 12", classes(3000, 12), QUIET, CALM, {None}, kind="classes", by_chance=True),
     World(
         "one class too rare",
-        classes(8000, 4, tilt=0.5),
+        classes(4000, 4, tilt=0.6),
         WRONG,
         PROBLEM,
         {"too low", "mixed", "under-confident", "over-confident", "too high"},
