@@ -66,5 +66,6 @@ def test_without_events_the_predictions_say_how_large_noise_is():
     p = np.full(50, 0.02)
     sample = Sample.of_rows(cal.Binary(np.zeros(50, int), p))
     found = SquaredGap.of(sample, p * (1 - p), sample.cell)
-    assert found.contributions @ found.contributions >= 0
-    assert found.shared_noise(found)[0] > 0
+    assert found.shared_noise(found)[0] == pytest.approx(2 * (0.02 * 0.98 / 50) ** 2, rel=0.1)
+    linear = 4 * 0.02**2 * 0.02 * 0.98 / 50
+    assert found.contributions @ found.contributions == pytest.approx(linear, rel=0.05)

@@ -11,6 +11,7 @@ from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.binary_error.fine_sample import FineSample
 from calibrant.inference.binary_error.inversion import Inversion, Limits
+from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.inference.paired.squared_errors import Resolutions, of_errors
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
@@ -118,16 +119,19 @@ class PairedGaps:
         from scipy.special import stdtr, stdtrit
 
         limits = [Limits.of(FineSample.of_sample(one), self._inversion, norms=(2.0,), level=LEVEL) for one in (a, b)]
+        power = 2 if squared else 1
+        largest = [_largest_error(one.sample.cells) ** power for one in limits]
         if limits[0].silent:  # too few clusters to say anything
-            first, second = (one.upper(2.0) ** (2 if squared else 1) for one in limits)
-            return Difference(0.0, -second, first, 1.0)
+            return Difference(0.0, -largest[1], largest[0], 1.0)
         found = Resolutions.of(a, b, effective_n=min(one.sample.cells.effective_n for one in limits))
         chosen = found.chosen
         low, high = found.interval(-float(stdtrit(found.freedom, ALPHA_SHARE * (1 - level) / 2)), squared=squared)
         difference, total = chosen.value
         value = float(difference if squared else of_errors(difference, total))
         distance = abs(float(difference)) / max(chosen.error, 1e-300)
-        return Difference(value, low, high, min(1.0, 2 * float(stdtr(found.freedom, -distance)) / ALPHA_SHARE))
+        p_value = min(1.0, 2 * float(stdtr(found.freedom, -distance)) / ALPHA_SHARE)
+        ends = np.clip([value, low, high], -largest[1], largest[0])
+        return Difference(*map(float, ends), p_value)
 
     @property
     def _inversion(self) -> Inversion:
@@ -186,6 +190,11 @@ def _contributions(sample: Sample, limits: Limits, norm: float) -> Floats:
     cell = cells.number[sample.cell]
     by_row = slope[cell] * (sample.residual - gap[cell]) + (size - float(cells.share @ size))[cell]
     return sample.by_cluster((sample.row_share * by_row)[:, None])[:, 0]
+
+
+def _largest_error(cells: PooledCells) -> float:
+    """The L2 error if all outcomes were on the other side."""
+    return float(np.sqrt(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** 2))
 
 
 def _correlation(a: Floats, b: Floats) -> float:

@@ -50,7 +50,7 @@ class SquaredErrors:
         negative.
         """
         both = np.stack([a.contributions, b.contributions])
-        contributed = both @ both.T * (both.shape[1] / max(both.shape[1] - 1, 1))
+        contributed = both @ both.T
         own_a, own_b, cross = a.shared_noise(a), b.shared_noise(b), a.shared_noise(b)
         degenerate, added = (np.array([[own_a[k], cross[k]], [cross[k], own_b[k]]]) for k in (0, 1))
         degenerate, linear = (_TURN @ part @ _TURN.T for part in (degenerate, contributed - added))

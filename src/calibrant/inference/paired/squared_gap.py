@@ -63,11 +63,11 @@ class SquaredGap:
         Q.
     share, factor : array
         W_j, and what products of residuals are multiplied by.
-    noise : sparse array of (clusters, cells)
-        Sums of weighted residuals about the mean gap, scaled to the variance of the outcomes: that of the residuals,
-        or that of the predictions where it is larger, since without any event residuals seem to have none.
+    noise : sparse array of (clusters and rows, cells)
+        Sums of weighted residuals about the mean gap. Where predictions have more variance than the residuals show, as
+        they do without any event, the rest follows, row by row.
     contributions : array
-        What each cluster adds to Q, to first order.
+        What each of these adds to Q, to first order.
     """
 
     square: float
@@ -87,17 +87,18 @@ class SquaredGap:
         factor = np.where(several, share / np.where(several, pairs, 1.0), 0.0)
         gap = total / share
         apart = residual - gap[cell]
-        scale: Floats = np.where(several, share * factor, 1.0).astype(np.float64)
-        seen, expected = (_cell_sums(cell, weight * values) for values in (apart**2 * scale[cell], spread))
-        scale = scale * _more_predicted(share, seen, expected)
-        noise = _by_cluster(sample, cell, weight * apart * np.sqrt(scale)[cell])
-        mean = float(share @ gap**2)
+        scale = np.where(several, share * factor, 1.0)
+        seen, predicted = (_cell_sums(cell, weight * values) for values in (apart**2 * scale[cell], spread))
+        unseen = weight * np.sqrt(spread * _unseen(share, seen, predicted)[cell])
+        noise = _stacked(_by_cluster(sample, cell, weight * apart * np.sqrt(scale)[cell]), unseen, cell)
+        contributions = 2 * (noise @ gap)
+        contributions[: sample.clusters] += shares @ (gap**2 - float(share @ gap**2))
         return cls(
             float(factor @ (total**2 - _column_sums(sums * sums))),
             share,
             factor,
             noise,
-            2 * (noise @ gap) + shares @ (gap**2 - mean),
+            contributions * np.sqrt(sample.clusters / max(sample.clusters - 1, 1)),
         )
 
     def shared_noise(self, other: SquaredGap) -> tuple[float, float]:
@@ -109,12 +110,20 @@ class SquaredGap:
         return 2 * pairs, 4 * float(np.sum(squares / (self.share[i] * other.share[j])))
 
 
-def _more_predicted(share: Floats, seen: Floats, predicted: Floats) -> Floats:
-    """By how much the predicted variance exceeds that of the residuals, in ranges of scores; 1 where it does not."""
+def _unseen(share: Floats, seen: Floats, predicted: Floats) -> Floats:
+    """The part of the predicted variance that residuals do not show, in ranges of scores; 0 where they show it all."""
     position = (np.cumsum(share) - share / 2) / share.sum()
     part = np.minimum((position * RANGES).astype(np.intp), RANGES - 1)
     residual, outcome = (np.bincount(part, values, RANGES) for values in (seen, predicted))
-    return np.asarray(np.maximum(1.0, outcome / np.maximum(residual, 1e-300))[part])
+    return np.asarray(np.maximum(0.0, 1 - residual / np.maximum(outcome, 1e-300))[part])
+
+
+def _stacked(noise: Any, unseen: Floats, cell: Numbers) -> Any:
+    """Noise of clusters, and below it the unseen noise of each row."""
+    from scipy.sparse import csr_array, vstack
+
+    rows = csr_array((unseen, cell, np.arange(len(cell) + 1)), shape=(len(cell), noise.shape[1]))
+    return vstack([noise, rows], format="csr")
 
 
 def _by_cluster(sample: Sample, cell: Numbers, values: Floats) -> Any:
