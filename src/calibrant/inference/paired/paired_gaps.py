@@ -130,7 +130,7 @@ class PairedGaps:
         value = float(difference if squared else of_errors(difference, total))
         distance = abs(float(difference)) / max(chosen.error, 1e-300)
         p_value = min(1.0, 2 * float(stdtr(found.freedom, -distance)) / ALPHA_SHARE)
-        value, low, high = (float(np.clip(one, -largest[1], largest[0])) for one in (value, low, high))
+        value, low, high = (min(max(end, -largest[1]), largest[0]) for end in (value, low, high))
         return Difference(value, low, high, p_value)
 
     @property
