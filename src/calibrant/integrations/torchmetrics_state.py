@@ -17,7 +17,7 @@ from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 
 
-class TableMetric(Metric):  # type: ignore[misc] # torchmetrics is not installed where types are checked
+class TableMetric(Metric):
     """What `calibrant.integrations.torchmetrics.torch_metric` returns."""
 
     is_differentiable = False
