@@ -1,5 +1,6 @@
 """What is published is complete, can be installed, and is described as an index expects."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,8 @@ def dist(tmp_path_factory):
     pytest.importorskip("build")
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "GITHUB_REPOSITORY": "Some-One/calibrant"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return sorted(folder.iterdir())
 
@@ -31,6 +33,15 @@ def test_an_index_would_accept_both_files(dist):
     command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, dist)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_metadata_name_the_repository_of_the_build(dist):
+    wheel = zipfile.ZipFile(next(path for path in dist if path.suffix == ".whl"))
+    metadata = next(wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/METADATA"))
+    addresses = dict(re.findall(r"^Project-URL: (\w+), (\S+)$", metadata, flags=re.M))
+    assert addresses["Source"] == "https://github.com/Some-One/calibrant"
+    assert addresses["Documentation"] == "https://some-one.github.io/calibrant/"
+    assert set(addresses) == {"Documentation", "Source", "Issues", "Changelog"}
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(dist):
