@@ -23,7 +23,8 @@ BUDGET ?= 30
 # `make fuzz MINUTES=60 SEED=1000` runs an hour of cases that the tests never see.
 MINUTES ?= 10
 SEED ?= 0
-# Two test processes, one thread each: libraries that start threads of their own only slow each other down.
+# One thread for each test process: libraries that start threads of their own only slow each other down. `make test`
+# has three for two cores, since a browser or a cluster lets the test that started it wait.
 fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
@@ -42,7 +43,7 @@ fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in 
 	$(BIN)/python -m tools.affected --since '$(SINCE)'
 
 test: $(VENV)/test.stamp chromium axe check ## everything that must pass before a change lands, with branch coverage
-	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
+	$(BIN)/python -m pytest -n 3 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
 
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
 	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)

@@ -47,16 +47,12 @@ WORLDS = {
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_changes_are_not_found_where_there_are_none(world):
-    """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %."""
+    """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %; so for periods of a calibrated model."""
     rng = np.random.default_rng(1)
-    found = [over_time(*year(rng, 1200, **WORLDS[world]), column="day").change.significant for _ in range(40)]
-    assert sum(found) <= 6
-
-
-def test_periods_of_a_calibrated_model_are_rarely_flagged():
-    rng = np.random.default_rng(2)
-    found = [any(one.flagged for one in over_time(*year(rng, 1200), column="day").periods) for _ in range(40)]
-    assert sum(found) <= 6
+    found = [over_time(*year(rng, 1200, **WORLDS[world]), column="day") for _ in range(40)]
+    assert sum(one.change.significant for one in found) <= 6
+    if world in ("calibrated", "clusters"):
+        assert sum(any(period.flagged for period in one.periods) for one in found) <= 6
 
 
 def test_forecasts():

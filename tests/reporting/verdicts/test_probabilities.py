@@ -151,7 +151,7 @@ TABLE = [
     (
         replace(PLAIN, test=ACCEPTS, over_time=over_time()),
         "BC", "not calibrated", "problem", "mixed",
-        "No significant miscalibration detected over all 2,000 rows, but calibration changed over time. It changed "
+        "No significant miscalibration detected over all 2,000 rows, but calibration changed "
         "from September 2025 on: until August 2025, totals agree (0.97, 0.89 to 1.06); since then, 67 events "
         "occurred where 120 were predicted (0.56, 0.47 to 0.66).",
     ),
