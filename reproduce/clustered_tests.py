@@ -28,7 +28,7 @@ CLUSTERS = (8, 12, 20, 40, 100, 300)
 #: Means of the log odds: about 50, 14 and 3 % events.
 MEANS = (0.0, -2.2, -4.0)
 #: Shares of the variance of the luck that the rows of a cluster have in common.
-SHARED = (0.05, 0.5)
+SHARED = (0.05, 0.5, 1.0)
 #: Mean number of rows of a cluster.
 ROWS = 15
 SEED = 20_261

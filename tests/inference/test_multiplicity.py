@@ -12,6 +12,11 @@ def test_holm_multiplies_by_the_number_of_hypotheses_left_and_never_falls():
     assert holm([]) == []
 
 
+def test_holm_leaves_out_what_was_not_tested():
+    assert holm([0.01, np.nan, 0.04]) == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)
+    assert holm([np.nan, 0.01, 0.01], weights=[8, 1, 1]) == pytest.approx([np.nan, 0.02, 0.02], nan_ok=True)
+
+
 def test_weights_divide_the_level():
     p, weights = [0.02, 0.004, 0.3], [1.0, 0.2, 0.8]
     assert holm(p, weights) == pytest.approx([0.04, 0.04, 0.3])

@@ -50,6 +50,13 @@ class Grouping:
         order = np.argsort(index, kind="stable")
         return np.split(order, np.cumsum(np.bincount(index, minlength=len(self.names)))[:-1])
 
+    def require_all(self, weighted: NDArray[np.bool_]) -> None:
+        """Refuse a group whose rows all have weight 0."""
+        if not weighted.all():
+            name = self.names[int(np.argmin(weighted))]
+            message = f"All rows of group {name!r} have weight 0, so nothing is known about it; leave them out."
+            raise InvalidPredictions(message)
+
     def take(self, rows: NDArray[np.intp]) -> Grouping:
         """The same for some of the rows; groups without rows are left out."""
         kept, index = np.unique(self.index[rows], return_inverse=True)

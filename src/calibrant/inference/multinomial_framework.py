@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import require_clusters
 from calibrant.inference.score_covariance import ScoreCovariance
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.multinomial_lines import MultinomialLines
@@ -206,12 +206,7 @@ class _Framework:
         cluster = None
         if task.group is not None:
             cluster = np.unique(task.group[usable], return_inverse=True)[1].reshape(-1)
-            if (number_of := int(cluster.max()) + 1) < LEAST_CLUSTERS:
-                message = (
-                    f"multinomial_recalibration needs at least {LEAST_CLUSTERS} groups of rows to know the spread "
-                    f"between them, got {number_of}."
-                )
-                raise InvalidPredictions(message)
+            require_clusters(int(cluster.max()) + 1, needed_by="multinomial_recalibration")
         left_out = int((weight > 0).sum() - usable.sum())
         return cls([labels[k] for k in others], labels[first], present, lines, cluster, left_out, len(task))
 

@@ -24,7 +24,7 @@ _TIE = 1e-9
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
-    """Holm's adjusted p-values: valid whatever the dependence of the tests.
+    """Holm's adjusted p-values: valid whatever the dependence of the tests. NaN stays NaN, and does not count as one.
 
     Parameters
     ----------
@@ -35,12 +35,14 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> l
     [0.03, 0.06, 0.06]
     >>> holm([0.01, 0.04], weights=[1.0, 0.25])
     [0.0125, 0.04]
+    >>> holm([0.01, float("nan"), 0.03])
+    [0.02, nan, 0.03]
     """
     p, weight = np.asarray(p_values, np.float64), np.ones(len(p_values)) if weights is None else np.asarray(weights)
-    order = np.argsort(p / weight, kind="stable")
+    order = np.argsort(p / weight, kind="stable")[: np.count_nonzero(~np.isnan(p))]  # NaN are last
     factors = np.cumsum(weight[order][::-1])[::-1] / weight[order]
     rising = np.maximum.accumulate(p[order] * factors)
-    adjusted = np.empty(len(p_values))
+    adjusted = np.full(len(p_values), np.nan)
     adjusted[order] = np.minimum(rising, 1.0)
     return [float(p) for p in adjusted]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import require_clusters
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.table.bintable import BinTable
@@ -53,12 +52,7 @@ class ScoreCovariance:
 
     @classmethod
     def _of_clusters(cls, sample: Sample, fitted: Columns, columns: Columns, needed_by: str) -> ScoreCovariance:
-        if sample.clusters < LEAST_CLUSTERS:
-            message = (
-                f"{needed_by} needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
-                f"got {sample.clusters}."
-            )
-            raise InvalidPredictions(message)
+        require_clusters(sample.clusters, needed_by=needed_by)
         p = sample.rows.predicted.astype(np.float64)
         size = 1 / float(sample.row_share @ sample.row_share)
         residual = size * sample.row_share * (sample.rows.observed - fitted(p))

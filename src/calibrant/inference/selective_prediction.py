@@ -13,7 +13,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.recalibration_framework import probability_cells
 from calibrant.inference.binary_bounds.isotonic_bands import clopper_pearson
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.binary_bounds.residual_noise import require_clusters
 from calibrant.inference.ordered_losses import Numbers, OrderedLosses
 from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
@@ -156,12 +156,8 @@ def risk_coverage(
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     name = loss if isinstance(loss, str) else "given"
     entries = _entries(task, loss, confidence)
-    if entries.cluster is not None and (number := int(entries.cluster.max()) + 1) < LEAST_CLUSTERS:
-        message = (
-            f"risk_coverage needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
-            f"got {number}."
-        )
-        raise InvalidPredictions(message)
+    if entries.cluster is not None:
+        require_clusters(int(entries.cluster.max()) + 1, needed_by="risk_coverage")
     shown = _shown(entries.running)
     each = level
     if band == "simultaneous":

@@ -68,13 +68,9 @@ class ResidualNoise:
     ) -> ResidualNoise:
         from scipy.sparse import coo_array
 
-        table, cluster = pooled(sample.table, size), sample.cluster
-        if cluster is None or sample.clusters < LEAST_CLUSTERS:
-            message = (
-                f"{needed_by} needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
-                f"got {sample.clusters}."
-            )
-            raise InvalidPredictions(message)
+        table = pooled(sample.table, size)
+        cluster = np.zeros(0, np.intp) if sample.cluster is None else sample.cluster
+        require_clusters(sample.clusters, needed_by=needed_by)
         cell = np.minimum(np.searchsorted(table.high, sample.rows.key.astype(np.float64)), len(table) - 1)
         values = sample.row_share * sample.residual
         sums = coo_array((values, (cluster, cell)), shape=(sample.clusters, len(table))).tocsr()
@@ -99,6 +95,15 @@ def largest_quantile(sizes: tuple[Floats, ...], probability: float) -> float:
 def pooled(table: BinTable, size: int) -> BinTable:
     """The table itself, or at most `size` cells of neighbouring scores of about equal mass."""
     return table if len(table) <= size else table.coarsen(EqualMass(size)).filled()
+
+
+def require_clusters(number: int, *, needed_by: str) -> None:
+    """Refuse so few clusters that the spread between them is not known."""
+    if number < LEAST_CLUSTERS:
+        message = (
+            f"{needed_by} needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, got {number}."
+        )
+        raise InvalidPredictions(message)
 
 
 def _outcomes(chance: Floats, count: Floats, draws: int, rng: np.random.Generator) -> Floats:
