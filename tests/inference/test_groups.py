@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 import calibrant as cal
 
@@ -167,13 +168,109 @@ def test_forecasts_have_no_events_and_several_classes_those_of_the_predicted_cla
     assert "events" not in str(gauss)
 
 
-def test_groups_must_be_given_and_clusters_within_them_are_refused():
-    data, place = grouped(20)
+def test_groups_must_be_given():
+    data, _ = grouped(20)
     with pytest.raises(cal.InvalidPredictions, match="by"):
         cal.by_group(cal.ece, data)
     assert "2 groups" in repr(cal.by_group(cal.brier, data, by=np.arange(60) % 2, method=cal.Bootstrap(9)))
     clustered = cal.Binary(data.y_true, data.y_prob, group=np.arange(60) // 2)
-    with pytest.raises(cal.InvalidPredictions, match="clusters"):
-        cal.by_group(cal.ece, clustered, by=place)
     assert len(cal.by_group(cal.ece, clustered, intervals=0)) == 30
     assert clustered.group is not None
+
+
+def patients(rng, *, number=150, rows=8, truth=lambda p, by: p, shared=0.8, weight=None):
+    """Rows of patients who share most of their luck, and two columns: one of patients, one of rows."""
+    n = number * rows
+    patient = np.repeat(np.arange(number), rows)
+    by = {"clinic": rng.integers(0, 3, number)[patient], "device": rng.integers(0, 3, n)}
+    p = rng.uniform(0.1, 0.9, n)
+    luck = np.sqrt(shared) * rng.normal(size=number)[patient] + np.sqrt(1 - shared) * rng.normal(size=n)
+    return cal.Binary(ndtr(luck) < truth(p, by), p, group=patient, weight=weight), by
+
+
+def test_clustered_groups_of_a_calibrated_model_are_no_alarm_where_rows_would_be():
+    alarms, naive = [], []
+    for k in range(20):
+        data, by = patients(np.random.default_rng([4, k]))
+        alone, cox = cal.Binary(data.y_true, data.y_prob), cal.inference.Cox()
+        alarms.append(cal.by_group(cal.brier, data, by=by, depth=2, intervals=0).worst.p_value < 0.05)
+        naive.append(cal.by_group(cal.brier, alone, by=by, depth=2, intervals=0, test=cox).worst.p_value < 0.05)
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 20) < np.mean(naive)
+
+
+def reversed_slice(p, by):
+    return np.where((by["clinic"] == 1) & (by["device"] == 2), 1 - p, p)
+
+
+def test_a_reversed_slice_of_clustered_rows_is_found_with_its_interval():
+    data, by = patients(np.random.default_rng(0), number=400, truth=reversed_slice)
+    found = cal.by_group(cal.calibration_slope, data, by=by, depth=2, intervals=3)
+    first = found.ranked[0]
+    assert (first.column, first.group) == ("clinic x device", (1, 2))
+    inside = data.take((by["clinic"] == 1) & (by["device"] == 2))
+    assert first.p_value == pytest.approx(cal.calibration_test(inside).p_value)
+    assert first.adjusted == pytest.approx(15 * first.p_value)
+    assert first.adjusted < 1e-3
+    assert first.estimate.interval == cal.interval(cal.calibration_slope, inside).interval
+    assert first.estimate.interval.high < 0
+    assert found.worst.method.endswith("clustered score test, adjusted over 15 groups")
+    halved = cal.by_group(cal.observed_expected, data, by=by, depth=2, confirm=True, intervals=5)
+    assert halved.ranked[0].group == (1, 2)
+    assert halved.worst.p_value < 0.01
+
+
+def test_a_shift_of_clustered_rows_has_a_direction_and_a_shrunken_gap():
+    def lower(p, by):
+        return p - np.where(by["clinic"] == 1, 0.09, 0)
+
+    data, by = patients(np.random.default_rng(0), number=600, truth=lower, shared=0.2)
+    found = cal.by_group(cal.observed_expected, data, by=by, depth=2, quantiles=4, intervals=15)
+    first = found.ranked[0]
+    assert (first.column, first.group, first.direction) == ("clinic", 1, "too high")
+    assert first.estimate.interval.high < 1
+    assert 0.03 < first.shrunk_gap <= first.gap
+    equal = cal.Binary(data.y_true, data.y_prob, group=data.group, weight=np.full(len(data), 2.5))
+    weighted = cal.by_group(cal.observed_expected, equal, by=by, depth=2, intervals=0)
+    assert weighted.worst.p_value == pytest.approx(found.worst.p_value)
+
+
+def test_groups_of_few_clusters_are_said_not_to_be_tested():
+    data, _ = patients(np.random.default_rng(0))
+    by = np.where(data.group < 5, "few", "many")
+    found = cal.by_group(cal.ece, data, by=by, shrink=True)
+    assert [row.group for row in found.ranked] == ["many", "few"]
+    few = found.ranked[1]
+    assert not few.tested
+    assert few.estimate.interval is None
+    assert few.direction == ""
+    assert (few.to_dict()["adjusted"], few.to_dict()["p_value"]) == (None, None)
+    assert "shrunk" not in few.to_dict()
+    assert found.worst.method.startswith("worst of 1 groups: many")
+    assert "1 group of fewer than 8 clusters" in str(found)
+    assert "not tested" in str(found)
+    assert "not tested" in found._repr_html_()
+    none = cal.by_group(cal.ece, data.take(data.group < 5), by={"a": by[data.group < 5]}, depth=2)
+    assert np.isnan(none.worst.p_value)
+    assert none.search.groups == 0
+    assert none.search.untested == 1
+    assert "no group has enough clusters" in repr(none)
+
+
+def test_the_classes_of_clustered_rows_are_tested_by_the_predicted_one():
+    rng = np.random.default_rng(0)
+    top = rng.uniform(0.5, 1, 600)
+    right = rng.random(600) < np.where(np.arange(600) < 300, top, 1 - top)
+    data = cal.Multiclass(1 - right, np.stack([top, 1 - top], axis=1), group=np.arange(600) // 5)
+    found = cal.by_group(cal.brier, data, by=np.arange(600) // 300, intervals=0)
+    assert found.tests[1].p_value < 1e-3 < 0.05 < found.tests[0].p_value
+    assert found.worst.method.split(", ")[1] == "clustered score test of the predicted class"
+
+
+def test_other_tests_and_forecasts_need_independent_rows():
+    data, by = patients(np.random.default_rng(0))
+    for method in (cal.inference.MultiScale(), cal.inference.Cox()):
+        with pytest.raises(cal.InvalidPredictions, match="use ClusteredScore"):
+            cal.by_group(cal.ece, data, by=by, test=method)
+    forecast = cal.Gaussian(np.zeros(40), np.zeros(40), np.ones(40), group=np.arange(40) // 2)
+    with pytest.raises(cal.InvalidPredictions, match="one row per group"):
+        cal.by_group(cal.crps, forecast, by=np.arange(40) % 2)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.inference.cluster_sums import ClusteredRows
+from calibrant.numerics.arrays import Floats
 
 #: Number of standard errors beyond which a mean gap has a direction.
 _CLEAR = 2.0
@@ -26,10 +28,17 @@ def balance(data: Predictions) -> dict[str, Any]:
     share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
     p = data.y_prob.astype(np.float64)
     predicted, observed = float(share @ p), float(share @ data.y_true)
-    clear = abs(predicted - observed) > _CLEAR * float(np.sqrt(share**2 @ (p * (1 - p))))
+    clear = abs(predicted - observed) > _CLEAR * _gap_error(data, p, share)
     return {
         "events": int(data.y_true.sum()),
         "predicted": predicted,
         "observed": observed,
         "direction": ("too high" if predicted > observed else "too low") if clear else "",
     }
+
+
+def _gap_error(data: Binary, p: Floats, share: Floats) -> float:
+    """The standard error of the mean gap: if the group is calibrated, or from its clusters."""
+    if data.group is not None:
+        return float(ClusteredRows.of(data).sums().gap_error[0])
+    return float(np.sqrt(share**2 @ (p * (1 - p))))

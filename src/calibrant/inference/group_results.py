@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.results.estimate import Estimate, Significance
 from calibrant.results.printable import printable
 
@@ -28,7 +30,7 @@ class GroupResult:
     estimate : Estimate
         With its interval, if it has one.
     test : Significance
-        Its p-value allows for all groups.
+        Its p-value allows for all groups. NaN where clustered rows belong to too few clusters to be tested.
     p_value : float
         For this group by itself.
     events : int or None
@@ -75,6 +77,11 @@ class GroupResult:
         return self.test.p_value
 
     @property
+    def tested(self) -> bool:
+        """Whether there is a p-value; not where clustered rows belong to too few clusters."""
+        return not math.isnan(self.test.p_value)
+
+    @property
     def gap(self) -> float | None:
         """Mean prediction less mean outcome: positive where predictions are too high."""
         return None if self.predicted is None or self.observed is None else self.predicted - self.observed
@@ -99,11 +106,11 @@ class GroupResult:
             "estimate": self.estimate.value,
             "low": None if interval is None else interval.low,
             "high": None if interval is None else interval.high,
-            "p_value": self.p_value,
-            "adjusted": self.adjusted,
+            "p_value": self.p_value if self.tested else None,
+            "adjusted": self.adjusted if self.tested else None,
             **({} if shrunk is None else {"shrunk": shrunk}),
             **({} if self.shrunk_gap is None else {"shrunk_gap": self.shrunk_gap}),
-            **({} if self.found is None else {"found": self.found}),
+            **({} if self.found is None else {"found": None if math.isnan(self.found) else self.found}),
         }
 
 
@@ -119,6 +126,8 @@ class Search:
         How many groups were tested, and how many of them are significantly miscalibrated at 5%.
     confirmed : bool
         Whether groups were found on one half of the rows and tested on the other.
+    untested : int
+        How many groups more there are that belong to too few clusters to be tested.
 
     Examples
     --------
@@ -132,12 +141,14 @@ class Search:
     groups: int
     significant: int
     confirmed: bool
+    untested: int = 0
 
     @classmethod
     def of(cls, columns: Sequence[Any], tested: Sequence[Any], *, confirmed: bool) -> Search:
         """From groupings and tested groups."""
         flagged = sum(one.adjusted < _ALPHA for one in tested)
-        return cls(tuple(one.column for one in columns), len(tested), flagged, confirmed)
+        untested = sum(math.isnan(one.adjusted) for one in tested)
+        return cls(tuple(one.column for one in columns), len(tested) - untested, flagged, confirmed, untested)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +183,14 @@ class ByGroup:
 
     @cached_property
     def ranked(self) -> tuple[GroupResult, ...]:
-        """The groups with the most evidence of miscalibration first; of equal evidence, the largest estimate."""
-        return tuple(sorted(self.rows, key=lambda row: (row.adjusted, row.p_value, -row.estimate.value)))
+        """The groups with the most evidence of miscalibration first; of equal evidence, the largest estimate.
+
+        Groups that could not be tested are last.
+        """
+        tested = sorted(
+            (row for row in self.rows if row.tested), key=lambda row: (row.adjusted, row.p_value, -row.estimate.value)
+        )
+        return (*tested, *(row for row in self.rows if not row.tested))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -192,10 +209,13 @@ class ByGroup:
 
     @property
     def worst(self) -> Significance:
-        """The smallest adjusted p-value: is any group miscalibrated? Its method names the group."""
+        """The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
+
+        NaN where no group has enough clusters to be tested.
+        """
         first = self.ranked[0]
-        number = len(self) if self.search is None else self.search.groups
-        words = f"worst of {number} groups: {first.label(self.columns)}, {first.test.method}"
+        words = f"worst of {self._tested} groups: {first.label(self.columns)}, {first.test.method}"
+        words = words if first.tested else "no group has enough clusters to be tested"
         return replace(first.test, method=words, n=self.n, null="every group calibrated")
 
     def __getitem__(self, group: Hashable) -> Estimate:
@@ -224,6 +244,15 @@ class ByGroup:
             "groups": [row.to_dict() for row in self.ranked],
             "worst": self.worst.to_dict(),
         }
+
+    @property
+    def _tested(self) -> int:
+        """How many groups were tested, also those that are not shown."""
+        return sum(row.tested for row in self.rows) if self.search is None else self.search.groups
+
+    @property
+    def _untested(self) -> int:
+        return sum(not row.tested for row in self.rows) if self.search is None else self.search.untested
 
     def _key(self, row: GroupResult) -> Hashable:
         return row.group if len(self.columns) == 1 else (row.column, row.group)
@@ -259,20 +288,20 @@ def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[s
     between = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
     middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}", row.direction or ""] if counted else []
     middle += [] if row.shrunk_gap is None else [f"{row.shrunk_gap:+.4f}"]
-    return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, f"{row.adjusted:.3g}"]
+    adjusted = f"{row.adjusted:.3g}" if row.tested else "not tested"
+    return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, adjusted]
 
 
 def summary(result: ByGroup) -> str:
     """How many groups were tested, and how many are flagged."""
     search = result.search
     flagged = sum(row.adjusted < _ALPHA for row in result.rows) if search is None else search.significant
-    number = len(result) if search is None else search.groups
     some = f"{flagged} of them" if flagged else "none of them"
     of = f" of {len(result.columns)} columns" if len(result.columns) > 1 else ""
     of = of.replace("columns", "columns and crosses") if search is not None else of
     rule = f"({_ALPHA:.0%}, adjusted for the number of groups)"
     how = ", found on half of the rows and tested on the others," if search is not None and search.confirmed else ","
-    return f"{number:,} groups{of}{how} {some} significantly miscalibrated {rule}."
+    return f"{result._tested:,} groups{of}{how} {some} significantly miscalibrated {rule}."
 
 
 def notes(result: ByGroup) -> str:
@@ -282,6 +311,9 @@ def notes(result: ByGroup) -> str:
     said = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
     if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
         said.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
+    if result._untested:
+        few = f"{result._untested:,} group{'s' if result._untested > 1 else ''} of fewer than {LEAST_CLUSTERS} clusters"
+        said.append(f"Not tested, and without an interval: {few}.")
     return " ".join(said)
 
 

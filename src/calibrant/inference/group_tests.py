@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.inference.calibration_tests import TestMethod, calibration_test
+from calibrant.inference.cluster_sums import ClusteredRows
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.hypothesis_tests.mixture_likelihood import likelihood_ratio_p
 from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
@@ -37,9 +38,10 @@ class GroupTests:
     Attributes
     ----------
     statistic : array
-        The combined tail probability of the statistics of `MultiScale`, before it is ranked.
+        Of binary rows the combined tail probability of the statistics of `MultiScale`, before it is ranked; else that
+        of the test.
     p_value, adjusted : array
-        For each group by itself, and allowing for all groups of all columns.
+        For each group by itself, and allowing for all groups of all columns; NaN where a group cannot be tested.
     draws : int
         Number of simulated samples that were ranked.
     """
@@ -93,16 +95,24 @@ def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]
     Rows with weights count by Kish's number of them, approximately, and have (i) only.
     """
     share = SIMULATED if data.weight is None else 1.0
-    alone, statistic = [], []
+    found = []
     scores = ScoreCells.of(data)
     for one in groupings:
         cells = scores.sums(one)
         gap = gap_p(cells)
         ratio = ratio_p(cells) if data.weight is None else np.ones_like(gap)
-        statistic.append(np.minimum(gap, ratio))
-        alone.append(_either(gap, ratio, share))
-    adjusted = np.split(holm(np.concatenate(alone).tolist()), np.cumsum([len(p) for p in alone]))
-    return [GroupTests(*found, 0) for found in zip(statistic, alone, adjusted, strict=False)]
+        found.append((np.minimum(gap, ratio), _either(gap, ratio, share)))
+    return _adjusted(found)
+
+
+def clustered_tests(data: Binary | Multiclass, groupings: Sequence[Grouping]) -> list[GroupTests]:
+    """`ClusteredScore` of every group of rows with clusters; of several classes, of the predicted one.
+
+    P-values are adjusted by Holm's method over all groups of all columns, whatever rows and clusters they share. Groups
+    of too few clusters are not tested: theirs are NaN.
+    """
+    rows = ClusteredRows.of(data.top_label() if isinstance(data, Multiclass) else data)
+    return _adjusted([rows.sums(one).score_tests() for one in groupings])
 
 
 def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMethod | None) -> list[GroupTests]:
@@ -118,13 +128,18 @@ def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMet
             (statistic, _either(p, _likelihood_ratios(top, one), SIMULATED))
             for (statistic, p), one in zip(found, groupings, strict=True)
         ]
-    adjusted = np.split(holm(np.concatenate([p for _, p in found]).tolist()), np.cumsum([len(p) for _, p in found]))
-    return [GroupTests(statistic, p, own, 0) for (statistic, p), own in zip(found, adjusted, strict=False)]
+    return _adjusted(found)
 
 
 def _one_by_one(data: Predictions, grouping: Grouping, method: TestMethod | None) -> tuple[Floats, Floats]:
     found = [calibration_test(data.take(rows), method=method) for rows in grouping.rows()]
     return np.array([one.statistic for one in found]), np.array([one.p_value for one in found])
+
+
+def _adjusted(found: Sequence[tuple[Floats, Floats]]) -> list[GroupTests]:
+    """Statistics and p-values of every column, with Holm's adjustment over the groups of all columns."""
+    adjusted = np.split(holm(np.concatenate([p for _, p in found]).tolist()), np.cumsum([len(p) for _, p in found]))
+    return [GroupTests(statistic, p, own, 0) for (statistic, p), own in zip(found, adjusted, strict=False)]
 
 
 def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
@@ -156,10 +171,8 @@ def cells_of_groups(data: Binary, grouping: Grouping) -> Iterator[PooledCells]:
     columns = [np.ones(len(order)), weight, weight**2, weight * score, weight * data.y_true[order]]
     sums = np.stack([np.add.reduceat(column, starts) for column in columns])
     bounds = np.searchsorted(group[starts], np.arange(len(grouping.names) + 1))
-    for name, start, end in zip(grouping.names, bounds[:-1], bounds[1:], strict=True):
-        if start == end:
-            message = f"All rows of group {name!r} have weight 0, so nothing is known about it; leave them out."
-            raise InvalidPredictions(message)
+    grouping.require_all(bounds[:-1] < bounds[1:])
+    for start, end in pairwise(bounds):
         yield PooledCells.of(sums[:, start:end], _CELLS)
 
 

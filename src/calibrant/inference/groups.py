@@ -15,6 +15,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod
+from calibrant.inference.cluster_sums import ClusteredRows
 from calibrant.inference.group_balance import balance
 from calibrant.inference.group_results import ByGroup, GroupResult, Search
 from calibrant.inference.group_search import GroupEvidence, confirmed, group_evidence, strongest, words
@@ -22,8 +23,7 @@ from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.interval_methods import Method
 from calibrant.inference.intervals import as_estimate, interval
 from calibrant.inference.shrinkage import shrunk
-from calibrant.inference.slice_sums import GroupCells, ScoreCells
-from calibrant.numerics.arrays import Floats
+from calibrant.inference.slice_sums import ScoreCells
 from calibrant.results.estimate import Estimate, Significance
 
 
@@ -55,9 +55,10 @@ def by_group(
     ----------
     estimator : callable
     data : Predictions, or y_true
-        With plain arrays, `y_prob` comes next. Rows must be independent.
+        With plain arrays, `y_prob` comes next. Rows must be independent, or have a `group` that says which depend on
+        each other: outcomes only, see Notes.
     by : array-like, or a mapping, list or frame of several, optional
-        The group of each row; by default `data.group` (which then no longer marks clusters). Several columns are a
+        The groups to compare; by default `data.group` (which then no longer marks clusters). Several columns are a
         grouping each, and p-values allow for all of them. Missing values are a group called "(missing)".
     depth : int
         Also test the crosses of up to so many columns: with 2, every combination of the groups of every two columns. An
@@ -67,7 +68,8 @@ def by_group(
         Divide columns of numbers with more distinct values into so many ranges of about equally many rows. Numbers that
         are codes should be texts.
     confirm : bool
-        Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other.
+        Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other;
+        clusters stay whole.
         Everything returned is of that other half, which had no part in the choice: intervals, and p-values that allow
         for these groups only, are as good as those of groups named in advance.
     level, method
@@ -90,6 +92,10 @@ def by_group(
     For more than four columns and crosses, and to confirm, the first is Holm's adjustment, over all groups of all
     columns, of the tail probability of the number of events in each group; errors that cancel in the mean of a group
     are left to the second. Of thousands of crosses those of few rows are tested too, and can hardly be significant.
+
+    Where rows have clusters, each group is tested by `ClusteredScore` (of several classes, whether the predicted one is
+    right), with Holm's adjustment over all groups. Groups and clusters may cross: a patient can have rows in several
+    groups. Groups of fewer than 8 clusters are not tested and have no interval; their p-values are NaN.
 
     Examples
     --------
@@ -124,7 +130,7 @@ def by_group(
     else:
         tested = group_evidence(task, columns, test)
     search = None if depth == 1 and not confirm else Search.of(columns, tested, confirmed=confirm)
-    adjusted_over = f"adjusted over {len(tested)} groups"
+    adjusted_over = f"adjusted over {sum(not np.isnan(one.p_value) for one in tested)} groups"
     if search is not None and not confirm:
         tested = strongest(tested, max(intervals, 1))
     results = _results(
@@ -184,7 +190,7 @@ def forest_rows(
 
 
 def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
-    """The predictions without clusters, and the groupings of their rows."""
+    """The predictions, without clusters where these are the groups, and the groupings of their rows."""
     if by is None and task.group is None:
         message = "by_group needs by=... (the group of each row), or predictions with a group."
         raise InvalidPredictions(message)
@@ -193,12 +199,6 @@ def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -
         task = task.take(np.arange(len(task)))
         task.group = None
         return task, columns
-    if task.group is not None:
-        message = (
-            "The test per group needs independent rows, but these have clusters (group=) within the groups of `by`. "
-            "Pass one row per cluster, or test one group at a time: calibration_test(data.take(rows))."
-        )
-        raise InvalidPredictions(message)
     return task, groupings(by, length=len(task), depth=depth, quantiles=quantiles, check=task.require_same_rows)
 
 
@@ -214,14 +214,15 @@ def _results(
     shrink_gaps: bool,
 ) -> Iterator[GroupResult]:
     """What was found in each group; rows of a grouping are looked up once."""
-    scores = ScoreCells.of(data) if shrink_gaps and isinstance(data, Binary) else None
+    scores = _sums(data) if shrink_gaps and isinstance(data, Binary) else None
     for grouping, some in groupby(tested, key=lambda one: one.grouping):
         rows = grouping.rows()
-        gaps = None if scores is None else _shrunk_gaps(scores.sums(grouping))
+        cells = None if scores is None else scores.sums(grouping)
+        gaps = None if cells is None else shrunk(cells.gap, cells.gap_error)
         for one in some:
             part = data.take(rows[one.number])
             part = part.sorted_once() if isinstance(part, Binary) else part
-            if id(one) in with_interval:
+            if id(one) in with_interval and not np.isnan(one.p_value):
                 estimate = interval(estimator, part, level=level, method=method)
             else:
                 estimate = as_estimate(estimator, part)
@@ -237,21 +238,23 @@ def _results(
             )
 
 
-def _shrunk_gaps(cells: GroupCells) -> Floats:
-    return shrunk(cells.gap, cells.gap_error)
+def _sums(data: Binary) -> ScoreCells | ClusteredRows:
+    return ScoreCells.of(data) if data.group is None else ClusteredRows.of(data)
 
 
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
+    """With shrunken estimates where there is an interval, which says how sure each is."""
     from scipy.special import ndtri
 
-    intervals = [result.estimate.interval for result in results]
-    values = np.array([result.estimate.value for result in results])
-    width = np.array([0.0 if one is None else one.high - one.low for one in intervals])
+    known = {k: one for k, result in enumerate(results) if (one := result.estimate.interval) is not None}
+    if not known:
+        return results
+    values = np.array([results[k].estimate.value for k in known])
+    width = np.array([one.high - one.low for one in known.values()])
     drawn = shrunk(values, width / (2 * float(ndtri((1 + level) / 2))))
-    return [
-        replace(result, estimate=_with_detail(result.estimate, "shrunk", float(value)))
-        for result, value in zip(results, drawn, strict=True)
-    ]
+    for k, value in zip(known, drawn.tolist(), strict=True):
+        results[k] = replace(results[k], estimate=_with_detail(results[k].estimate, "shrunk", value))
+    return results
 
 
 def _with_detail(e: Estimate, name: str, value: float) -> Estimate:

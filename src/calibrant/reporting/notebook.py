@@ -131,8 +131,9 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
             else f"{fixed(value.low, digits)} to {fixed(value.high, digits)}"
         )
         words = tag("span", row.direction or "mixed", class_="hit") if flagged else "not flagged"
+        words, p = (words, p_number(row.adjusted)) if row.tested else ("not tested", "")
         start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
-        rows.append([*start, fixed(value.value, digits), ends, cell, words, p_number(row.adjusted)])
+        rows.append([*start, fixed(value.value, digits), ends, cell, words, p])
     return _wrapped(_table(summary, head, rows, styles), tag("p", notes))
 
 

@@ -1,12 +1,11 @@
 """P-values of groups: small for any number of groups, and right under calibration."""
 
 import numpy as np
-import pytest
 
 import calibrant as cal
 from calibrant.inference.groupings import groupings
 from calibrant.numerics.special import expit
-from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values, holm_of
+from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values
 from tests.reporting.sections.worlds import binary
 
 
@@ -75,7 +74,3 @@ def test_several_classes():
     p[500:] = p[500:, [1, 2, 0]]
     found = adjusted_p_values(cal.Multiclass(y, p), grouping(np.arange(1000) // 500))
     assert found[0] > 0.05 > found[1]
-
-
-def test_holm_leaves_out_what_was_not_tested():
-    assert holm_of([0.01, np.nan, 0.04]) == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)

@@ -8,12 +8,13 @@ import numpy as np
 
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass
+from calibrant.inference.cluster_sums import ClusteredRows
+from calibrant.inference.multiplicity import holm
 from calibrant.inference.several_classes.class_tests import by_class
 from calibrant.inference.several_classes.vector_test import VectorTest
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.binomial_interval import mid_p_interval
 from calibrant.reporting.contents import Classes, GroupRow, Value
-from calibrant.reporting.sections.group_evidence import clustered_p_value, holm_of
 from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
 from calibrant.reporting.sections.omission import CannotBuild
 from calibrant.results.estimate import Significance
@@ -67,7 +68,7 @@ def _by_class(data: Multiclass) -> Floats:
 def _by_class_of_clusters(data: Multiclass) -> Floats:
     group = np.arange(len(data)) if data.group is None else data.group
     tasks = (Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=group) for k in _numbers(data))
-    return holm_of([clustered_p_value(task) for task in tasks])
+    return np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
 
 
 def _smallest(adjusted: Floats, n: int) -> Significance:

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.clustered_score import ClusteredScore
 from calibrant.inference.forecasts.regression_tests import MeanSquaredZ
-from calibrant.inference.group_tests import group_tests, one_by_one
+from calibrant.inference.group_search import all_tests
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, step_down_min
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
-from calibrant.reporting.sections.events import events_of
 from calibrant.reporting.sections.mean_error import mean_standardised_error
 from calibrant.table.bintable import BinTable
 
@@ -29,16 +27,12 @@ _CELLS, _DRAWS = 256, 999
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
-    Rows of one event are tested as by `calibrant.by_group`, clustered rows by `ClusteredScore`, and forecasts for the
-    mean and the mean square of their standardised errors; the last two with Holm's adjustment.
+    Outcomes and classes are tested as by `calibrant.by_group`, forecasts for the mean and the mean square of their
+    standardised errors, with Holm's adjustment.
     """
     if isinstance(data, Forecast):
-        return holm_of([spread_p_value(data.take(rows)) for rows in grouping.rows()])
-    if data.group is not None:
-        return holm_of([clustered_p_value(data.take(rows)) for rows in grouping.rows()])
-    if isinstance(data, Binary):
-        return group_tests(data, [grouping])[0].adjusted
-    return one_by_one(data, [grouping], None)[0].adjusted
+        return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
+    return all_tests(data, [grouping])[0].adjusted
 
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
@@ -53,14 +47,6 @@ def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
     return step_down_min(found[0], found[1:])
 
 
-def holm_of(p_values: Sequence[float]) -> Floats:
-    """Holm's adjusted p-values; NaN stays NaN, and does not count as a test."""
-    p = np.array(p_values, dtype=np.float64)
-    tested = ~np.isnan(p)
-    p[tested] = holm(p[tested].tolist())
-    return p
-
-
 def spread_p_value(data: Any) -> float:
     """Of a forecast or a table of spreads: is the mean square of z 1 and, where there are rows, is its mean 0?"""
     try:
@@ -69,11 +55,3 @@ def spread_p_value(data: Any) -> float:
         return float("nan")
     shift = mean_standardised_error(data)
     return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
-
-
-def clustered_p_value(data: Predictions) -> float:
-    """The test of clustered rows; NaN where there are too few clusters."""
-    try:
-        return ClusteredScore().test(events_of(data)).p_value
-    except InvalidPredictions:
-        return float("nan")

@@ -20,10 +20,11 @@ from calibrant.estimators.regression_spread import ence
 from calibrant.inference.binary_error.inversion import Inversion
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import interval
+from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.contents import Direction, GroupRow, Groups, Value
 from calibrant.reporting.part import headline_error
-from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values, holm_of, spread_p_value
+from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values, spread_p_value
 from calibrant.reporting.sections.mean_error import mean_standardised_error
 from calibrant.reporting.sections.omission import CannotBuild
 from calibrant.table.binning import Distinct
@@ -104,7 +105,7 @@ def _table(data: Any, rows: NDArray[np.intp]) -> Any:
 
 def _p_values_of_tables(tables: list[BinTable]) -> Floats:
     if isinstance(tables[0].task, Spread):
-        return holm_of([spread_p_value(table) for table in tables])
+        return np.array(holm([spread_p_value(table) for table in tables]))
     return adjusted_of_tables(tables)
 
 
