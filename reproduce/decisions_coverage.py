@@ -136,7 +136,7 @@ PARTS: dict[str, Part] = {
             for kind, name in product(("intercept", "slope"), ("rare", "frequent"))
         ),
         several_classes,
-        0.5,
+        1.0,
     ),
     "costs": (
         (*_at_thresholds("miscalibration_cost"), "miscalibration_cost, band", "decision_loss"),
