@@ -190,8 +190,8 @@ def page(rows: list[Row], columns: tuple[str, ...]) -> str:
     error = (0.95 * 0.05 / least) ** 0.5
     return (
         "# Intervals of the numbers for validations and decisions: do they cover?\n\n"
-        f"95% intervals in {len(rows)} cells of known truth; {len(below)} of them cover in less than 0.93 of the "
-        f"samples. By chance the share varies with a standard deviation of {error:.3f} (of {least} samples) or less. "
+        f"95% intervals in {len(rows)} cells of known truth; coverage is below 0.93 in {len(below)} of them. "
+        f"By chance the share varies with a standard deviation of {error:.3f} (of {least} samples) or less. "
         "A band covers where it holds at all of its points at once.\n\n" + CHOICES + "\n"
     ) + markdown(rows, columns, "covered")
 

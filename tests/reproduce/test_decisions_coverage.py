@@ -42,6 +42,6 @@ def test_every_part_measures_its_quantities(part):
 def test_the_page_has_the_lowest_coverage_first():
     rows = [{"covered": "0.96", "samples": "400"}, {"covered": "0.92", "samples": "300"}]
     made = decisions_coverage.page(rows, ("covered", "samples"))
-    assert "2 cells of known truth; 1 of them" in made
+    assert "2 cells of known truth; coverage is below 0.93 in 1 of them." in made
     assert "0.013" in made
     assert made.index("0.92 |") < made.index("0.96 |")
