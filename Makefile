@@ -43,7 +43,7 @@ fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in 
 	$(BIN)/python -m tools.affected --since '$(SINCE)'
 
 test: $(VENV)/test.stamp chromium axe check ## everything that must pass before a change lands, with branch coverage
-	$(BIN)/python -m pytest -n 3 --dist loadscope --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
 
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
 	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)

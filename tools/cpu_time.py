@@ -1,6 +1,6 @@
-"""A pytest plugin: writes the processor time of each test to the JUnit file, and marks the tests recorded as slow.
+"""A pytest plugin: the processor time of each test goes to the JUnit file, and the longest files of tests come first.
 
-Processor time, children included, does not depend on what else the machine is doing.
+Tests recorded as slow are marked. Processor time, children included, does not depend on what else the machine is doing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,26 @@ def _spent() -> float:
     return sum(os.times()[:4])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests, so that `make fast` can leave them out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow tests, so that `make fast` can leave them out; longest files first where processes share them."""
     durations = Durations.load()
     for item in items:
         if durations.is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items, durations)
+
+
+def longest_first(items: list[pytest.Item], durations: Durations) -> list[pytest.Item]:
+    """The tests in the order of what their files take, so that no process is left with a long one at the end.
+
+    Browsers and clusters start slowly, in processes whose time is not recorded: their files come before all others.
+    """
+    files = [item.nodeid.partition("::")[0] for item in items]
+    waiting = {file for file, item in zip(files, items, strict=True) if {"spark", "browser"} & set(item.keywords)}
+    order = sorted(dict.fromkeys(files), key=lambda file: (file not in waiting, -durations.total(file)))
+    place = {file: number for number, file in enumerate(order)}
+    return [items[at] for at in sorted(range(len(items)), key=lambda at: place[files[at]])]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,10 @@ class Durations:
         """The expected time of a file without its slow tests; single tests are not recorded."""
         return self.files.get(test, UNKNOWN)
 
+    def total(self, file: str) -> float:
+        """The expected time of a file with its slow tests."""
+        return self.seconds(file) + sum(time for test, time in self.slow.items() if test.startswith(f"{file}::"))
+
     @classmethod
     def of_junit(cls, *paths: Path) -> Durations:
         """The durations in files written by `pytest --junit-xml -o junit_family=xunit1`."""

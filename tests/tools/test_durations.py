@@ -1,4 +1,5 @@
 import pytest
+from tools.cpu_time import longest_first
 from tools.durations import SLOW, UNKNOWN, Durations
 from tools.project import ALWAYS
 
@@ -49,3 +50,18 @@ def test_what_is_recorded_can_be_read_again(junit, tmp_path):
 def test_slow_tests_are_marked(request):
     slow = [item for item in request.session.items if Durations.load().is_slow(item.nodeid)]
     assert all(item.get_closest_marker("slow") for item in slow)
+
+
+class Item:
+    """What is asked of a test."""
+
+    def __init__(self, nodeid, *keywords):
+        self.nodeid, self.keywords = nodeid, keywords
+
+
+def test_files_that_take_longest_come_first(junit):
+    durations = Durations.of_junit(junit)
+    assert durations.total("tests/b.py") == pytest.approx(UNKNOWN + 2 * SLOW)
+    names = ["tests/a.py::one", "tests/new.py::one", "tests/b.py::one", "tests/a.py::two"]
+    found = longest_first([*map(Item, names), Item("tests/c.py::one", "browser")], durations)
+    assert [item.nodeid for item in found] == ["tests/c.py::one", names[2], names[0], names[3], names[1]]
