@@ -64,6 +64,12 @@ def test_bounds_are_rounded_outward():
     assert bound(float("inf")) == "∞"
 
 
+def test_small_scores_do_not_print_as_zero():
+    assert rate(3e-10) == "3e−8 %"
+    assert score(4.6e-32) == "5e−30 %"
+    assert (rate(0.0), score(0.0), score(2e-7)) == ("0.00 %", "0 %", "0.00002 %")
+
+
 def test_rates_have_two_significant_digits():
     assert [rate(x) for x in (0.0305, 0.166, 0.00027, 0.0, 1.0)] == ["3.05 %", "16.6 %", "0.027 %", "0.00 %", "100.0 %"]
     assert rates(Value(0.166)).value == "16.6"

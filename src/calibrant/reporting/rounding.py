@@ -157,8 +157,8 @@ def rate(share: float) -> str:
 
     Examples
     --------
-    >>> rate(0.0305), rate(0.166), rate(0.00027), rate(0.5)
-    ('3.05 %', '16.6 %', '0.027 %', '50.0 %')
+    >>> rate(0.0305), rate(0.166), rate(0.00027), rate(0.5), rate(3e-10)
+    ('3.05 %', '16.6 %', '0.027 %', '50.0 %', '3e−8 %')
     """
     return f"{_rate(share)} %"
 
@@ -273,5 +273,7 @@ def fixed(value: float, digits: int) -> str:
 
 def _rate(share: float) -> str:
     percent = 100 * share
+    if 0 < abs(percent) < 10.0 ** (1 - _MOST):  # zeros alone would not tell it from an impossible event
+        return f"{percent:.1g}".replace("-", MINUS).replace("e" + MINUS + "0", "e" + MINUS)
     least = 2 if abs(percent) < 10 else 1
     return fixed(percent, least if percent == 0 else max(least, significant(percent)))

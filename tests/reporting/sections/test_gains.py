@@ -52,6 +52,15 @@ def test_an_outcome_that_was_excluded_is_an_infinite_loss():
     assert found.value == found.high == -np.inf
 
 
+def test_rows_that_are_certain_and_right_have_no_part_in_the_gain():
+    """The loss of the outcome that did not occur is infinite, but nothing has lost it."""
+    sure, y = np.append(P, [1.0, 0.0]), np.append(Y, [1, 0])
+    found = gain_share(entries(y), sure, np.append(Q, [1.0, 0.0]), "log loss", parameters=1, size=6)
+    plain = gain_share(entries(Y), P, Q, "log loss", parameters=1, size=4)
+    assert found.value == pytest.approx(plain.value)
+    assert found.low < found.value < found.high
+
+
 def test_certain_and_right_has_no_loss_to_lower():
     certain = Y.astype(float)
     assert gain_share(entries(Y), certain, Q, "Brier score", parameters=1, size=4).value == 0.0

@@ -42,8 +42,8 @@ class Entries:
         return float(self.weight.sum())
 
     def mean(self, if_one: Floats, if_zero: Floats) -> float:
-        """The mean over all rows of a value that depends on the outcome."""
-        return float(self.ones @ if_one + self.zeros @ if_zero) / self.total
+        """The mean over all rows of a value that depends on the outcome, and may be infinite where it did not occur."""
+        return (_sum(self.ones, if_one) + _sum(self.zeros, if_zero)) / self.total
 
     def error_of_mean(self, if_one: Floats, if_zero: Floats) -> float:
         """The standard error of that mean, with clusters as units where there are some."""
@@ -54,6 +54,11 @@ class Entries:
         share = self.ones / self.weight
         square = share * (if_one - mean) ** 2 + (1 - share) * (if_zero - mean) ** 2
         return float(np.sqrt(self.squares @ square)) / total
+
+
+def _sum(weight: Floats, values: Floats) -> float:
+    """The weighted sum; values without weight do not count, even infinite ones."""
+    return float(weight @ np.where(weight > 0, values, 0.0))
 
 
 def losses(p: Floats, loss: Loss) -> tuple[Floats, Floats]:
@@ -107,11 +112,13 @@ def gain_parts(
     mean = entries.mean(*first)
     if not mean > 0:
         return GainParts(0.0, 0.0, 0.0)
-    gains = [one - other for one, other in zip(first, second, strict=True)]
+    with np.errstate(invalid="ignore"):  # certain before and after: no gain
+        gains = [np.where(one == other, 0.0, one - other) for one, other in zip(first, second, strict=True)]
     share = entries.mean(gains[0], gains[1]) / mean
     if not np.isfinite(share):  # an outcome that the map excluded
         return GainParts(-np.inf, 0.0, 0.0)
-    rests = [_finite(gain - share * own) for gain, own in zip(gains, first, strict=True)]
+    with np.errstate(invalid="ignore"):
+        rests = [_finite(gain - share * own) for gain, own in zip(gains, first, strict=True)]
     error = entries.error_of_mean(rests[0], rests[1])
     by_model = (_error_if_true(entries, p, rests[0] - rests[1]) for p in (before, after))
     unit = 0.5 if loss == "log loss" else entries.mean(before * (1 - before), before * (1 - before))
