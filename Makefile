@@ -113,6 +113,7 @@ wheel: $(VENV)/test.stamp ## build the wheel, install it in an environment of it
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m build --no-isolation --wheel
 	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --upgrade pip
 	.venv-wheel/bin/pip install --quiet dist/*.whl
 	.venv-wheel/bin/python -m doctest -o NORMALIZE_WHITESPACE -o ELLIPSIS README.md
 	.venv-wheel/bin/python tests/smoke.py
