@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.numerics.special import expit
-from calibrant.reporting.sections.gains import FIT_ERRORS, Entries, gain_share, losses
+from calibrant.reporting.sections.gains import FIT_ERRORS, Entries, differences, gain_share, losses
 
 P = np.array([0.2, 0.2, 0.7, 0.9])
 Q = np.array([0.1, 0.3, 0.6, 0.8])
@@ -59,6 +59,15 @@ def test_rows_that_are_certain_and_right_have_no_part_in_the_gain():
     plain = gain_share(entries(Y), P, Q, "log loss", parameters=1, size=4)
     assert found.value == pytest.approx(plain.value)
     assert found.low < found.value < found.high
+
+
+def test_losses_of_outcomes_that_did_not_occur_add_no_error():
+    sure, y = np.append(P, 1.0), np.append(Y, 1)
+    change = differences(losses(sure, "log loss"), losses(np.append(Q, 0.9), "log loss"))
+    assert np.isinf(change[1][-1])
+    assert 0 < entries(y).error_of_mean(*change) < 1
+    assert 0 < entries(y, cluster=np.arange(5)).error_of_mean(*change) < 1
+    assert differences(losses(sure, "log loss"), losses(sure, "log loss"))[1][-1] == 0
 
 
 def test_certain_and_right_has_no_loss_to_lower():

@@ -48,6 +48,7 @@ class Entries:
     def error_of_mean(self, if_one: Floats, if_zero: Floats) -> float:
         """The standard error of that mean, with clusters as units where there are some."""
         mean, total = self.mean(if_one, if_zero), self.total
+        if_one, if_zero = np.where(self.ones > 0, if_one, 0.0), np.where(self.zeros > 0, if_zero, 0.0)
         if self.cluster is not None:
             parts = np.bincount(self.cluster, self.ones * (if_one - mean) + self.zeros * (if_zero - mean))
             return float(np.sqrt(parts @ parts * len(parts) / max(len(parts) - 1, 1))) / total
@@ -67,6 +68,13 @@ def losses(p: Floats, loss: Loss) -> tuple[Floats, Floats]:
         return (1 - p) ** 2, p**2
     with np.errstate(divide="ignore"):
         return -np.log(p), -np.log1p(-p)
+
+
+def differences(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """First less second losses, for either outcome; none where both exclude the outcome."""
+    with np.errstate(invalid="ignore"):
+        if_one, if_zero = (np.where(a == b, 0.0, a - b) for a, b in zip(first, second, strict=True))
+    return if_one, if_zero
 
 
 class GainParts(NamedTuple):
@@ -112,8 +120,7 @@ def gain_parts(
     mean = entries.mean(*first)
     if not mean > 0:
         return GainParts(0.0, 0.0, 0.0)
-    with np.errstate(invalid="ignore"):  # certain before and after: no gain
-        gains = [np.where(one == other, 0.0, one - other) for one, other in zip(first, second, strict=True)]
+    gains = differences(first, second)
     share = entries.mean(gains[0], gains[1]) / mean
     if not np.isfinite(share):  # an outcome that the map excluded
         return GainParts(-np.inf, 0.0, 0.0)

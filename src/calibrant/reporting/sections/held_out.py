@@ -16,7 +16,7 @@ from calibrant.reporting.contents import Value
 from calibrant.reporting.folds import FOLDS, cell_sums
 from calibrant.reporting.part import Part
 from calibrant.reporting.sections.bins import average_design_effect
-from calibrant.reporting.sections.gains import Entries, Loss, gain_share, losses
+from calibrant.reporting.sections.gains import Entries, Loss, differences, gain_share, losses
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge
 
@@ -101,9 +101,8 @@ class HeldOut:
 
     def error_of_difference(self, one: Floats, other: Floats, loss: Loss) -> float:
         """The standard error of the difference of the gains of two maps, as a share of the loss before."""
-        pairs = zip(losses(one, loss), losses(other, loss), strict=True)
-        differences = [a - b for a, b in pairs]
-        return self.entries.error_of_mean(differences[0], differences[1]) / self.entries.mean(*losses(self.score, loss))
+        error = self.entries.error_of_mean(*differences(losses(one, loss), losses(other, loss)))
+        return error / self.entries.mean(*losses(self.score, loss))
 
     def after(self, predicted: Floats) -> Binary | BinTable:
         """The same rows with other predictions: a fine table, or rows where they are clustered."""
