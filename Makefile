@@ -28,7 +28,10 @@ SEED ?= 0
 fast test compiled mutants fuzz reproduce drift: export OMP_NUM_THREADS := 1
 fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo setup fast test compiled check format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
+# Tests start many processes, which without kept bytecode compile the whole package each.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo setup fast test collect compiled check format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -42,8 +45,13 @@ setup: $(VENV)/test.stamp ## an environment with the package, editable, and ever
 fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in under a minute
 	$(BIN)/python -m tools.affected --since '$(SINCE)'
 
-test: $(VENV)/test.stamp chromium axe check ## everything that must pass before a change lands, with branch coverage
+test: $(VENV)/test.stamp chromium axe ## everything that must pass before a change lands, with branch coverage
+	$(MAKE) --no-print-directory --jobs=2 check collect
 	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
+
+# Every process of the tests then finds their bytecode. What cannot be imported is shown by the tests themselves.
+collect: $(VENV)/test.stamp
+	@$(BIN)/python -m pytest --collect-only --quiet --no-cov > /dev/null 2>&1 || true
 
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
 	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)

@@ -1,6 +1,7 @@
 """A room imports only from the rooms below it: imports inside functions, and names in stubs, included."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import calibrant
@@ -77,16 +78,23 @@ def edges(name: str, path: Path) -> set[str]:
     return found - {name, "calibrant"}
 
 
-GRAPH = {name: edges(name, path) for name, path in MODULES.items() if name not in {"calibrant", "calibrant.__main__"}}
-#: Without the stubs: a package names its modules, and these may import the package's other modules.
-IMPORTS = {name: there for name, there in GRAPH.items() if MODULES[name].name != "__init__.py"}
+@cache
+def graph() -> dict[str, set[str]]:
+    """What every module imports. Made when it is first asked for: every process of the tests imports this file."""
+    roomless = {"calibrant", "calibrant.__main__"}
+    return {name: edges(name, path) for name, path in MODULES.items() if name not in roomless}
 
 
-def reachable(start: str) -> set[str]:
+def graph_without_stubs() -> dict[str, set[str]]:
+    """A package names its modules, and these may import the package's other modules."""
+    return {name: there for name, there in graph().items() if MODULES[name].name != "__init__.py"}
+
+
+def reachable(start: str, imported: dict[str, set[str]]) -> set[str]:
     seen: set[str] = set()
     todo = [start]
     while todo:
-        for there in IMPORTS.get(todo.pop(), set()):
+        for there in imported.get(todo.pop(), set()):
             if there not in seen:
                 seen.add(there)
                 todo.append(there)
@@ -94,23 +102,24 @@ def reachable(start: str) -> set[str]:
 
 
 def test_no_import_goes_up():
-    assert {(name, there) for name, found in GRAPH.items() for there in found if level(there) > level(name)} == set()
+    assert {(name, there) for name, found in graph().items() for there in found if level(there) > level(name)} == set()
 
 
 def test_rooms_side_by_side_do_not_import_each_other():
-    rooms = {(name.split(".")[1], there.split(".")[1]) for name, found in GRAPH.items() for there in found}
+    rooms = {(name.split(".")[1], there.split(".")[1]) for name, found in graph().items() for there in found}
     assert not rooms & APART
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    assert {name for name in IMPORTS if name in reachable(name)} == set()
+    imported = graph_without_stubs()
+    assert {name for name in imported if name in reachable(name, imported)} == set()
 
 
 def test_modules_import_modules_not_the_lists_of_names_of_packages():
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"} - {"calibrant"}
     through = {
         (name, there)
-        for name, found in IMPORTS.items()
+        for name, found in graph_without_stubs().items()
         for there in found & packages
         if name.split(".")[1] not in {"cli", "integrations"}  # they use the package as its users do
     }

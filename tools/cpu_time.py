@@ -1,6 +1,7 @@
 """A pytest plugin: the processor time of each test goes to the JUnit file, and the longest files of tests come first.
 
-Tests recorded as slow are marked. Processor time, children included, does not depend on what else the machine is doing.
+Tests recorded as slow are marked, and run without coverage, which would make them slower by a third.
+Processor time, children included, does not depend on what else the machine is doing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ import pytest
 from tools.durations import PROPERTY, Durations
 
 START = pytest.StashKey[float]()
+#: Tests of many parts together, whose lines are reached by the tests of each part: they too run without coverage.
+TOGETHER = (
+    "tests/fuzz/",
+    "tests/inference/test_coverage.py",
+    "tests/recalibrate/test_sql.py",
+    "tests/reporting/test_journeys.py",
+    "tests/reporting/test_page.py",
+    "tests/reporting/test_worlds.py",
+    "tests/reproduce/",
+    "tests/test_docs.py",
+)
 
 
 def _spent() -> float:
@@ -23,8 +35,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark the slow tests, so that `make fast` can leave them out; longest files first where processes share them."""
     durations = Durations.load()
     for item in items:
-        if durations.is_slow(item.nodeid):
+        slow = durations.is_slow(item.nodeid)
+        if slow:
             item.add_marker(pytest.mark.slow)
+        if slow or item.nodeid.startswith(TOGETHER):
+            item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
         items[:] = longest_first(items, durations)
 

@@ -1,7 +1,7 @@
 import pytest
-from tools.cpu_time import longest_first
+from tools.cpu_time import TOGETHER, longest_first
 from tools.durations import SLOW, UNKNOWN, Durations
-from tools.project import ALWAYS
+from tools.project import ALWAYS, ROOT
 
 CASE = '<testcase file="{}" name="{}"><properties><property name="cpu_seconds" value="{}"/></properties></testcase>'
 
@@ -47,9 +47,14 @@ def test_what_is_recorded_can_be_read_again(junit, tmp_path):
     assert Durations.load(tmp_path) == Durations.of_junit(junit)
 
 
-def test_slow_tests_are_marked(request):
-    slow = [item for item in request.session.items if Durations.load().is_slow(item.nodeid)]
-    assert all(item.get_closest_marker("slow") for item in slow)
+def test_slow_tests_are_marked_and_not_traced(request):
+    durations = Durations.load()
+    slow = [item for item in request.session.items if durations.is_slow(item.nodeid)]
+    assert all(item.get_closest_marker("slow") and item.get_closest_marker("no_cover") for item in slow)
+
+
+def test_tests_that_are_not_traced_exist():
+    assert all((ROOT / path).exists() for path in TOGETHER)
 
 
 class Item:
