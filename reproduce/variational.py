@@ -298,12 +298,16 @@ def run(store: Store, name: str, effort: str, processes: int = 1) -> None:
         for done, number in enumerate(missing, start=len(cells) - len(missing) + 1):
             store.add(measured(name, effort, number))
             show_progress(name, done, len(cells))
-    print(file=sys.stderr)
 
 
 def show_progress(name: str, done: int, cells: int) -> None:
-    bar = "#" * round(30 * done / cells)
-    print(f"\r{name:15} [{bar:30}] {done}/{cells}", end="", file=sys.stderr, flush=True)
+    """A bar in a terminal; a line for each tenth in a file, where a bar would write itself once for each cell."""
+    if sys.stderr.isatty():
+        bar = "#" * round(30 * done / cells)
+        end = "\n" if done == cells else ""
+        print(f"\r{name:15} [{bar:30}] {done}/{cells}", end=end, file=sys.stderr, flush=True)
+    elif 10 * done // cells > 10 * (done - 1) // cells:
+        print(f"{name}: {done} of {cells}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

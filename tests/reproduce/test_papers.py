@@ -165,3 +165,11 @@ def test_states_are_plain_json(tmp_path):
     papers.written(tmp_path / "a" / "run.json", json.dumps({"x": 1}))
     assert papers.read(tmp_path / "a" / "run.json") == {"x": 1}
     assert papers.read(tmp_path / "none.json") == {}
+
+
+def test_progress_in_a_file_has_a_line_for_each_tenth(capsys):
+    for done in range(1, 251):
+        variational.show_progress("figure1", done, 250)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "figure1: 250 of 250"
