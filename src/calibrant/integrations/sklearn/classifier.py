@@ -1,9 +1,8 @@
-"""Calibrant inside scikit-learn: a classifier with recalibrated probabilities, and scorers."""
+"""A classifier with recalibrated probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,22 +10,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, indexable
-from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass
-from calibrant.integrations.sklearn_weights import routed, routing_enabled, weight_parameter
+from calibrant.integrations.sklearn.class_scores import scores_of, task_of
+from calibrant.integrations.sklearn.weights import routed, routing_enabled, weight_parameter
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.selection import Auto
-from calibrant.results.estimate import Estimate
 
 if TYPE_CHECKING:
     from calibrant.reporting import Report
-
-__all__ = ["RecalibratedClassifier", "ReliabilityDisplay", "Scorer", "make_scorers"]
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -145,7 +141,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self)
         total: Floats = np.zeros(1)
         for classifier, recalibrator in self.pairs_:
-            total = total + recalibrator.predict_proba(_scores(classifier, X, self.classes_))
+            total = total + recalibrator.predict_proba(scores_of(classifier, X, self.classes_))
         return total / len(self.pairs_)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -182,8 +178,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             for train, held_out in check_cv(folds, labels, classifier=True).split(X, labels):
                 part = None if weight is None else weight[train]
                 fitted = clone(self).fit(_safe_indexing(X, train), labels[train], part)
-                p[held_out] = _scores(fitted, _safe_indexing(X, held_out), classes)
-        return report(_task(labels, p, classes, weight), by=by, title=title)
+                p[held_out] = scores_of(fitted, _safe_indexing(X, held_out), classes)
+        return report(task_of(labels, p, classes, weight), by=by, title=title)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What is passed on where, for scikit-learn's metadata routing."""
@@ -231,7 +227,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return classifier, fresh
 
     def _map(self, classifier: Any, rows: _TrainingRows, held_out: NDArray[np.intp]) -> Recalibrator:
-        scores = _scores(classifier, rows.features(held_out), self.classes_)
+        scores = scores_of(classifier, rows.features(held_out), self.classes_)
         fresh = self._fresh(classifier)
         return fresh.fit(scores, rows.labels[held_out], rows.weights(held_out), classes=self.classes_)
 
@@ -280,221 +276,9 @@ def _held_out_scores(
     template: Any, rows: _TrainingRows, train: NDArray[np.intp], held_out: NDArray[np.intp], classes: NDArray[Any]
 ) -> Floats:
     """What a classifier fitted to some rows says about others."""
-    return _scores(rows.fitted(template, train), rows.features(held_out), classes)
-
-
-def _scores(classifier: Any, X: Any, classes: NDArray[Any]) -> Floats:
-    """Probabilities, else decision values, with a column for each of `classes`, also for those a split did not hold."""
-    if not hasattr(classifier, "predict_proba"):
-        values = np.asarray(classifier.decision_function(X), dtype=np.float64)
-        absent = float(np.min(values, initial=0.0)) - 50.0
-    else:
-        values, absent = np.asarray(classifier.predict_proba(X), dtype=np.float64), 0.0
-        values = np.clip(values, 0.0, 1.0)  # forests and boosters overshoot by rounding
-    if len(classifier.classes_) == len(classes):
-        return values
-    if values.ndim == 1:
-        values = np.stack([np.zeros(len(values)), values], axis=1)
-    wide = np.full((len(values), len(classes)), absent)
-    wide[:, np.searchsorted(classes, classifier.classes_)] = values
-    return wide
-
-
-def _task(labels: NDArray[Any], p: Floats, classes: NDArray[Any], weight: Any) -> Binary | Multiclass:
-    """The event of the second of two classes, or all of more."""
-    if len(classes) == 2:
-        return Binary(labels == classes[1], p[:, 1], weight=weight)
-    return Multiclass(labels, p, classes=classes.tolist(), weight=weight)
+    return scores_of(rows.fitted(template, train), rows.features(held_out), classes)
 
 
 def _frozen(estimator: Any) -> bool:
     """Whether this is scikit-learn's FrozenEstimator (1.6 and later)."""
     return type(estimator).__name__ == "FrozenEstimator"
-
-
-class ReliabilityDisplay:
-    """Reliability diagram in the manner of scikit-learn's displays, as `CalibrationDisplay` is.
-
-    Made by `from_estimator` or `from_predictions`, it keeps what it draws, and `plot` draws it again. It is the diagram
-    of `calibrant.plot.reliability_diagram`: the best rising curve with both bands, dots with intervals, and where the
-    scores lie.
-
-    Parameters
-    ----------
-    data : Binary
-    estimator_name : str, optional
-        Title of the diagram.
-    pos_label : label, optional
-        The label whose probability was predicted.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-        Of the last `plot`.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> display = ReliabilityDisplay.from_predictions(
-    ...     ["no", "yes", "yes", "no"], [0.1, 0.8, 0.6, 0.4], pos_label="yes", name="A", ax=Figure().subplots()
-    ... )
-    >>> display.ax_.get_title(), display.data.y_true.tolist()
-    ('A', [0, 1, 1, 0])
-    """
-
-    def __init__(self, data: Binary, *, estimator_name: str | None = None, pos_label: Any = None) -> None:
-        self.data = data
-        self.estimator_name = estimator_name
-        self.pos_label = pos_label
-
-    def plot(self, ax: Any = None, *, name: str | None = None, **style: Any) -> Self:
-        """Draw the diagram on `ax`, or on new axes; `style` goes to `calibrant.plot.reliability_diagram`."""
-        from calibrant.plot import reliability_diagram
-
-        self.ax_ = reliability_diagram(self.data, ax=ax, **style)
-        self.figure_ = self.ax_.figure
-        title = self.estimator_name if name is None else name
-        if title is not None:
-            self.ax_.set_title(title)
-        return self
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        name: str | None = None,
-        ax: Any = None,
-        **style: Any,
-    ) -> Self:
-        """The diagram of a fitted classifier of two classes, by default for the second of its `classes_`."""
-        check_is_fitted(estimator)
-        classes = list(estimator.classes_)
-        if len(classes) != 2:
-            message = f"from_estimator draws classifiers of two classes, got {len(classes)}; use plot.class_panels."
-            raise ValueError(message)
-        label = classes[1] if pos_label is None else pos_label
-        if label not in classes:
-            message = f"pos_label must be one of the classes {classes}, got {label!r}."
-            raise ValueError(message)
-        p = _scores_of(estimator, X)[:, classes.index(label)]
-        title = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(y, p, sample_weight=sample_weight, pos_label=label, name=title, ax=ax, **style)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        name: str | None = None,
-        ax: Any = None,
-        **style: Any,
-    ) -> Self:
-        """The diagram of predicted probabilities of `pos_label`, by default of the label 1."""
-        labels = y_true if pos_label is None else (np.asarray(y_true) == pos_label).astype(np.int8)
-        data = Binary(labels, y_prob, weight=sample_weight)
-        return cls(data, estimator_name=name, pos_label=pos_label).plot(ax=ax, **style)
-
-
-def _scores_of(estimator: Any, X: Any) -> Floats:
-    if not hasattr(estimator, "predict_proba"):
-        message = f"{type(estimator).__name__} has no predict_proba; wrap it in RecalibratedClassifier."
-        raise TypeError(message)
-    return np.asarray(estimator.predict_proba(X), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """Minus a calibration error or proper score of the predicted probabilities, as scikit-learn's tools want it.
-
-    Errors of one event are taken of the second of two classes, and of the predicted class (top label) of more;
-    proper scores see all classes.
-
-    Parameters
-    ----------
-    name : str
-    measure : callable
-        From predictions to an `Estimate`, e.g. `calibrant.ece`.
-    whole : bool
-        Whether the measure takes all classes.
-    weighted : bool, str or None
-        The request of metadata routing for `sample_weight`; see `set_score_request`.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    >>> scorer = Scorer("neg_brier", cal.brier, whole=True)
-    >>> round(scorer(LogisticRegression().fit(X, y), X, y), 3)
-    -0.092
-    """
-
-    name: str
-    measure: Callable[..., Estimate]
-    whole: bool
-    weighted: bool | str | None = None
-
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the measure: greater is better."""
-        p = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
-        data = _task(np.asarray(y), p, np.asarray(estimator.classes_), sample_weight)
-        if isinstance(data, Multiclass) and not self.whole:
-            data = data.top_label()
-        return -float(self.measure(data))
-
-    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
-        """A scorer that is given weights, or not, where scikit-learn's metadata routing is enabled.
-
-        True asks for `sample_weight`, False goes without, a string asks for it by another name; None, the default of
-        scikit-learn, refuses weights that nobody has spoken for.
-        """
-        return replace(self, weighted=sample_weight)
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """What this scorer requests."""
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="sample_weight", alias=self.weighted)
-        return request
-
-
-def make_scorers() -> dict[str, Scorer]:
-    """Scorers by name for `cross_validate`, `GridSearchCV` and the like; greater is better.
-
-    "neg_averaged_error", "neg_ece", "neg_debiased_ece", "neg_sweep_ece", "neg_brier" and "neg_log_loss": give the whole
-    dictionary as ``scoring=``, or one of them, ``make_scorers()["neg_ece"]``. Choose models by "neg_log_loss" or
-    "neg_brier"; the calibration errors are there to be looked at. For another measure make a `Scorer`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.model_selection import cross_validate
-    >>> X, y = make_classification(random_state=0)
-    >>> scores = cross_validate(LogisticRegression(), X, y, scoring=make_scorers(), cv=2)
-    >>> scores["test_neg_brier"].round(2)
-    array([-0.11, -0.14])
-    """
-    from calibrant.estimators.averaged import averaged_error
-    from calibrant.estimators.binned import ece
-    from calibrant.estimators.debiased import debiased_ece
-    from calibrant.estimators.proper_scores import brier, log_loss
-    from calibrant.estimators.sweep import sweep_ece
-
-    errors: dict[str, Callable[..., Estimate]] = {
-        "averaged_error": averaged_error,
-        "ece": ece,
-        "debiased_ece": debiased_ece,
-        "sweep_ece": sweep_ece,
-    }
-    proper: dict[str, Callable[..., Estimate]] = {"brier": brier, "log_loss": log_loss}
-    made = {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=False) for name, measure in errors.items()}
-    return made | {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=True) for name, measure in proper.items()}

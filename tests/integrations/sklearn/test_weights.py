@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from calibrant.integrations.sklearn import RecalibratedClassifier
-from calibrant.integrations.sklearn_weights import weight_parameter
+from calibrant.integrations.sklearn.weights import weight_parameter
 from calibrant.recalibrate import Auto, Platt
 
 RNG = np.random.default_rng(0)

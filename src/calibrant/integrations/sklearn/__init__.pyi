@@ -1,0 +1,4 @@
+from .classifier import RecalibratedClassifier as RecalibratedClassifier
+from .display import ReliabilityDisplay as ReliabilityDisplay
+from .scorers import Scorer as Scorer
+from .scorers import make_scorers as make_scorers

@@ -1,0 +1,103 @@
+"""Calibration errors and proper scores where scikit-learn's tools take a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from calibrant.data.predictions import Multiclass
+from calibrant.integrations.sklearn.class_scores import task_of
+from calibrant.results.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Minus a calibration error or proper score of the predicted probabilities, as scikit-learn's tools want it.
+
+    Errors of one event are taken of the second of two classes, and of the predicted class (top label) of more;
+    proper scores see all classes.
+
+    Parameters
+    ----------
+    name : str
+    measure : callable
+        From predictions to an `Estimate`, e.g. `calibrant.ece`.
+    whole : bool
+        Whether the measure takes all classes.
+    weighted : bool, str or None
+        The request of metadata routing for `sample_weight`; see `set_score_request`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> scorer = Scorer("neg_brier", cal.brier, whole=True)
+    >>> round(scorer(LogisticRegression().fit(X, y), X, y), 3)
+    -0.092
+    """
+
+    name: str
+    measure: Callable[..., Estimate]
+    whole: bool
+    weighted: bool | str | None = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the measure: greater is better."""
+        p = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
+        data = task_of(np.asarray(y), p, np.asarray(estimator.classes_), sample_weight)
+        if isinstance(data, Multiclass) and not self.whole:
+            data = data.top_label()
+        return -float(self.measure(data))
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
+        """A scorer that is given weights, or not, where scikit-learn's metadata routing is enabled.
+
+        True asks for `sample_weight`, False goes without, a string asks for it by another name; None, the default of
+        scikit-learn, refuses weights that nobody has spoken for.
+        """
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What this scorer requests."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.weighted)
+        return request
+
+
+def make_scorers() -> dict[str, Scorer]:
+    """Scorers by name for `cross_validate`, `GridSearchCV` and the like; greater is better.
+
+    "neg_averaged_error", "neg_ece", "neg_debiased_ece", "neg_sweep_ece", "neg_brier" and "neg_log_loss": give the whole
+    dictionary as ``scoring=``, or one of them, ``make_scorers()["neg_ece"]``. Choose models by "neg_log_loss" or
+    "neg_brier"; the calibration errors are there to be looked at. For another measure make a `Scorer`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> X, y = make_classification(random_state=0)
+    >>> scores = cross_validate(LogisticRegression(), X, y, scoring=make_scorers(), cv=2)
+    >>> scores["test_neg_brier"].round(2)
+    array([-0.11, -0.14])
+    """
+    from calibrant.estimators.averaged import averaged_error
+    from calibrant.estimators.binned import ece
+    from calibrant.estimators.debiased import debiased_ece
+    from calibrant.estimators.proper_scores import brier, log_loss
+    from calibrant.estimators.sweep import sweep_ece
+
+    errors: dict[str, Callable[..., Estimate]] = {
+        "averaged_error": averaged_error,
+        "ece": ece,
+        "debiased_ece": debiased_ece,
+        "sweep_ece": sweep_ece,
+    }
+    proper: dict[str, Callable[..., Estimate]] = {"brier": brier, "log_loss": log_loss}
+    made = {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=False) for name, measure in errors.items()}
+    return made | {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=True) for name, measure in proper.items()}
