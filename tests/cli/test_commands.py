@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from calibrant.cli import commands, files
+from calibrant.cli import files
 
 rng = np.random.default_rng(0)
 P = rng.random(1200)
@@ -39,24 +39,6 @@ def folder(tmp_path_factory):
 def run(*arguments, folder, stdin=None):
     command = [sys.executable, "-m", "calibrant.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, cwd=folder, input=stdin, timeout=300, check=False)
-
-
-@pytest.fixture
-def invoke(monkeypatch, capfd):
-    """Run a command in this process: its exit code, and what it printed."""
-
-    def invoked(*arguments, folder):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr("sys.argv", ["calibrant", *map(str, arguments)])
-        capfd.readouterr()
-        try:
-            commands.run()
-            code = 0
-        except SystemExit as left:
-            code = left.code or 0
-        return code, *capfd.readouterr()
-
-    return invoked
 
 
 def test_help_names_every_command(folder):
@@ -112,7 +94,7 @@ GATES = {
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_only_a_failed_gate_is_1_and_bad_input_is_2(folder, invoke, case):
+def test_only_a_failed_gate_is_1_and_bad_input_is_2(folder, invoke_in, case):
     (folder / "broken.json").write_text('{"format": "calibrant-map", "version": 3, "map": {}}')
     far = np.where(np.arange(1200) < 150, FRAME["p"] ** 4, FRAME["p"])
     y = np.random.default_rng(1).random(1200) < far
@@ -120,13 +102,13 @@ def test_only_a_failed_gate_is_1_and_bad_input_is_2(folder, invoke, case):
         folder / "groups.csv", index=False
     )
     arguments, expected = GATES[case]
-    code, out, err = invoke(*arguments, folder=folder)
+    code, out, err = invoke_in(folder, *arguments)
     assert code == expected, (out, err)
     assert ("Gate failed: " in err) == (expected == 1)
     assert "Traceback" not in err
 
 
-def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke):
+def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke_in):
     def broken(*_):
         {}["no such key"]
 
@@ -135,11 +117,11 @@ def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke):
 
     for fault in (broken, foreign):
         monkeypatch.setattr(files, "load", fault)
-        code, _, err = invoke("measure", "scores.parquet", folder=folder)
+        code, _, err = invoke_in(folder, "measure", "scores.parquet")
         assert code == 70
         assert "an error of calibrant itself" in " ".join(err.split())
         assert "Traceback" not in err
-        code, _, err = invoke("measure", "scores.parquet", "--debug", folder=folder)
+        code, _, err = invoke_in(folder, "measure", "scores.parquet", "--debug")
         assert code == 70
         assert "Traceback" in err
 
@@ -152,23 +134,23 @@ def test_measure_has_a_line_per_group(folder):
     assert "country = at" in run("measure", "scores.parquet", "--by", "country", folder=folder).stdout.decode()
 
 
-def test_the_test_command_rejects_and_says_so(folder, invoke):
-    assert "calibration is rejected" in invoke("test", "scores.parquet", folder=folder)[1]
+def test_the_test_command_rejects_and_says_so(folder, invoke_in):
+    assert "calibration is rejected" in invoke_in(folder, "test", "scores.parquet")[1]
 
 
-def test_forecasts_are_reported_by_several_groupings(folder, invoke):
+def test_forecasts_are_reported_by_several_groupings(folder, invoke_in):
     options = ("--truth", "y", "--mean", "mean", "--std", "std", "--by", "country", "--by", "p > 0.5")
-    code, out, err = invoke("report", "scores.parquet", *options, folder=folder)
+    code, out, err = invoke_in(folder, "report", "scores.parquet", *options)
     assert code == 0, err
     for name in ("Countries", "  at ", "  de ", "P > 0.5", "  true ", "  false "):
         assert name in out
 
 
-def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
+def test_forecasts_are_recalibrated(folder, tmp_path, invoke_in):
     options = ("--mean", "mean", "--std", "std")
-    fitted = invoke("recalibrate", folder / "scores.parquet", *options, "-o", "map.json", folder=tmp_path)
+    fitted = invoke_in(tmp_path, "recalibrate", folder / "scores.parquet", *options, "-o", "map.json")
     assert fitted[0] == 0, fitted
-    applied = invoke("apply", "map.json", folder / "scores.parquet", *options, folder=tmp_path)
+    applied = invoke_in(tmp_path, "apply", "map.json", folder / "scores.parquet", *options)
     assert applied[0] == 0, applied
     fixed = pd.read_parquet(tmp_path / "fixed.parquet")
     pd.testing.assert_frame_equal(fixed[FRAME.columns], FRAME)
@@ -178,16 +160,16 @@ def test_forecasts_are_recalibrated(folder, tmp_path, invoke):
     np.testing.assert_allclose(fixed[["mean_recalibrated", "std_recalibrated"]], expected)
 
 
-def test_a_map_is_printed_as_sql(tmp_path, invoke):
+def test_a_map_is_printed_as_sql(tmp_path, invoke_in):
     made = cal.recalibrate.Platt().fit(FRAME["p"], FRAME["p"] > 0.5)
     made.save(tmp_path / "map.json")
     options = ("--sql", "--prob", "p", "--dialect", "sqlite")
-    assert invoke("apply", "map.json", *options, folder=tmp_path)[:2] == (0, made.to_sql("p", dialect="sqlite") + "\n")
-    code, _, err = invoke("apply", "map.json", folder=tmp_path)
+    assert invoke_in(tmp_path, "apply", "map.json", *options)[:2] == (0, made.to_sql("p", dialect="sqlite") + "\n")
+    code, _, err = invoke_in(tmp_path, "apply", "map.json")
     assert (code, "Name the file of predictions" in err) == (2, True)
 
 
-def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, invoke):
+def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, invoke_in):
     names = np.where(FRAME["p"] > 0.5, "\x1b[31mred\x1b[0m", "plain")
     FRAME.assign(**{"\x1b[2Jname": names}).to_parquet(tmp_path / "evil.parquet")
     for arguments in (
@@ -196,7 +178,7 @@ def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, 
         ("measure", "evil.parquet", "--prob", "\x1b[2Jother"),
         ("measure", "\x1b[2Jno.parquet"),
     ):
-        _, out, err = invoke(*arguments, folder=tmp_path)
+        _, out, err = invoke_in(tmp_path, *arguments)
         assert "\x1b" not in out + err, arguments
         assert r"\x1b[" in out + err
 
@@ -252,16 +234,16 @@ BAD = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
-def test_errors_are_one_sentence_with_the_remedy(folder, invoke, arguments, message):
+def test_errors_are_one_sentence_with_the_remedy(folder, invoke_in, arguments, message):
     (folder / "broken.parquet").write_bytes((folder / "scores.parquet").read_bytes()[:2000])
     (folder / "header.csv").write_text("y,p\n")
     (folder / "range.csv").write_text("y,p\n0,0.5\n1,1.5\n")
     (folder / "holes.csv").write_text("y,p\n0,0.5\n1,\n")
-    code, _, text = invoke(*arguments, folder=folder)
+    code, _, text = invoke_in(folder, *arguments)
     assert code == 2
     assert message in " ".join(text.split())
     assert "Traceback" not in text
 
 
-def test_debug_shows_the_traceback(folder, invoke):
-    assert "Traceback" in invoke("measure", "nothing.parquet", "--debug", folder=folder)[2]
+def test_debug_shows_the_traceback(folder, invoke_in):
+    assert "Traceback" in invoke_in(folder, "measure", "nothing.parquet", "--debug")[2]

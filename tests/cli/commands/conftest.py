@@ -2,7 +2,6 @@
 
 import pytest
 
-from calibrant.cli import commands
 from tests.cli.commands.tasks import frame
 
 
@@ -15,20 +14,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def invoke(monkeypatch, capfd, tmp_path, folder):
-    """Run a command in an empty folder: its exit code, and what it printed; "all.parquet" is found by `FILE`."""
+def invoke(invoke_in, tmp_path, folder):
+    """Run a command in an empty folder, whose words may come in one text; "all.parquet" is the file of every task."""
 
     def invoked(*arguments):
-        monkeypatch.chdir(tmp_path)
-        words = [word for text in arguments for word in (text.split() if isinstance(text, str) else [str(text)])]
-        words = [str(folder / word) if word.startswith("all.") else word for word in words]
-        monkeypatch.setattr("sys.argv", ["calibrant", *words])
-        capfd.readouterr()
-        try:
-            commands.run()
-            code = 0
-        except SystemExit as left:
-            code = left.code or 0
-        return code, *capfd.readouterr()
+        words = [word for text in arguments for word in (text.split() if isinstance(text, str) else [text])]
+        return invoke_in(tmp_path, *(folder / word if str(word).startswith("all.") else word for word in words))
 
     return invoked
