@@ -48,13 +48,13 @@ def test_help_names_every_command(folder):
 
 
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.csv", "scores.jsonl", "scores.arrow"])
-def test_every_format_gives_the_same_numbers(folder, name):
-    done = run("measure", name, "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    values = {row["name"]: row["value"] for row in json.loads(done.stdout)}
+def test_every_format_gives_the_same_numbers(folder, invoke_in, name):
+    code, out, err = invoke_in(folder, "measure", name, "--json")
+    assert code == 0, err
+    values = {row["name"]: row["value"] for row in json.loads(out)}
     assert values["ECE (L1)"] == pytest.approx(cal.ece(FRAME["y"], FRAME["p"]), abs=1e-9)
-    assert b"Taking column 'y' as --truth." in done.stderr
-    assert b"Taking column 'p' as --prob." in done.stderr
+    assert "Taking column 'y' as --truth." in err
+    assert "Taking column 'p' as --prob." in err
 
 
 def test_standard_input_and_a_condition(folder):
@@ -65,9 +65,9 @@ def test_standard_input_and_a_condition(folder):
     assert json.loads(done.stdout)[1]["n"] == (FRAME["country"] == "at").sum()
 
 
-def test_a_column_name_cannot_escape_its_quotes(folder):
-    done = run("measure", "scores.parquet", "--prob", 'odd"; drop table x --', "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
+def test_a_column_name_cannot_escape_its_quotes(folder, invoke_in):
+    code, _, err = invoke_in(folder, "measure", "scores.parquet", "--prob", 'odd"; drop table x --', "--json")
+    assert code == 0, err
 
 
 GATES = {
@@ -126,12 +126,12 @@ def test_an_error_of_our_own_is_neither_1_nor_2(folder, monkeypatch, invoke_in):
         assert "Traceback" in err
 
 
-def test_measure_has_a_line_per_group(folder):
-    done = run("measure", "scores.parquet", "--by", "country", "--json", folder=folder)
-    groups = [line for line in json.loads(done.stdout) if "group" in line]
-    only = run("measure", "scores.parquet", "--where", "country = 'at'", "--json", folder=folder)
-    assert next(line["value"] for line in groups if line["group"] == "at") == json.loads(only.stdout)[0]["value"]
-    assert "country = at" in run("measure", "scores.parquet", "--by", "country", folder=folder).stdout.decode()
+def test_measure_has_a_line_per_group(folder, invoke_in):
+    _, out, _ = invoke_in(folder, "measure", "scores.parquet", "--by", "country", "--json")
+    groups = [line for line in json.loads(out) if "group" in line]
+    _, only, _ = invoke_in(folder, "measure", "scores.parquet", "--where", "country = 'at'", "--json")
+    assert next(line["value"] for line in groups if line["group"] == "at") == json.loads(only)[0]["value"]
+    assert "country = at" in invoke_in(folder, "measure", "scores.parquet", "--by", "country")[1]
 
 
 def test_the_test_command_rejects_and_says_so(folder, invoke_in):
@@ -183,22 +183,22 @@ def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, 
         assert r"\x1b[" in out + err
 
 
-def test_a_report_is_written_once_and_never_over_another(folder, tmp_path):
+def test_a_report_is_written_once_and_never_over_another(folder, tmp_path, invoke_in):
     target = tmp_path / "report.html"
     done = run("report", folder / "scores.parquet", "--by", "country", "-o", target, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert b"Predicted probabilities are too extreme" in done.stdout
     assert target.read_text(encoding="utf8").startswith("<!doctype html>")
-    again = run("report", folder / "scores.parquet", "-o", target, folder=tmp_path)
-    assert again.returncode == 2
-    assert b"exists already" in again.stderr
+    code, _, err = invoke_in(tmp_path, "report", folder / "scores.parquet", "-o", target)
+    assert code == 2
+    assert "exists already" in err
 
 
-def test_maps_are_fitted_saved_and_applied(folder, tmp_path):
-    fitted = run("recalibrate", folder / "scores.parquet", "--method", "platt", "-o", "map.json", folder=tmp_path)
-    assert fitted.returncode == 0, fitted.stderr
-    applied = run("apply", "map.json", folder / "scores.csv", "-o", "fixed.parquet", folder=tmp_path)
-    assert applied.returncode == 0, applied.stderr
+def test_maps_are_fitted_saved_and_applied(folder, tmp_path, invoke_in):
+    fitted = invoke_in(tmp_path, "recalibrate", folder / "scores.parquet", "--method", "platt", "-o", "map.json")
+    assert fitted[0] == 0, fitted
+    applied = invoke_in(tmp_path, "apply", "map.json", folder / "scores.csv", "-o", "fixed.parquet")
+    assert applied[0] == 0, applied
     fixed = pd.read_parquet(tmp_path / "fixed.parquet")
     assert list(fixed.columns) == [*FRAME.columns, "p_recalibrated"]
     before, after = (cal.averaged_error(fixed["y"], fixed[name]) for name in ("p", "p_recalibrated"))
@@ -206,10 +206,10 @@ def test_maps_are_fitted_saved_and_applied(folder, tmp_path):
     np.testing.assert_allclose(fixed["p"], FRAME["p"])
 
 
-def test_two_models_are_compared_on_the_same_rows(folder):
-    done = run("compare", "scores.parquet", "--prob", "p", "--prob", "better", "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
+def test_two_models_are_compared_on_the_same_rows(folder, invoke_in):
+    code, out, err = invoke_in(folder, "compare", "scores.parquet", "--prob", "p", "--prob", "better", "--json")
+    assert code == 0, err
+    assert json.loads(out)
 
 
 BAD = {
