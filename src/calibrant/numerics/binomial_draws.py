@@ -13,7 +13,7 @@ from calibrant.numerics.arrays import Floats
 _BEYOND, _MORE = 8.0, 10
 
 #: Lines at a time, few enough for the cache.
-_BLOCK = 32
+_BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,8 @@ class BinomialDraws:
     >>> events = draws.counts(np.array([50]), np.array([0.02]))
     >>> events.shape, round(float(events.mean()), 2)
     ((1, 1000), 1.0)
-    >>> bool(np.abs(np.bincount(events[0])[:3] - [364.2, 371.6, 185.8]).max() <= 1.5)  # 1000 times the probabilities
+    >>> counts = np.bincount(events[0].astype(int))
+    >>> bool(np.abs(counts[:3] - [364.2, 371.6, 185.8]).max() <= 1.5)  # 1000 times the probabilities
     True
     """
 
@@ -46,36 +47,52 @@ class BinomialDraws:
     @classmethod
     def of(cls, lines: int, draws: int, rng: np.random.Generator) -> BinomialDraws:
         """The random numbers of so many lines."""
-        rank = np.tile(np.arange(draws, dtype=np.int32), (lines, 1))
-        return cls(rng.permuted(rank, axis=1, out=rank), rng.random(lines))
+        rank = np.empty((lines, draws), np.int32)
+        for start in range(0, lines, _BLOCK):
+            rank[start : start + _BLOCK] = _permutations(len(rank[start : start + _BLOCK]), draws, rng)
+        return cls(rank, rng.random(lines))
 
-    def counts(
-        self, size: NDArray[np.int64], probability: Floats, lines: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.int64]:
+    def counts(self, size: NDArray[np.int64], probability: Floats, lines: NDArray[np.bool_] | None = None) -> Floats:
         """Counts of `size` trials, for all lines or those chosen; few events or few others should be expected.
 
-        The cost is that of a table with a column for each count up to the largest that occurs.
+        The cost is that of a table with a column for each count up to the largest that occurs. Counts are floats, as
+        they are going to be multiplied by some.
         """
         own = np.arange(len(self.rank)) if lines is None else np.flatnonzero(lines)
         draws = self.rank.shape[1]
-        ends = draws * _distribution(size, np.minimum(probability, 1 - probability)) + self.offset[own][:, None]
+        ends = _distribution(size, np.minimum(probability, 1 - probability))
+        ends *= draws
+        ends += self.offset[own][:, None]
         ends[:, -1] = draws
-        ends = np.minimum(ends.astype(np.int64), draws)
-        found = np.empty((len(own), draws), np.int64)
+        times = np.minimum(ends, draws, out=ends).astype(np.intp)
+        times[:, 1:] -= times[:, :-1]
+        common, number = (probability > 0.5)[:, None], np.arange(ends.shape[1])
+        value = np.where(common, size[:, None] - number, number).astype(np.float64)
+        found = np.empty((len(own), draws))
         for start in range(0, len(own), _BLOCK):
             some = slice(start, start + _BLOCK)
-            found[some] = _permuted(ends[some], self.rank[own[some]])
-        common = probability > 0.5
-        found[common] = size[common, None] - found[common]
+            _permuted(value[some], times[some], self.rank[own[some]], out=found[some])
         return found
 
 
-def _permuted(ends: NDArray[np.int64], rank: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The value k at the places from ends[k - 1] to ends[k] of each line, brought into the order of the ranks."""
-    first = rank.shape[1] * np.arange(len(rank))[:, None]
-    value = np.tile(np.arange(ends.shape[1]), len(ends))
-    ordered = np.repeat(value, np.diff((ends + first).ravel(), prepend=0))
-    return ordered.take(rank + first)
+def _permutations(lines: int, draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Random orders of the numbers below `draws`, by sorting random words whose last bits are those numbers.
+
+    That takes half the time of `Generator.permuted`, and at least 40 random bits in front leave no ties that matter.
+    """
+    last = np.uint64((1 << max(draws - 1, 1).bit_length()) - 1)
+    word = rng.integers(0, 2**64, (lines, draws), dtype=np.uint64)
+    word &= ~last
+    word |= np.arange(draws, dtype=np.uint64)
+    word.sort(axis=1)
+    word &= last
+    return word
+
+
+def _permuted(value: Floats, times: NDArray[np.intp], rank: NDArray[np.int32], *, out: Floats) -> None:
+    """Each value as often as `times` says, line by line, brought into the order of the ranks."""
+    ordered = np.repeat(value.ravel(), times.ravel())
+    ordered.take(rank + rank.shape[1] * np.arange(len(rank))[:, None], out=out, mode="clip")
 
 
 def _distribution(size: NDArray[np.int64], probability: Floats) -> Floats:
@@ -83,8 +100,11 @@ def _distribution(size: NDArray[np.int64], probability: Floats) -> Floats:
     mean = float((size * probability).max(initial=0.0))
     most = min(int(size.max(initial=0)), int(mean + _BEYOND * np.sqrt(mean)) + _MORE)
     count = np.arange(1, most + 1)
-    odds = (probability / (1 - probability))[:, None]
     terms = np.empty((len(size), most + 1))
     terms[:, 0] = np.exp(size * np.log1p(-probability))
-    terms[:, 1:] = np.maximum(size[:, None] - count + 1, 0) / count * odds
-    return np.asarray(np.cumsum(np.cumprod(terms, axis=1), axis=1))
+    ratios = np.subtract(size[:, None] + 1.0, count, out=terms[:, 1:])
+    np.maximum(ratios, 0.0, out=ratios)
+    ratios /= count
+    ratios *= (probability / (1 - probability))[:, None]
+    np.cumprod(terms, axis=1, out=terms)
+    return np.cumsum(terms, axis=1, out=terms)

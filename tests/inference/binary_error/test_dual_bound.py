@@ -20,18 +20,18 @@ def bound_of(curve, n=2000, seed=0, group=None, draws=199):
 def test_the_statistic_is_the_held_out_gap_times_its_fitted_sign():
     bound = bound_of(lambda p: p**1.5)
     cells, rows = bound.part.cells, np.round(bound.part.cells.count)
-    sums = np.random.default_rng(1).standard_normal((len(rows), FOLDS, 1))
+    sums = np.random.default_rng(1).standard_normal((FOLDS, len(rows), 1))
     expected = 0.0
     for fold in range(FOLDS):
-        others = (sums.sum(axis=1) - sums[:, fold])[:, 0] / rows
+        others = (sums.sum(axis=0) - sums[fold])[:, 0] / rows
         ratio = bound.part.shape.fit(others) / bound._error
-        expected += float((cells.share / rows) @ (np.clip(ratio, -1, 1) * sums[:, fold, 0]))
+        expected += float((cells.share / rows) @ (np.clip(ratio, -1, 1) * sums[fold, :, 0]))
     assert bound.statistic(sums)[0] == pytest.approx(expected)
 
 
 def test_folds_deal_out_every_row_once():
     bound = bound_of(lambda p: p)
-    assert np.array_equal(bound._sizes.sum(axis=1), bound._rows)
+    assert np.array_equal(bound._sizes.sum(axis=0), bound._rows)
     assert bound._sizes.max() - bound._rows.min() // FOLDS <= bound._rows.max() // FOLDS + 1
 
 
@@ -39,7 +39,7 @@ def test_folds_deal_out_every_row_once():
 def test_simulated_sums_have_mean_and_variance_of_outcomes(group):
     bound = bound_of(lambda p: p, group=group, draws=1000)
     gap = np.full(len(bound._rows), 0.05)
-    total = bound.simulated(gap, bound.part.cells.predicted).sum(axis=1) / bound._rows[:, None]
+    total = bound.simulated(gap, bound.part.cells.predicted).sum(axis=0) / bound._rows[:, None]
     np.testing.assert_allclose(total.mean(axis=1), 0.05, atol=0.03)
     variance = bound.part.cells.predicted * (1 - bound.part.cells.predicted) / bound.part.cells.count
     assert float(np.mean(total.var(axis=1)) / np.mean(variance)) == pytest.approx(1, abs=0.25)

@@ -53,8 +53,11 @@ class RowNoise:
         few = count * np.minimum(probability, 1 - probability) < FEW_EVENTS
         if few.any():
             whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
-            drawn = self._binomial.counts(whole.astype(np.int64), probability[few], few) / whole[:, None]
-            noise[few] = (probability[few, None] - drawn) * np.sqrt(whole / count[few])[:, None]
+            scale = np.sqrt(whole / count[few])
+            drawn = self._binomial.counts(whole.astype(np.int64), probability[few], few)
+            drawn *= (-scale / whole)[:, None]
+            drawn += (scale * probability[few])[:, None]
+            noise[few] = drawn
         return noise
 
     @cached_property

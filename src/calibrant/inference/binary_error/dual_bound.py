@@ -59,59 +59,64 @@ class DualBound:
 
     def _trials(self, multiples: Floats) -> tuple[Floats, Floats]:
         """Mean and high quantile of ψ for multiples of the shape."""
-        part, means, tops = self.part, [], []
+        part, means, spreads = self.part, [], []
         for multiple in multiples:
             probability = np.clip(part.cells.predicted - multiple * part.shape.gap, 0.0, 1.0)
             gap = part.cells.predicted - probability
             drawn = self.statistic(self.simulated(gap, part.noisy(probability) if multiple > 0 else probability))
             means.append(float(drawn.mean()) if multiple > 0 else 0.0)
-            spread = drawn - means[-1] + np.abs(gap) @ part.noise.shares
-            tops.append(means[-1] + float(np.quantile(spread, 1 - part.risk, method="weibull")))
-        return np.array(means), np.array(tops)
+            spreads.append(drawn - means[-1] + np.abs(gap) @ part.noise.shares)
+        tops = np.quantile(spreads, 1 - part.risk, axis=1, method="weibull")
+        return np.array(means), np.asarray(means + tops)
 
     def statistic(self, sums: Floats) -> Floats:
-        """ψ from the sums of gaps per cell, fold and sample; what is held out counts as no gap in the fit."""
-        cells, folds, draws = sums.shape
-        others = (sums.sum(axis=1, keepdims=True) - sums) / self._rows[:, None, None]
-        fitted = self.part.shape.fit(others.reshape(cells, folds * draws)).reshape(sums.shape)
-        products = (np.clip(fitted / self._error[:, None, None], -1.0, 1.0) * sums).sum(axis=1)
-        return np.asarray((self.part.cells.share / self._rows) @ products)
+        """ψ from the sums of gaps per fold, cell and sample; what is held out counts as no gap in the fit."""
+        total, rows, psi = sums.sum(axis=0), self._rows, np.zeros(sums.shape[2])
+        for own in sums:  # fold by fold, in little memory, takes half the time
+            direction = self.part.shape.fit((total - own) * (1 / rows)[:, None])
+            direction *= (1 / self._error)[:, None]
+            np.clip(direction, -1.0, 1.0, out=direction)
+            direction *= own
+            psi += (self.part.cells.share / rows) @ direction
+        return psi
 
     def observed(self) -> float:
         """ψ of the sample, its rows dealt to the folds at random."""
         cells, rows = self.part.cells, self._rows
         if isinstance(self._noise, ClusterNoise):
             residual = (self._noise.weight * cells.predicted - self._noise.events) / cells.share * rows
-            sums = np.stack([residual[self._fold == fold].sum(axis=0) for fold in range(FOLDS)], axis=1)
+            sums = np.stack([residual[self._fold == fold].sum(axis=0) for fold in range(FOLDS)])
             return float(self.statistic(sums[:, :, None])[0])
         rng, left = np.random.default_rng([self.seed, 5]), rows.copy()
         events = np.clip(np.round(cells.observed * rows), 0, rows).astype(np.int64)
         expected, remaining, dealt = events / rows, events.copy(), []
-        for size in self._sizes.T:
+        for size in self._sizes:
             taken = rng.hypergeometric(remaining, left - remaining, size)
             left, remaining = left - size, remaining - taken
             dealt.append(size * cells.gap - (taken - size * expected))
-        return float(self.statistic(np.stack(dealt, axis=1)[:, :, None])[0])
+        return float(self.statistic(np.stack(dealt)[:, :, None])[0])
 
     def simulated(self, gap: Floats, probability: Floats) -> Floats:
-        """Sums of gaps per cell, fold and sample, for this true gap and the noise of this probability."""
+        """Sums of gaps per fold, cell and sample, for this true gap and the noise of this probability."""
         noise, rows = self._noise, self._rows
         if isinstance(noise, ClusterNoise):
             share = self.part.cells.share
             residual = (noise.weight * probability - noise.events) / share * rows
             mean = noise.weight / share * rows * gap
             folds = [self._fold == fold for fold in range(FOLDS)]
-            parts = [residual[own].T @ noise.signs[own] + mean[own].sum(axis=0)[:, None] for own in folds]
-            return np.stack(parts, axis=1)
-        variance = self._sizes * (probability * (1 - probability))[:, None]
-        drawn = self._normal * np.sqrt(variance)[:, :, None]
+            return np.stack([residual[own].T @ noise.signs[own] + mean[own].sum(axis=0)[:, None] for own in folds])
+        scale, mean = np.sqrt(rows / self.part.cells.count), self._sizes * gap
+        drawn = self._normal * (scale * np.sqrt(self._sizes * (probability * (1 - probability))))[:, :, None]
+        drawn += mean[:, :, None]
         few = rows * np.minimum(probability, 1 - probability) < FEW_EVENTS
         if few.any():
-            size, chance = self._sizes[few], probability[few]
-            events = self._binomial.counts(size.ravel(), np.repeat(chance, FOLDS), np.repeat(few, FOLDS))
-            drawn[few] = (size * chance[:, None])[:, :, None] - events.reshape(-1, FOLDS, noise.draws)
-        scale = np.sqrt(rows / self.part.cells.count)
-        return np.asarray(drawn * scale[:, None, None] + (self._sizes * gap[:, None])[:, :, None])
+            size, chance, own = self._sizes[:, few], probability[few], scale[few]
+            events = self._binomial.counts(size.ravel(), np.tile(chance, FOLDS), np.tile(few, FOLDS))
+            events = events.reshape(*size.shape, noise.draws)
+            events *= -own[:, None]
+            events += (own * size * chance + mean[:, few])[:, :, None]
+            drawn[:, few] = events
+        return drawn
 
     @property
     def _noise(self) -> CellNoise:
@@ -124,9 +129,9 @@ class DualBound:
 
     @cached_property
     def _sizes(self) -> Numbers:
-        """Rows per cell and fold, as even as possible."""
-        rank = np.argsort(np.random.default_rng([self.seed, 4]).random((len(self._rows), FOLDS)), axis=1)
-        return np.asarray(self._rows[:, None] // FOLDS + (rank < (self._rows % FOLDS)[:, None]))
+        """Rows per fold and cell, as even as possible."""
+        rank = np.argsort(np.random.default_rng([self.seed, 4]).random((len(self._rows), FOLDS)), axis=1).T
+        return np.asarray(self._rows // FOLDS + (rank < self._rows % FOLDS))
 
     @cached_property
     def _fold(self) -> Numbers:
@@ -136,7 +141,7 @@ class DualBound:
 
     @cached_property
     def _normal(self) -> Floats:
-        size = (len(self._rows), FOLDS, self._noise.draws)
+        size = (FOLDS, len(self._rows), self._noise.draws)
         return np.random.default_rng([self.seed, 6]).standard_normal(size)
 
     @cached_property
