@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from calibrant.numerics.binomial_draws import BinomialDraws
+from calibrant.numerics import binomial_draws
+from calibrant.numerics.binomial_draws import BinomialDraws, independent_counts
 
 SIZE, CHANCE = np.array([1, 7, 400, 90_000, 30, 50]), np.array([0.3, 0.5, 0.04, 1e-4, 0.98, 0.0])
 
@@ -43,3 +44,23 @@ def test_chosen_lines_keep_their_random_numbers():
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_certain_outcomes(p):
     assert (BinomialDraws.of(1, 5, np.random.default_rng(0)).counts(np.array([9]), np.array([p])) == 9 * p).all()
+
+
+def test_independent_counts_have_mean_and_variance_of_the_binomial_distribution():
+    size, chance = np.array([1, 7, 400, 90_000, 30, 50, 9000]), np.array([0.3, 0.5, 0.04, 1e-4, 0.98, 0.0, 0.5])
+    found = independent_counts(size, chance, 4000, np.random.default_rng(4))
+    spread = np.sqrt(size * chance * (1 - chance))
+    assert (np.abs(found.mean(axis=1) - size * chance) <= 4 * spread / np.sqrt(4000)).all()
+    np.testing.assert_allclose(found.std(axis=1), spread, rtol=0.06)
+    assert np.abs(np.corrcoef(found[spread > 0])[np.triu_indices(6, 1)]).max() < 0.06
+    assert ((found >= 0) & (found <= size[:, None]) & (found == np.round(found))).all()
+
+
+def test_few_and_many_expected_events_are_drawn_alike(monkeypatch):
+    """A table of probabilities, and rejection."""
+    draws = [independent_counts(np.array([300]), np.array([0.5]), 20_000, np.random.default_rng(5))]
+    monkeypatch.setattr(binomial_draws, "_TABULATED", 1.0)
+    draws.append(independent_counts(np.array([300]), np.array([0.5]), 20_000, np.random.default_rng(5)))
+    assert not np.array_equal(*draws)
+    quantiles = [np.quantile(one, [0.05, 0.25, 0.5, 0.75, 0.95]) for one in draws]
+    np.testing.assert_allclose(*quantiles, atol=1)

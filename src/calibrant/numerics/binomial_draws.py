@@ -1,4 +1,4 @@
-"""Binomial counts with random numbers common to all calls: few operations per count, and smooth in the probability."""
+"""Binomial counts by inversion: with random numbers common to all calls, smooth in the probability, or independent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.draws import bounds_reached
 
 #: Standard deviations above the mean, and counts beyond them, up to which probabilities are tabulated.
 _BEYOND, _MORE = 8.0, 10
+
+#: Up to this number of expected events (or others) a table of their probabilities takes less time than rejection.
+_TABULATED = 200.0
 
 #: Lines at a time, few enough for the cache.
 _BLOCK = 64
@@ -73,6 +77,39 @@ class BinomialDraws:
             some = slice(start, start + _BLOCK)
             _permuted(value[some], times[some], self.rank[own[some]], out=found[some])
         return found
+
+
+def independent_counts(size: NDArray[np.int64], probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Independent draws of each of several binomial counts, of shape (lines, draws).
+
+    By inversion of uniform numbers, in a third to a sixth of the time of `Generator.binomial`; very many events are
+    left to that.
+
+    >>> independent_counts(np.array([2, 100]), np.array([1.0, 0.5]), 3, np.random.default_rng(0))
+    array([[ 2.,  2.,  2.],
+           [39., 54., 57.]])
+    """
+    few = size * np.minimum(probability, 1 - probability) <= _TABULATED
+    if few.all():
+        return _tabulated_counts(size, probability, draws, rng)
+    found, rows = np.empty((len(size), draws)), size[~few, None]
+    found[few] = _tabulated_counts(size[few], probability[few], draws, rng)
+    found[~few] = rng.binomial(rows, probability[~few, None], (len(rows), draws))
+    return found
+
+
+def _tabulated_counts(size: NDArray[np.int64], probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Independent counts of which few events or few others are expected."""
+    common, found = probability > 0.5, np.empty((len(size), draws))
+    first, step = np.where(common, size, 0)[:, None], np.where(common, -1.0, 1.0)[:, None]
+    rare = np.minimum(probability, 1 - probability)
+    for start in range(0, len(size), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        own = found[some]
+        ends = _distribution(size[some], rare[some])[:, :-1]
+        np.multiply(bounds_reached(ends, rng.random(out=own)), step[some], out=own)
+        own += first[some]
+    return found
 
 
 def _permutations(lines: int, draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:

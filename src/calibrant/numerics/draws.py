@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,17 +37,19 @@ def categorical_draws(probability: Floats, size: int, rng: np.random.Generator) 
         rows = slice(start, start + _BLOCK)
         uniform = rng.random((len(running[rows]), size))
         uniform *= running[rows, -1:]
-        if running.shape[1] <= _FEW:
-            drawn[rows] = _exceeded(np.ascontiguousarray(running[rows, :-1]), uniform)
-        else:
-            for number, (bounds, numbers) in enumerate(zip(running[rows, :-1], uniform, strict=True), start=start):
-                drawn[number] = bounds.searchsorted(numbers, side="right")
+        drawn[rows] = bounds_reached(running[rows, :-1], uniform)
     return drawn
 
 
-def _exceeded(bounds: Floats, values: Floats) -> NDArray[np.uint8]:
-    """How many of the bounds of its row each value reaches."""
+def bounds_reached(bounds: Floats, values: Floats) -> NDArray[np.integer[Any]]:
+    """How many of the rising bounds of its row each value reaches; few rows at a time stay in the cache.
+
+    >>> bounds_reached(np.array([[0.1, 0.5]]), np.array([[0.05, 0.1, 0.7]]))
+    array([[0, 1, 2]], dtype=uint8)
+    """
+    if bounds.shape[1] > _FEW:
+        return np.stack([own.searchsorted(row, side="right") for own, row in zip(bounds, values, strict=True)])
     count = np.zeros(values.shape, np.uint8)
-    for column in bounds.T:
+    for column in np.ascontiguousarray(bounds.T):
         count += (values >= column[:, None]).view(np.uint8)
     return count

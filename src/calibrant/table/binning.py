@@ -97,10 +97,11 @@ class Edges:
     at: tuple[float, ...]
 
     def __init__(self, at: Sequence[float] | Floats) -> None:
-        object.__setattr__(self, "at", tuple(float(edge) for edge in at))
-        if len(self.at) < 2 or not np.all(np.diff(self.at) >= 0) or not np.all(np.isfinite(self.at)):
-            message = f"Edges must be at least two finite, rising numbers, got {list(self.at)}."
+        edges = np.asarray(at, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) >= 0) or not np.all(np.isfinite(edges)):
+            message = f"Edges must be at least two finite, rising numbers, got {edges.tolist()}."
             raise ValueError(message)
+        object.__setattr__(self, "at", tuple(edges.tolist()))
 
     @property
     def edges(self) -> Floats:

@@ -29,7 +29,7 @@ def limits(estimator, data, draws=199, **options):
 def test_the_band_of_the_running_sums_is_the_quantile_of_the_largest_one():
     data = BENT.sample(300)
     noise = ResidualNoise.of(data, draws=199, seed=0, size=4096, needed_by="a test")
-    largest = [np.abs(np.cumsum(law, axis=1)).max(axis=1) for law in noise.laws]
+    largest = [np.abs(np.cumsum(law, axis=0)).max(axis=0) for law in noise.drawn()]
     above, below = (max(np.quantile(size, p, method="weibull") for size in largest) for p in (0.975, 0.95))
     found, value = limits(cal.ks_error, data), float(cal.ks_error(data))
     assert (found.low, found.high) == pytest.approx((value - above, value + below))
@@ -40,7 +40,7 @@ def test_the_noise_of_a_kernel_is_that_of_its_quadratic_form():
     found = limits(partial(cal.kernel_error, kernel=kernel), data)
     noise = ResidualNoise.of(data, draws=199, seed=0, size=512, needed_by="a test")
     matrix = np.exp(-((noise.position[:, None] - noise.position) ** 2) / (2 * 0.1**2))
-    sizes = [np.sqrt(np.einsum("di,ij,dj->d", law, matrix, law)) for law in noise.laws]
+    sizes = [np.sqrt(np.einsum("id,ij,jd->d", law, matrix, law)) for law in noise.drawn()]
     below = max(np.quantile(size, 0.95, method="weibull") for size in sizes)
     observed = np.sqrt(float(cal.kernel_error(data, kernel=kernel, unbiased=False)))
     assert found.high == pytest.approx((observed + below) ** 2)

@@ -104,19 +104,19 @@ class NormBand:
 
     def _cumulative(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         noise = self._noise(data, CELLS)
-        sizes = noise.sizes(lambda drawn: np.abs(np.cumsum(drawn, axis=1)).max(axis=1))
+        sizes = tuple(np.maximum(high, -low) for low, high in noise.running_extremes())
         return _around(float(estimate), sizes, level, noise.largest)
 
     def _cumulative_range(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         noise = self._noise(data, CELLS)
-        sizes = noise.sizes(lambda drawn: np.ptp(np.cumsum(np.pad(drawn, ((0, 0), (1, 0))), axis=1), axis=1))
+        sizes = tuple(high - low for low, high in noise.running_extremes())
         return _around(float(estimate), sizes, level, noise.largest)
 
     def _kernel(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         noise, kernel = self._noise(data, KERNEL_CELLS), _kernel_of(estimate)
         at = noise.position[:, None]
         matrix = similarity(squared_distances(at, at), kernel, estimate.details["bandwidth"])
-        sizes = noise.sizes(lambda drawn: np.sqrt(np.maximum(np.vecdot(drawn @ matrix, drawn), 0.0)))
+        sizes = tuple(np.sqrt(np.maximum(np.vecdot(matrix @ law, law, axis=0), 0.0)) for law in noise.drawn())
         observed = np.sqrt(kernel_error(data, kernel=kernel, unbiased=False).clipped)
         low, high = _around(float(observed), sizes, level, noise.largest)
         return low**2, high**2
@@ -165,7 +165,7 @@ class _NoiseWaves:
         values = np.concatenate([1 - right, right])
         shared = coo_array((values, (np.tile(cells, 2), np.concatenate([left, left + 1]))), (len(place), nodes + 1))
         to_nodes = shared.tocsr().T
-        return cls(narrowest, tuple(cosines(np.ascontiguousarray((to_nodes @ law.T).T)) for law in noise.laws))
+        return cls(narrowest, tuple(cosines(np.ascontiguousarray((to_nodes @ law).T)) for law in noise.drawn()))
 
     def sizes(self, width: float) -> tuple[Floats, ...]:
         """Integral of the size of each smoothed draw."""

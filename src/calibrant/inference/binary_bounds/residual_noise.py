@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.numerics.binomial_draws import independent_counts
 from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
@@ -24,6 +24,12 @@ LEAST_CLUSTERS = 8
 #: Wrong rows that a sample may hide: n rows without one exclude, at 95 %, only an expected number above three.
 UNSEEN = 3.0
 
+#: Cells drawn at a time: few enough for the cache, and for memory that is used again.
+_CELLS = 64
+
+Law = Callable[[], Iterator[Floats]]
+"""Draws of noise, the same at every call: arrays of (cells, draws), cell after cell in the order of their scores."""
+
 
 @dataclass(frozen=True, eq=False)
 class ResidualNoise:
@@ -33,14 +39,14 @@ class ResidualNoise:
     ----------
     position : array of cells
         Mean score.
-    laws : tuple of arrays of (draws, cells)
+    laws : tuple of callables
         Each draw is the weighted sum of prediction minus outcome, less its expectation, as a share of the total weight.
     largest : float
         The mean of the largest possible residuals, max(p, 1 - p).
     """
 
     position: Floats
-    laws: tuple[Floats, ...]
+    laws: tuple[Law, ...]
     largest: float
 
     @classmethod
@@ -52,20 +58,26 @@ class ResidualNoise:
         the scores whatever the gap, and three rows more that were not seen to be wrong. With clusters, residuals
         change their sign cluster by cluster.
         """
-        rng = np.random.default_rng(seed)
         if isinstance(data, Binary) and data.group is not None:
-            return cls._of_clusters(Sample.of_rows(data), draws, rng, size, needed_by)
+            return cls._of_clusters(Sample.of_rows(data), draws, seed, size, needed_by)
         table = pooled(Sample.of(data, needed_by=needed_by).table, size)
-        null = _outcomes(table.predicted_mean, table.effective_count, draws, rng) * table.share
-        n = _effective_n(table)
-        spread = np.sqrt(_mean_squared_residual(table) * (n / max(n - 1, 1.0)) + UNSEEN / n)
-        observed = rng.standard_normal((draws, len(table))) * (spread * table.share / np.sqrt(table.effective_count))
-        return cls(table.predicted_mean, (null, observed), _largest(table))
+        chance, share, count, n = table.predicted_mean, table.share, table.effective_count, _effective_n(table)
+        spread = np.sqrt(_mean_squared_residual(table) * (n / max(n - 1, 1.0)) + UNSEEN / n) * share / np.sqrt(count)
+
+        def null() -> Iterator[Floats]:
+            rng = np.random.default_rng([seed, 0])
+            for some in _blocks(len(table)):
+                yield _outcomes(chance[some], count[some], draws, rng) * share[some, None]
+
+        def observed() -> Iterator[Floats]:
+            rng = np.random.default_rng([seed, 1])
+            for some in _blocks(len(table)):
+                yield rng.standard_normal((len(spread[some]), draws)) * spread[some, None]
+
+        return cls(chance, (null, observed), _largest(table))
 
     @classmethod
-    def _of_clusters(
-        cls, sample: Sample, draws: int, rng: np.random.Generator, size: int, needed_by: str
-    ) -> ResidualNoise:
+    def _of_clusters(cls, sample: Sample, draws: int, seed: int, size: int, needed_by: str) -> ResidualNoise:
         from scipy.sparse import coo_array
 
         table = pooled(sample.table, size)
@@ -73,18 +85,40 @@ class ResidualNoise:
         require_clusters(sample.clusters, needed_by=needed_by)
         cell = np.minimum(np.searchsorted(table.high, sample.rows.key.astype(np.float64)), len(table) - 1)
         values = sample.row_share * sample.residual
-        sums = coo_array((values, (cluster, cell)), shape=(sample.clusters, len(table))).tocsr()
-        signs = rng.choice([-1.0, 1.0], (draws, sample.clusters))
+        sums = coo_array((values, (cell, cluster)), shape=(len(table), sample.clusters)).tocsr()
         share = np.bincount(cluster, sample.row_share)
         groups = 1 / float(share @ share)
-        drawn = np.asarray((sums.T @ signs.T).T) * np.sqrt(groups / max(groups - 1, 1.0))
         unseen = table.share * np.sqrt(UNSEEN / _effective_n(table) / table.effective_count)
-        drawn += rng.standard_normal(drawn.shape) * unseen
-        return cls(table.predicted_mean, (drawn,), _largest(table))
 
-    def sizes(self, norm: Callable[[Floats], Floats]) -> tuple[Floats, ...]:
-        """The norm of every draw, law by law."""
-        return tuple(norm(law) for law in self.laws)
+        def signed() -> Iterator[Floats]:
+            rng = np.random.default_rng(seed)
+            signs = rng.choice([-1.0, 1.0], (sample.clusters, draws)) * np.sqrt(groups / max(groups - 1, 1.0))
+            yield sums @ signs + rng.standard_normal((len(table), draws)) * unseen[:, None]
+
+        return cls(table.predicted_mean, (signed,), _largest(table))
+
+    def drawn(self) -> Iterator[Floats]:
+        """All draws of each law, of shape (cells, draws)."""
+        for law in self.laws:
+            yield np.concatenate([*law()])
+
+    def running_extremes(self) -> list[tuple[Floats, Floats]]:
+        """The lowest and the highest running sum of every draw, from 0 at the lowest score on, law by law."""
+        return [_running_extremes(law()) for law in self.laws]
+
+
+def _blocks(size: int) -> list[slice]:
+    return [slice(start, start + _CELLS) for start in range(0, size, _CELLS)]
+
+
+def _running_extremes(blocks: Iterator[Floats]) -> tuple[Floats, Floats]:
+    low, high, before = np.zeros(1), np.zeros(1), np.zeros(1)
+    for block in blocks:
+        block[0] += before
+        accumulate_rows(block)
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        before = block[-1].copy()
+    return low, high
 
 
 def largest_quantile(sizes: tuple[Floats, ...], probability: float) -> float:
@@ -112,12 +146,17 @@ def _outcomes(chance: Floats, count: Floats, draws: int, rng: np.random.Generato
     A fractional effective count is rounded down and its draws rescaled to the right variance.
     """
     chance = np.clip(chance, 0.0, 1.0)
-    spread = np.sqrt(chance * (1 - chance) / count)
-    drawn = rng.standard_normal((draws, len(count))) * spread
-    few = np.flatnonzero(count * np.minimum(chance, 1 - chance) < FEW_EVENTS)
+    few = count * np.minimum(chance, 1 - chance) < FEW_EVENTS
     whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
-    hits: NDArray[np.int64] = rng.binomial(whole.astype(np.int64)[:, None], chance[few, None], (len(few), draws))
-    drawn[:, few] = (chance[few] - hits.T / whole) * np.sqrt(whole / count[few])
+    scale = np.sqrt(whole / count[few])
+    hits = independent_counts(whole.astype(np.int64), chance[few], draws, rng)
+    hits *= (-scale / whole)[:, None]
+    hits += (scale * chance[few])[:, None]
+    if few.all():
+        return hits
+    drawn, spread = np.empty((len(count), draws)), np.sqrt(chance * (1 - chance) / count)[~few]
+    drawn[few] = hits
+    drawn[~few] = rng.standard_normal((len(spread), draws)) * spread[:, None]
     return drawn
 
 

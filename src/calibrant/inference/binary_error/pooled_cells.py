@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binomial_draws import independent_counts
 
 Numbers = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -128,15 +129,12 @@ class PooledCells:
         Binomial; if weights make the effective count fractional, rescaled to the right variance.
         """
         whole = np.maximum(np.floor(self.count + 1e-9), 1.0)
-        many, chance = whole > 1, probability[:, None]
-        drawn = np.empty((len(whole), draws))
-        if not many.all():
-            drawn[:] = rng.random(out=drawn) < chance
-        if many.any():
-            rows = whole[many].astype(np.int64)[:, None]
-            drawn[many] = rng.binomial(rows, chance[many], (len(rows), draws)) / rows
+        drawn = independent_counts(whole.astype(np.int64), probability, draws, rng)
+        drawn /= whole[:, None]
         scale = np.sqrt(whole / self.count)[:, None]
-        return drawn if np.all(scale == 1) else chance + (drawn - chance) * scale
+        if not np.all(scale == 1):
+            drawn = probability[:, None] + (drawn - probability[:, None]) * scale
+        return drawn
 
 
 def knots_for(effective_n: float) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from calibrant.inference.binary_error.pooled_cells import PooledCells
 from calibrant.inference.hypothesis_tests.combination import rank_p_values
 from calibrant.inference.multiplicity import cauchy_combined, rank_p
 from calibrant.inference.sample import Sample
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Floats, accumulate_rows
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
 
@@ -25,6 +25,9 @@ _LIMIT = 36.0
 
 #: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
 _MIN_VARIANCE = 1e-30
+
+#: Simulated outcomes of cells that are worked on at once.
+_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -86,38 +89,46 @@ class MultiScale:
         return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
 
 
-def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Floats:
-    """The observed mean outcomes (first column) and those of samples drawn from the predictions."""
-    outcomes = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), draws + 1, rng)
-    outcomes[:, 0] = cells.observed
-    return outcomes
+def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """The observed mean outcomes (first column) and those of samples drawn from the predictions, some at a time.
+
+    The rows are cells. In smaller arrays, whose memory is used again, everything takes less time.
+    """
+    chance, step = np.clip(cells.predicted, 0.0, 1.0), max(1, _AT_ONCE // len(cells.share))
+    for start in range(0, draws + 1, step):
+        outcomes = cells.outcomes(chance, min(step, draws + 1 - start), rng)
+        if start == 0:
+            outcomes[:, 0] = cells.observed
+        yield outcomes
 
 
-def statistics(cells: PooledCells, observed: Floats) -> Floats:
+def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
     """One column per statistic, positive and large where the gap is large; one row per sample of outcomes.
 
-    `observed`, the mean outcomes per cell (row) and sample (column), is overwritten: fresh memory for it takes longer
-    than the arithmetic.
+    The arrays of `samples`, mean outcomes per cell (row) and sample (column), are overwritten.
     """
-    residual = np.subtract(cells.predicted[:, None], observed, out=observed)
-    residual *= cells.share[:, None]
     variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
     with np.errstate(divide="ignore"):
         odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
     odds = np.clip(odds, -_LIMIT, _LIMIT)
-    odds = odds - float(variance @ odds) / max(float(variance.sum()), 1e-300)
-    slope = (odds @ residual) ** 2 / max(float(variance @ odds**2), 1e-300)
-    running = residual
-    for before, here in pairwise(running):  # faster than np.cumsum, which goes along the columns one by one
-        here += before
-    mean = running[-1] ** 2 / max(float(variance.sum()), 1e-300)
-    largest = np.maximum(running.max(axis=0), -running.min(axis=0)) ** 2
-    starts, ends, factors = _bins_of_cells(cells, variance)
-    gaps, earlier = running[ends - 1], running[starts - 1]
-    earlier[starts == 0] = 0.0
-    gaps -= earlier
-    gaps *= gaps
-    return np.vstack([mean, slope, mean + slope, largest, factors.T @ gaps]).T
+    total = max(float(variance.sum()), 1e-300)
+    odds = odds - float(variance @ odds) / total
+    along = max(float(variance @ odds**2), 1e-300)
+    ends, first, factors = _bins_of_cells(cells, variance)
+    found = []
+    for observed in samples:
+        residual = np.subtract(cells.predicted[:, None], observed, out=observed)
+        residual *= cells.share[:, None]
+        slope = (odds @ residual) ** 2 / along
+        running = accumulate_rows(residual)
+        mean = running[-1] ** 2 / total
+        largest = np.maximum(running.max(axis=0), -running.min(axis=0)) ** 2
+        reached = running[ends]
+        gaps = np.diff(reached, axis=0, prepend=0.0)
+        gaps[first] = reached[first]
+        gaps *= gaps
+        found.append(np.vstack([mean, slope, mean + slope, largest, factors.T @ gaps]))
+    return np.ascontiguousarray(np.concatenate(found, axis=1).T)
 
 
 def weights(columns: int) -> Floats:
@@ -126,9 +137,10 @@ def weights(columns: int) -> Floats:
 
 
 def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places, Floats]:
-    """The first cell and the end of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
+    """The last cell of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
 
-    And the factors of their squared gaps, in two columns for each number of bins: 1 / share and 1 / variance.
+    Also which of these bins is the first of its number, and the factors of their squared gaps, in two columns for each
+    number of bins: 1 / share and 1 / variance.
     """
     middle = np.cumsum(cells.share) - cells.share / 2
     levels, bins = [], 2
@@ -136,13 +148,12 @@ def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places
         number = (middle * bins).astype(np.intp)
         levels.append(np.append(0, 1 + np.flatnonzero(number[1:] != number[:-1])))
         bins *= 2
-    factors = np.zeros((sum(map(len, levels)), 2 * len(levels)))
-    place = 0
+    sizes = [len(starts) for starts in levels]
+    first = np.cumsum([0, *sizes])
+    factors = np.zeros((int(first[-1]), 2 * len(levels)))
     for k, starts in enumerate(levels):
-        rows = slice(place, place + len(starts))
+        rows = slice(first[k], first[k + 1])
         factors[rows, 2 * k] = 1 / np.add.reduceat(cells.share, starts)
         factors[rows, 2 * k + 1] = 1 / np.maximum(np.add.reduceat(variance, starts), _MIN_VARIANCE)
-        place += len(starts)
-    none = [np.zeros(0, np.intp)]
-    ends = [np.append(starts[1:], len(middle)) for starts in levels]
-    return np.concatenate(levels or none), np.concatenate(ends or none), factors
+    ends = [np.append(starts[1:], len(middle)) - 1 for starts in levels]
+    return np.concatenate([np.zeros(0, np.intp), *ends]), first[:-1], factors
