@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,6 @@ from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
-
-#: Rows from which it is seen how gains at different thresholds vary together.
-_MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,32 +163,43 @@ def miscalibration_cost(
 
 @dataclass(frozen=True, eq=False)
 class _Gains:
-    """What treating by recalibrated instead of predicted probabilities gains, entry by entry and threshold."""
+    """What treating by recalibrated instead of predicted probabilities gains, entry by entry and threshold.
+
+    Attributes
+    ----------
+    first, last : array
+        The first threshold, in their order, at which an entry is treated by one of both probabilities only, and the
+        first after it at which it is not.
+    sign : array
+        1 if it is the recalibrated probability by which it is treated there, -1 if not.
+    """
 
     rows: CrossFitted
     at: Floats
-    share: Floats
-    factor: Floats
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+    sign: Floats
 
     @classmethod
     def of(cls, rows: CrossFitted, at: Floats) -> _Gains:
-        """Shares of four kinds of rows: newly treated or no longer treated, with or without the event."""
-        ascending = np.sort(at)
-        place = np.searchsorted(ascending, at)
-        event = rows.outcome[:, 0] > 0
-        p, q = (np.searchsorted(ascending, x[:, 0], side="right") for x in (rows.predicted, rows.fitted))
-        kinds = []
-        for first, last in ((p, q), (q, p)):
-            for some in (event, ~event):
-                moved = some & (first < last)
-                steps = np.bincount(first[moved], rows.weight[moved], len(at) + 1)
-                steps = steps - np.bincount(last[moved], rows.weight[moved], len(at) + 1)
-                kinds.append(np.cumsum(steps)[:-1][place])
-        odds, one = at / (1 - at), np.ones_like(at)
-        share = np.clip(np.stack(kinds) / rows.weight.sum(), 0.0, 1.0)
-        return cls(rows, at, share, np.stack([one, -odds, -one, odds]))
+        """From the numbers of thresholds at which each entry is treated."""
+        p, q = (np.searchsorted(np.sort(at), x[:, 0], side="right") for x in (rows.predicted, rows.fitted))
+        return cls(rows, at, np.minimum(p, q), np.maximum(p, q), np.sign(q - p).astype(np.float64))
 
-    @property
+    @cached_property
+    def share(self) -> Floats:
+        """Shares of four kinds of rows: newly treated or no longer treated, with or without the event."""
+        moved = [some & (self.sign == sign) for sign in (1.0, -1.0) for some in (self._event, ~self._event)]
+        kinds = np.concatenate([self._between(self.rows.weight * kind) for kind in moved])
+        return np.clip(kinds / self.rows.weight.sum(), 0.0, 1.0)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """What each kind of rows adds to the gain."""
+        odds, one = self._odds, np.ones_like(self.at)
+        return np.stack([one, -odds, -one, odds])
+
+    @cached_property
     def value(self) -> Floats:
         """The gain at each threshold."""
         return np.asarray((self.share * self.factor).sum(axis=0))
@@ -208,24 +217,42 @@ class _Gains:
         true, treated = (np.append(np.cumsum(x[::-1])[::-1], 0.0)[first] for x in (worth, weight))
         return np.asarray((true - self.at / (1 - self.at) * (treated - true)) / weight.sum())
 
-    def each(self, which: Any) -> Floats:
-        """The gain of some entries (rows) at every threshold (columns)."""
-        p, q = self.rows.predicted[which, 0], self.rows.fitted[which, 0]
-        moved = (q[:, None] >= self.at).astype(np.int8) - (p[:, None] >= self.at).astype(np.int8)
-        return moved * np.where(self.rows.outcome[which] > 0, 1.0, -self.at / (1 - self.at))
-
     def covariance(self) -> Floats:
         """How the gains at different thresholds vary together, up to a factor."""
         if self.rows.cluster is not None:
             sums = self._cluster_sums()
             return np.asarray(sums.T @ sums)
-        size = len(self.rows.weight)
-        some = np.arange(size)
-        if size > _MOST_ROWS:
-            some = np.random.default_rng(0).choice(size, _MOST_ROWS, replace=False)
-        weight = self.rows.weight_squares[some]
-        gain = self.each(some) - self.value
-        return np.asarray((gain * weight[:, None]).T @ gain)
+        squares, size = self.rows.weight_squares, len(self.at) + 1
+        place = np.searchsorted(np.sort(self.at), self.at)
+        both = np.minimum.outer(place, place), np.maximum.outer(place, place) + 1
+        found = np.zeros((len(self.at), len(self.at)))
+        for some, product in ((self._event, 1.0), (~self._event, np.outer(self._odds, self._odds))):
+            runs = np.bincount((self.first * size + self.last)[some], squares[some], size**2).reshape(size, size)
+            covering = np.cumsum(np.cumsum(runs, axis=0)[:, ::-1], axis=1)[:, ::-1]  # first <= t and last >= s
+            found += covering[both] * product
+        mixed = np.outer(self._sums(squares)[0], self.value)
+        return np.asarray(found - mixed - mixed.T + float(squares.sum()) * np.outer(self.value, self.value))
+
+    @property
+    def _event(self) -> NDArray[np.bool_]:
+        return np.asarray(self.rows.outcome[:, 0] > 0)
+
+    @property
+    def _odds(self) -> Floats:
+        return self.at / (1 - self.at)
+
+    def _between(self, value: Floats, label: NDArray[np.intp] | None = None) -> Floats:
+        """Sums over the entries (of each label) that are treated by one of both probabilities only, by threshold."""
+        size, group = len(self.at) + 1, 0 if label is None else label
+        labels = 1 if label is None else int(label.max()) + 1
+        begun, ended = (np.bincount(group * size + end, value, labels * size) for end in (self.first, self.last))
+        running = np.cumsum((begun - ended).reshape(labels, size), axis=1)
+        return np.asarray(running[:, np.searchsorted(np.sort(self.at), self.at)])
+
+    def _sums(self, weight: Floats, label: NDArray[np.intp] | None = None) -> Floats:
+        """Weighted gains at each threshold (columns), added up over the entries of each label (rows)."""
+        signed = weight * self.sign
+        return self._between(signed * self._event, label) - self._odds * self._between(signed * ~self._event, label)
 
     def _size(self) -> Floats:
         """The number of independent rows that say as much about each gain."""
@@ -250,8 +277,8 @@ class _Gains:
                 f"got {clusters}."
             )
             raise InvalidPredictions(message)
-        gain = (self.each(slice(None)) - self.value) * self.rows.weight[:, None]
-        return np.stack([np.bincount(label, column, clusters) for column in gain.T], axis=1).astype(np.float64)
+        weight = np.bincount(label, self.rows.weight)
+        return self._sums(self.rows.weight, label) - weight[:, None] * self.value
 
 
 def _decision_loss(

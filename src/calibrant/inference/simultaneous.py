@@ -14,6 +14,9 @@ BandKind = Literal["pointwise", "simultaneous"]
 #: Draws of the largest deviation, and their seed.
 DRAWS, SEED = 4000, 0
 
+#: Draws that are worked on at once, a divisor of their number.
+_AT_ONCE = 200
+
 
 def check_band(band: BandKind) -> BandKind:
     """Refuse other words."""
@@ -46,6 +49,9 @@ def pointwise_level(covariance: Floats, level: float) -> float:
     correlation = covariance[np.ix_(some, some)] / np.outer(spread[some], spread[some])
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = np.random.default_rng(SEED).normal(size=(DRAWS, len(values))) @ root.T
-    k = float(np.quantile(np.abs(drawn).max(axis=1), level))
+    rng, largest = np.random.default_rng(SEED), []
+    for _ in range(0, DRAWS, _AT_ONCE):
+        drawn = rng.standard_normal((_AT_ONCE, len(values))) @ root.T
+        largest.append(np.maximum(drawn.max(axis=1), -drawn.min(axis=1)))
+    k = float(np.quantile(np.concatenate(largest), level))
     return float(np.clip(2 * ndtr(k) - 1, level, 1 - 1e-9))
