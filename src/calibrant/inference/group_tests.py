@@ -14,7 +14,7 @@ from calibrant.inference.calibration_tests import TestMethod, calibration_test
 from calibrant.inference.cluster_sums import ClusteredRows
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.hypothesis_tests.mixture_likelihood import likelihood_ratio_p
-from calibrant.inference.hypothesis_tests.multiscale import statistics, weights, with_drawn
+from calibrant.inference.hypothesis_tests.multiscale import Places, statistics, weights, with_drawn
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
 from calibrant.inference.slice_sums import ScoreCells, gap_p, ratio_p
 from calibrant.numerics.arrays import Floats
@@ -72,8 +72,12 @@ def group_tests(
     if draws is None:
         draws = int(np.clip(_OUTCOMES // max(sum(sizes), 1), min(_FEWEST * len(groupings), _MOST), _MOST))
     rng = np.random.default_rng([seed, 2])  # unlike the numbers of data simulated with the same seed
-    simulated = [_combined_tails(data, one, draws, rng) for one in groupings]
-    ratios = [_likelihood_ratios(data, one) for one in groupings]
+    by_score = np.argsort(data.y_prob)
+    simulated, ratios = [], []
+    for one in groupings:
+        order = _in_groups(by_score, one)
+        simulated.append(_combined_tails(data, one, order, draws, rng))
+        ratios.append(_likelihood_ratios(data, one, order))
     adjusted_ratios = np.split(holm(np.concatenate(ratios).tolist()), np.cumsum([len(one.names) for one in groupings]))
     share = SIMULATED if data.weight is None else 1.0
     found = []
@@ -124,8 +128,9 @@ def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMet
     found = [_one_by_one(data, one, method) for one in groupings]
     if method is None and isinstance(data, Multiclass) and data.weight is None:
         top = data.top_label()
+        by_score = np.argsort(top.y_prob)
         found = [
-            (statistic, _either(p, _likelihood_ratios(top, one), SIMULATED))
+            (statistic, _either(p, _likelihood_ratios(top, one, _in_groups(by_score, one)), SIMULATED))
             for (statistic, p), one in zip(found, groupings, strict=True)
         ]
     return _adjusted(found)
@@ -148,19 +153,30 @@ def _either(simulated: Floats, ratio: Floats, share: float) -> Floats:
     return np.minimum(p if share == 1 else np.minimum(p, ratio / (1 - share)), 1.0)
 
 
-def _combined_tails(data: Binary, grouping: Grouping, draws: int, rng: np.random.Generator) -> Floats:
+def _combined_tails(data: Binary, grouping: Grouping, order: Places, draws: int, rng: np.random.Generator) -> Floats:
     """The statistic q of the data (first row) and of each of the draws, for every group (column)."""
     found = np.empty((draws + 1, len(grouping.names)))
-    for k, cells in enumerate(cells_of_groups(data, grouping)):
+    for k, cells in enumerate(cells_of_groups(data, grouping, order)):
         values = statistics(cells, with_drawn(cells, 2 * draws, rng))
         tails = gamma_tails(values[draws + 1 :], values[: draws + 1])
         found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
     return found
 
 
-def cells_of_groups(data: Binary, grouping: Grouping) -> Iterator[PooledCells]:
-    """The cells of each group; the sums of all distinct scores of all groups are taken at once, which is fast."""
-    order = np.lexsort((data.y_prob, grouping.index))
+def _in_groups(by_score: Places, grouping: Grouping) -> Places:
+    """Rows in the order of their groups, and of their scores in each, given all in the order of their scores."""
+    index = grouping.index[by_score]
+    if len(grouping.names) <= np.iinfo(np.int16).max:
+        index = index.astype(np.int16)  # sorted by its digits
+    return np.asarray(by_score[np.argsort(index, kind="stable")])
+
+
+def cells_of_groups(data: Binary, grouping: Grouping, order: Places | None = None) -> Iterator[PooledCells]:
+    """The cells of each group; the sums of all distinct scores of all groups are taken at once, which is fast.
+
+    `order` is that of groups and scores, where it is known.
+    """
+    order = _in_groups(np.argsort(data.y_prob), grouping) if order is None else order
     if data.weight is not None:
         order = order[data.weight[order] > 0]
     group, score = grouping.index[order], data.y_prob[order].astype(np.float64)
@@ -176,7 +192,6 @@ def cells_of_groups(data: Binary, grouping: Grouping) -> Iterator[PooledCells]:
         yield PooledCells.of(sums[:, start:end], _CELLS)
 
 
-def _likelihood_ratios(data: Binary, grouping: Grouping) -> Floats:
-    order = np.lexsort((data.y_prob, grouping.index))
+def _likelihood_ratios(data: Binary, grouping: Grouping, order: Places) -> Floats:
     starts = np.flatnonzero(np.diff(grouping.index[order], prepend=-1))
     return likelihood_ratio_p(data.y_prob[order].astype(np.float64), data.y_true[order], starts)

@@ -103,7 +103,11 @@ class Sample:
     @cached_property
     def cell(self) -> NDArray[np.intp]:
         """The cell number of each row, if the sample has clusters."""
-        return np.searchsorted(self.table.key, self.rows.key.astype(np.float64))
+        key = self.rows.key.astype(np.float64)
+        order = np.argsort(key)  # numbers looked up in their order are found in the cache
+        cell = np.empty(len(key), np.intp)
+        cell[order] = np.searchsorted(self.table.key, key[order])
+        return cell
 
     @cached_property
     def effective_n(self) -> float:
