@@ -117,10 +117,11 @@ def _newton(
     value = _objective(eta, b, ones, total, penalty)
     live, promised = np.arange(len(b)), np.full(len(b), np.inf)
     for _ in range(MAX_STEPS):
-        stale = live[promised[live] > KEEP_MATRIX]
-        if len(stale):
-            inverse[stale] = np.linalg.inv(products.hessian(eta[stale], total[stale], penalty[stale]))
-        gradient = product(ones[live] - total[live] * expit(eta[live]), basis) - penalty[live] * b[live]
+        mean, stale = expit(eta[live]), promised[live] > KEEP_MATRIX
+        if stale.any():
+            old = live[stale]
+            inverse[old] = np.linalg.inv(products.hessian(mean[stale], total[old], penalty[old]))
+        gradient = product(ones[live] - total[live] * mean, basis) - penalty[live] * b[live]
         step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
         promised[live] = decrement
@@ -133,7 +134,7 @@ def _newton(
             (step, product(step, basis.T), decrement),
             (ones[live], total[live], penalty[live]),
         )
-    return b, eta, np.asarray(np.linalg.cholesky(products.hessian(eta, total, penalty)), np.float64)
+    return b, eta, np.asarray(np.linalg.cholesky(products.hessian(expit(eta), total, penalty)), np.float64)
 
 
 class _Products:
@@ -146,9 +147,8 @@ class _Products:
         self.place = np.empty((p, p), np.intp)
         self.place[upper, lower] = self.place[lower, upper] = np.arange(len(upper))
 
-    def hessian(self, eta: Floats, total: Floats, penalty: Floats) -> Floats:
-        """Of each problem of the stack."""
-        mean = expit(eta)
+    def hessian(self, mean: Floats, total: Floats, penalty: Floats) -> Floats:
+        """Of each problem of the stack, at these fitted probabilities."""
         result: Floats = product(total * mean * (1 - mean), self.products)[:, self.place]
         diagonal = np.arange(penalty.shape[1])
         result[:, diagonal, diagonal] += penalty
