@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.inference import miscalibration_cost
 from calibrant.inference.binary_bounds.isotonic_bands import band_of
-from calibrant.inference.decision_costs import _losses_in_band
+from calibrant.inference.decision_costs import _Gains, _losses_in_band
 
 AT = np.array([0.2, 0.05, 0.5, 0.8])
 
@@ -130,3 +131,28 @@ def test_the_largest_loss_in_a_band_is_the_sum_over_its_cells(rising):
             )
             worst = np.maximum(below * np.maximum(band.upper - t, 0), above * np.maximum(t - band.lower, 0))
             assert loss == pytest.approx(worst @ band.share, abs=1e-12)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_how_gains_vary_together_is_what_row_by_row_sums_say(clustered):
+    rng = np.random.default_rng(0)
+    weight = rng.exponential(size=500)
+    p, at = rng.random((500, 1)).round(2), np.array([0.7, 0.2, 0.5, 0.5, 0.35])  # neither rising nor distinct
+    rows = CrossFitted(
+        p,
+        (rng.random(500) < 0.4).astype(np.int64),
+        weight,
+        weight**2,
+        np.zeros(500, np.intp),
+        500,
+        cluster=np.arange(500) % 20 if clustered else None,
+        recalibrated=np.clip(p + rng.normal(0, 0.3, (500, 1)), 0, 1),
+    )
+    gains = _Gains.of(rows, at)
+    worth = np.where(rows.outcome > 0, 1.0, -at / (1 - at))
+    each = ((rows.fitted >= at).astype(int) - (p >= at)) * worth
+    assert gains.value == pytest.approx(weight @ each / weight.sum())
+    apart = (each - gains.value) * weight[:, None]
+    if clustered:
+        apart = np.stack([apart[rows.cluster == k].sum(axis=0) for k in range(20)])
+    np.testing.assert_allclose(gains.covariance(), apart.T @ apart)
