@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -84,11 +85,8 @@ class AffineLogLoss(ABC):
     def evaluate(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient at `theta`."""
         theta = theta.reshape(self.cost.shape)
-        total, gradient = 0.0, 2 * self.cost * theta - self._observed
-        for rows in self._blocks:
-            part, pulled = self._of_rows(theta, rows)
-            total += part
-            gradient += pulled
+        total, pulled = self._normaliser(theta)
+        gradient = 2 * self.cost * theta - self._observed + pulled
         value = total - self._chosen - float(np.vdot(theta, self._observed)) + float(np.vdot(self.cost, theta**2))
         return value, gradient.ravel()
 
@@ -119,8 +117,17 @@ class AffineLogLoss(ABC):
             return lambda gradient: inverse @ gradient
         return self._structured(p, share, rows)
 
+    def _normaliser(self, theta: Floats) -> tuple[float, Floats]:
+        """The logs of the normalising sums of all rows, by their share, and its gradient; keeps the probabilities."""
+        total, gradient = 0.0, np.zeros(self.cost.shape)
+        for rows in self._blocks:
+            part, pulled = self._of_rows(theta, rows)
+            total += part
+            gradient += pulled
+        return total, gradient
+
     def _of_rows(self, theta: Floats, rows: slice) -> tuple[float, Floats]:
-        """The logs of the normalising sums of some rows, by their share, and its gradient; keeps the probabilities."""
+        """The same of some rows."""
         share = self.share[rows]
         p = self._push(theta, rows)
         p += self.z[:, rows]
@@ -197,14 +204,19 @@ class VectorLogLoss(AffineLogLoss):
     def _costs(self, penalty: Penalty) -> Floats:
         return np.repeat([[penalty.diagonal], [penalty.intercept]], self.classes, axis=1)
 
-    def _of_rows(self, theta: Floats, rows: slice) -> tuple[float, Floats]:
+    def _normaliser(self, theta: Floats) -> tuple[float, Floats]:
         plain = self.z.flags.c_contiguous and self.z.dtype == np.float64
         fast = compiled(self.z.size, saves=40.0) if plain else None
         if fast is None:
-            return super()._of_rows(theta, rows)
-        pulled = np.empty_like(theta)
-        scale = 1 + theta[0], theta[1].copy()
-        return float(fast.vector_scaling(self.z, *scale, self.share, rows.start, rows.stop, self._p, pulled)), pulled
+            return super()._normaliser(theta)
+        slope, intercept, pulled = 1 + theta[0], theta[1].copy(), np.zeros(self.cost.shape)
+        safe = bool(np.max(np.abs(slope) * self._largest + np.abs(intercept)) < 300)
+        return float(fast.vector_scaling(self.z, slope, intercept, self.share, safe, self._p, pulled)), pulled
+
+    @cached_property
+    def _largest(self) -> float:
+        """The largest size of a log probability."""
+        return max(abs(float(self.z.max())), abs(float(self.z.min())))
 
     def _push(self, theta: Floats, rows: slice) -> Floats:
         logits = self.z[:, rows] * theta[0][:, None]

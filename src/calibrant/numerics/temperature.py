@@ -12,6 +12,7 @@ two passes over all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -107,13 +108,16 @@ def _numpy_sums(logits: Floats, weight: Floats | None) -> Callable[[float, bool]
 
 def _compiled_sums(fast: ModuleType, logits: Floats, weight: Floats | None) -> Callable[[float, bool], Floats]:
     """The same by a compiled loop."""
-    n = len(logits)
+    n, flat = len(logits), logits.reshape(-1)
     weights = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
+    shifts = cache(lambda: logits.max(axis=1))
 
     def sums_at(b: float, safe: bool) -> Floats:  # noqa: FBT001 - two numbers that belong together
-        sums = np.zeros((-(-n // fast.ROWS), 3))
-        fast.temperature(logits, b, np.zeros(n) if safe else logits.max(axis=1), weights, sums)
-        return np.ascontiguousarray(sums.T).sum(axis=1)  # in pairs
+        sums, shift = np.zeros((-(-n // fast.ROWS), 3)), np.empty(0) if safe else shifts()
+        fast.temperature(flat, b, shift, weights, sums)
+        total = np.ascontiguousarray(sums.T).sum(axis=1)  # in pairs
+        total[0] += 0.0 if safe else weights @ shift
+        return total
 
     return sums_at
 

@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.kernel import BLOCK, I64, ONE, TERMS, U64, contracting, kernel, to_totals
+from calibrant.numerics.compiled.kernel import (
+    BLOCK,
+    I64,
+    ONE,
+    TERMS,
+    U64,
+    atanh_ratio,
+    contracting,
+    kernel,
+    polynomial,
+    to_totals,
+)
 
 #: Columns of a cell: one line of the cache.
 COLUMNS = 8
@@ -24,13 +35,8 @@ NEAR_EDGE = 1e-6
 _MANTISSA, _TO_FLOAT, _LN2 = I64((1 << 52) - 1), I64(0x433 << 52), float(np.log(2.0))
 
 
-def _polynomial() -> tuple[float, ...]:
-    """Of degree 5 in q = s^2: atanh(s) / s for |s| up to 1/3, off by 1.1e-10."""
-    q = (1 + np.cos(np.pi * (np.arange(6) + 0.5) / 6)) / 18  # where Chebyshev interpolates
-    return tuple(np.linalg.solve(np.vander(q, increasing=True), np.arctanh(np.sqrt(q)) / np.sqrt(q)).tolist())
-
-
-_C0, _C1, _C2, _C3, _C4, _C5 = _polynomial()
+#: For |s| up to 1/3, off by 1.1e-10.
+_C0, _C1, _C2, _C3, _C4, _C5 = polynomial(atanh_ratio, 0.0, 1 / 9, 5)
 
 
 @contracting

@@ -23,6 +23,20 @@ U64, I64 = np.uint64, np.int64
 ONE = np.int64(1023 << 52)
 
 
+def polynomial(function: Callable[[Any], Any], low: float, high: float, degree: int) -> tuple[float, ...]:
+    """The coefficients of a polynomial near a function between `low` and `high`, where Chebyshev interpolates it."""
+    nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    x, unit = (low + high) / 2 + (high - low) / 2 * nodes, max(abs(low), abs(high))
+    found = np.linalg.solve(np.vander(x / unit, increasing=True), function(x))
+    return tuple((found / unit ** np.arange(degree + 1)).tolist())
+
+
+def atanh_ratio(square: Any) -> Any:
+    """atanh(s) / s by the square of s: what logarithms are made of, log(a / b) = 2 atanh((a - b) / (a + b))."""
+    s = np.sqrt(square)
+    return np.arctanh(s) / s
+
+
 def kernel(function: Kernel) -> Kernel:
     """Compile a loop."""
     return _compiled(function)

@@ -74,8 +74,8 @@ def compile_all() -> None:
     key, grid, unsure = np.full(3, 1.5), np.zeros(24), np.empty(3, np.int64)
     log_grid(key, key, key, 2, 1.0, 0.0, 0.4, grid, grid.copy(), unsure)
     logits, ones = np.zeros((2, 2)), np.ones(2)
-    temperature(logits, 1.0, ones, ones, np.zeros((1, 3)))
-    vector_scaling(logits, ones, ones, ones, 0, 2, logits.copy(), np.zeros((2, 2)))
+    temperature(logits.reshape(-1), 1.0, ones, ones, np.zeros((1, 3)))
+    vector_scaling(logits, ones, ones, ones, True, logits.copy(), np.zeros((2, 2)))  # noqa: FBT003 - as above
     marked_rows(np.zeros(3, np.int16), np.zeros(8, np.bool_), 0, np.empty(4, np.intp))
     pool_adjacent_violators(np.ones(3), np.zeros(3), np.arange(3))
     whole, tied = np.zeros(3, np.int64), True
