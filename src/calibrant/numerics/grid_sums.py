@@ -16,6 +16,13 @@ COLUMNS, LOW, HIGH = 8, 3, 7
 _SUMS = (0, 1, 2, 4, 5, 6)
 
 
+def _lines(cells: int) -> Floats:
+    """A table of zeros, each of whose cells is one line of the cache and not parts of two."""
+    room = np.zeros((cells + 1) * COLUMNS)
+    first = -room.ctypes.data % (8 * COLUMNS) // 8
+    return room[first : first + cells * COLUMNS].reshape(cells, COLUMNS)
+
+
 class _GridSums:
     """The table of a grid: running sums, their totals, and a cell to spare.
 
@@ -25,7 +32,7 @@ class _GridSums:
     def __init__(self, fast: ModuleType, cells: int, slope: float) -> None:
         self._fast, self._cells = fast, cells
         self._far = 0.5 - fast.NEAR_EDGE - fast.LOG_ERROR * slope  # from the middle of a cell; beyond, rows are unsure
-        self._table, self._totals = np.zeros((cells + 1, COLUMNS)), np.zeros((cells + 1, COLUMNS))
+        self._table, self._totals = _lines(cells + 1), _lines(cells + 1)
         self._table[:, LOW], self._table[:, HIGH] = np.inf, -np.inf
         self._unsure = np.empty(0, np.int64)
 

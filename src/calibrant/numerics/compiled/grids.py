@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.numerics.compiled.kernel import (
-    BLOCK,
     I64,
     ONE,
     TERMS,
@@ -20,11 +19,15 @@ from calibrant.numerics.compiled.kernel import (
     contracting,
     kernel,
     polynomial,
+    reordering,
     to_totals,
 )
 
 #: Columns of a cell: one line of the cache.
 COLUMNS = 8
+
+#: Rows of a block: so many cells stay in the first-level cache.
+ROWS = 256
 
 #: The fast logarithm is off by less than this.
 LOG_ERROR = 1e-9
@@ -106,6 +109,18 @@ def _list(part: Any, far: Any, start: Any, spare: Any, index: Any, unsure: Any, 
     return listed
 
 
+@reordering
+def _fetch(index: Any, table: Any) -> Any:
+    """Read the cells of some rows, whose table is larger than the cache.
+
+    Reads that need nothing from each other are under way all at once; the additions that follow then wait for none.
+    """
+    total = 0.0
+    for i in range(index.shape[0]):
+        total += table[U64(index[i])]
+    return total
+
+
 @kernel
 def hybrid(p: Any, y: Any, cells: Any, offset: Any, slope: Any, far: Any, table: Any, totals: Any, unsure: Any) -> Any:
     """Add rows and sums of p and p^2 per cell and outcome, and keep the lowest p and the highest.
@@ -113,12 +128,13 @@ def hybrid(p: Any, y: Any, cells: Any, offset: Any, slope: Any, far: Any, table:
     The columns of a cell are those of outcome 0, the lowest p, those of outcome 1, the highest p. Returns the number of
     rows listed in `unsure`.
     """
-    listed, index, part = 0, np.empty(BLOCK, np.uint32), np.empty(BLOCK)
-    for start in range(0, p.shape[0], BLOCK):
-        m = min(p.shape[0] - start, BLOCK)
+    listed, index, part, spare = 0, np.empty(ROWS, np.uint32), np.empty(ROWS), U64(cells * COLUMNS)
+    for start in range(0, p.shape[0], ROWS):
+        m = min(p.shape[0] - start, ROWS)
         score, label = p[start : start + m], y[start : start + m]
         if _hybrid_places(score, cells, offset, slope, far, index, part):
             listed = _list(part[:m], far, start, cells, index, unsure, listed)
+        table[spare] = _fetch(index[:m], table)  # or the compiler would find the reads useless
         for i in range(m):
             cell, v = U64(index[i]), np.float64(score[i])
             if v < table[cell + U64(3)]:
@@ -142,9 +158,9 @@ def log_grid(
     The columns of a cell are rows, u, v, the lowest key, u^2, u v, v^2, the highest key. Returns the number of rows
     listed. The table must have the cells of all keys.
     """
-    listed, index, part = 0, np.empty(BLOCK, np.uint32), np.empty(BLOCK)
-    for start in range(0, key.shape[0], BLOCK):
-        m = min(key.shape[0] - start, BLOCK)
+    listed, index, part = 0, np.empty(ROWS, np.uint32), np.empty(ROWS)
+    for start in range(0, key.shape[0], ROWS):
+        m = min(key.shape[0] - start, ROWS)
         score, first_sum, second_sum = key[start : start + m], u[start : start + m], v[start : start + m]
         if _log_places(score, cells, per_fold, first, far, index, part):
             listed = _list(part[:m], far, start, cells, index, unsure, listed)
