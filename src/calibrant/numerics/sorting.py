@@ -64,14 +64,15 @@ class SortedRows:
             return np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
         sums = np.zeros((len(SUMS), len(cuts) - 1))
         sums[:3] = np.diff(cuts)
-        if not unlabeled:
-            sums[4] = sums[7] = positives_between(rows.observed, cuts[1:])
         plain = not unlabeled and rows.key.flags.c_contiguous and rows.observed.flags.c_contiguous
         if plain and (fast := compiled(len(rows.key), saves=2.0)) is not None:
-            found = np.zeros((3, len(cuts) - 1))
+            found = np.zeros((4, len(cuts) - 1))
             fast.sums_between(rows.key, rows.observed, cuts, found)
-            sums[3], sums[5], sums[6] = found
+            sums[3], sums[5], sums[6], sums[4] = found
+            sums[7] = sums[4]
             return sums
+        if not unlabeled:
+            sums[4] = sums[7] = positives_between(rows.observed, cuts[1:])
         sums[3] = np.add.reduceat(rows.key, cuts[:-1], dtype=np.float64)
         for k, (start, end) in enumerate(pairwise(cuts)):
             for left in range(start, end, CHUNK):  # small enough for the cache, and no array of all products
@@ -121,14 +122,17 @@ def _sorted(rows: Rows) -> SortedRows:
 
 
 def _sorted_by_code(fast: ModuleType, rows: Rows) -> SortedRows:
-    """`sort_with_outcomes` and the ends of its runs, with one compiled pass before the sort and one after it."""
+    """`sort_with_outcomes` and the ends of its runs, with a compiled pass before the sort and one or two after it."""
     code = np.empty(len(rows.key), np.int32 if rows.key.dtype == np.float32 else np.int64)
     fast.encode(rows.key.view(code.dtype), rows.observed, code)
     code.sort()
-    observed, ends = np.empty(len(code), np.int8), np.empty(len(code), np.intp)
-    runs = int(fast.decode(code, observed, ends))
+    observed = np.empty(len(code), np.int8)
+    runs = int(fast.decode(code, observed))
+    ends = None if runs == len(code) else np.empty(runs, np.intp)
+    if ends is not None:
+        fast.run_ends(code, ends)
     key = code.view(rows.key.dtype)
-    return SortedRows(Rows(key, key, observed), None if runs == len(code) else ends[:runs].copy())
+    return SortedRows(Rows(key, key, observed), ends)
 
 
 def sort_with_outcomes(score: NDArray[Any], outcome: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.kernel import BLOCK, I64, ONE, U64, kernel
+from calibrant.numerics.compiled.kernel import BLOCK, I64, ONE, U64, inner, kernel
 
 #: Copies of the table, so that neighbouring rows never wait for the same number; blocks between two additions to the
 #: totals, so that no running sum has many terms.
 LANES, FLUSH = 16, 16
 
 
-@kernel
+@inner
 def places(score: Any, bins: Any, step: Any, offset: Any, unit: Any, index: Any) -> Any:
     """Find the place of each score, `unit` times its bin plus its offset; negative if a score is bad.
 
@@ -34,7 +34,7 @@ def places(score: Any, bins: Any, step: Any, offset: Any, unit: Any, index: Any)
     return wrong
 
 
-@kernel
+@inner
 def _add(score: Any, index: Any, table: Any) -> None:
     """Add each score and a count of one at its place: one load, addition and store of 16 bytes."""
     for i in range(score.shape[0]):
@@ -43,7 +43,7 @@ def _add(score: Any, index: Any, table: Any) -> None:
         table[at], table[at + U64(1)] = total + v, rows + 1.0
 
 
-@kernel
+@inner
 def _flush(lanes: Any, totals: Any) -> None:
     """Move the sums of all lanes to `totals`, of shape (places, 2)."""
     size = totals.shape[0]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.kernel import BLOCK, TERMS, U64, kernel, to_totals
+from calibrant.numerics.compiled.kernel import BLOCK, TERMS, U64, inner, kernel, to_totals
 
 
-@kernel
+@inner
 def _add(score: Any, code: Any, copies: Any, columns: Any, table: Any, totals: Any) -> None:
     """Add rows and sums of p, and of p^2 as a third column, per code.
 

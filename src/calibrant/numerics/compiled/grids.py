@@ -17,6 +17,7 @@ from calibrant.numerics.compiled.kernel import (
     U64,
     atanh_ratio,
     contracting,
+    inner,
     kernel,
     polynomial,
     reordering,
@@ -98,7 +99,7 @@ def _log_places(key: Any, cells: Any, per_fold: Any, first: Any, far: Any, index
     return near
 
 
-@kernel
+@inner
 def _list(part: Any, far: Any, start: Any, spare: Any, index: Any, unsure: Any, listed: Any) -> Any:
     """List the rows near an edge, and send them to a cell that nobody reads; how many are listed by now."""
     for i in range(part.shape[0]):

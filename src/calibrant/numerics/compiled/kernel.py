@@ -38,33 +38,35 @@ def atanh_ratio(square: Any) -> Any:
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile a loop."""
+    """Compile a loop, keeping the machine code on disk where a folder for it can be written."""
+    try:
+        return _compiled(function, cache=True)
+    except RuntimeError:
+        return _compiled(function)
+
+
+def inner(function: Kernel) -> Kernel:
+    """Compile a loop that only others call: it is kept on disk with them, and looking for its own file takes time."""
     return _compiled(function)
 
 
 def contracting(function: Kernel) -> Kernel:
-    """Compile a loop whose products may be added without rounding."""
+    """Compile an inner loop whose products may be added without rounding."""
     return _compiled(function, "contract")
 
 
 def reordering(function: Kernel) -> Kernel:
-    """Compile a loop whose sums may be added in any order, and products without rounding."""
+    """Compile an inner loop whose sums may be added in any order, and products without rounding."""
     return _compiled(function, "reassoc", "contract", "nsz")
 
 
-def _compiled(function: Kernel, *allowed: str) -> Kernel:
-    """Compile without the interpreter's lock, keeping the machine code on disk where a folder for it can be written.
-
-    Nothing may assume that there are no NaN: the checks rely on them.
-    """
+def _compiled(function: Kernel, *allowed: str, **disk: bool) -> Kernel:
+    """Compile without the interpreter's lock. Nothing may assume that there are no NaN: the checks rely on them."""
     options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": {*allowed}}
-    try:
-        return cast(Kernel, numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(Kernel, numba.njit(**options)(function))
+    return cast(Kernel, numba.njit(**disk, **options)(function))
 
 
-@kernel
+@inner
 def to_totals(place: Any, table: Any, totals: Any, sums: Any) -> None:
     """Move the sums at a place of a table to its totals.
 

@@ -22,6 +22,7 @@ from calibrant.numerics.compiled.order import (
     largest_rising,
     pool_adjacent_violators,
     rises_everywhere,
+    run_ends,
     sums_between,
 )
 from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
@@ -51,6 +52,7 @@ __all__ = [
     "pool_adjacent_violators",
     "radix_cells",
     "rises_everywhere",
+    "run_ends",
     "sums_between",
     "temperature",
     "try_out",
@@ -95,11 +97,11 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
     code = np.zeros(3, f"i{dtype.itemsize}")
     encode(p.view(code.dtype), y, code)
-    decode(code, y, np.empty(3, np.intp))
+    run_ends(code, np.empty(decode(code, y), np.intp))
     for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
         largest_rising(np.sort(p), running, np.arange(1, 4), True, 2, 2)  # noqa: FBT003 - a kernel takes no names
         rises_everywhere(running, np.arange(1, 4))
-    sums_between(p, y, np.array([0, 1, 3]), np.zeros((3, 2)))
+    sums_between(p, y, np.array([0, 1, 3]), np.zeros((4, 2)))
 
 
 def _compile_matrices(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.numerics.compiled.bins import places
-from calibrant.numerics.compiled.kernel import I64, U64, kernel, reordering
+from calibrant.numerics.compiled.kernel import I64, U64, inner, kernel, reordering
 
 #: Scores of a block of rows of few classes; copies of their table; rows between two additions to the totals.
 SCORES, LANES, FLUSH = 2048, 2, 4096
@@ -40,25 +40,18 @@ def few_classes(p: Any, columns: Any, tolerance: Any, best: Any, top: Any) -> An
 
 
 @reordering
-def _row_sum(row: Any) -> Any:
-    total = 0.0
+def _checked(row: Any, bits: Any) -> Any:
+    """The sum of a row, the largest of its bits, and their union, which is negative if one is."""
+    total, most, union = 0.0, bits[0], bits[0]
     for k in range(row.shape[0]):
-        total += np.float64(row[k])
-    return total
-
-
-@kernel
-def _row_bits(bits: Any) -> Any:
-    """The largest of the bits of a row, and their union, which is negative if one is."""
-    most, union = bits[0], bits[0]
-    for k in range(bits.shape[0]):
         b = bits[k]
+        total += np.float64(row[k])
         most = b if b > most else most
         union |= b
-    return most, union
+    return total, most, union
 
 
-@kernel
+@inner
 def _first_at(bits: Any, wanted: Any) -> Any:
     """The first class with these bits; groups of classes are compared at once."""
     start = 0
@@ -79,8 +72,8 @@ def many_classes(p: Any, bits: Any, bits_of_one: Any, tolerance: Any, best: Any,
     """The same as `few_classes`: the largest of the bits finds both scores above 1 and the top label."""
     bad = 0
     for i in range(best.shape[0]):
-        most, union = _row_bits(bits[i])
-        if union < 0 or most > bits_of_one or not (abs(_row_sum(p[i]) - 1.0) <= tolerance):
+        total, most, union = _checked(p[i], bits[i])
+        if union < 0 or most > bits_of_one or not (abs(total - 1.0) <= tolerance):
             bad += 1
             continue
         at = _first_at(bits[i], most)
@@ -91,14 +84,14 @@ def many_classes(p: Any, bits: Any, bits_of_one: Any, tolerance: Any, best: Any,
 # ---------------------------------------------------------------- sums per class and bin
 
 
-@kernel
+@inner
 def _bin_of(v: Any, bins: Any, step: Any) -> Any:
     """The bin of one valid score."""
     above = I64(v * np.float64(bins) + 0.5)
     return U64(min(max(above - I64(v <= np.float64(above) * step), I64(0)), I64(bins - 1)))
 
 
-@kernel
+@inner
 def _move(table: Any, totals: Any) -> None:
     """Add a table to the totals, and empty it."""
     for j in range(table.shape[0]):
@@ -157,7 +150,7 @@ def _first_bin(row: Any, bits: Any, edge: Any, bits_of_one: Any, bits_of_edge: A
     return total, wrong, beyond
 
 
-@kernel
+@inner
 def _beyond(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
     """List the classes whose score is beyond the first bin; how many there are. `chosen` has room for one more."""
     many, classes = U64(0), bits.shape[0]
@@ -176,7 +169,7 @@ def _beyond(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
     return many
 
 
-@kernel
+@inner
 def _other_bins(row: Any, chosen: Any, bins: Any, step: Any, table: Any) -> None:
     """Add the scores of the chosen classes."""
     for j in range(chosen.shape[0]):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerics.compiled.kernel import BLOCK, I64, U64, kernel, reordering
+from calibrant.numerics.compiled.kernel import BLOCK, I64, U64, inner, kernel, reordering
 
 
 @kernel
@@ -17,24 +17,32 @@ def encode(bits: Any, y: Any, code: Any) -> None:
 
 
 @kernel
-def decode(code: Any, y: Any, ends: Any) -> Any:
-    """Turn sorted codes into the bits of scores, outcomes, and ends of runs of equal scores; the number of runs."""
-    n = code.shape[0]
-    runs, before = U64(0), code[0] >> 1
-    y[0] = np.int8(code[0] & 1)
-    code[0] = before
-    for i in range(1, n):
-        now = code[i] >> 1
-        y[i] = np.int8(code[i] & 1)
-        code[i] = now
-        ends[runs] = i
-        runs += U64(now != before)
-        before = now
-    ends[runs] = n
-    return runs + U64(1)
+def decode(code: Any, y: Any) -> Any:
+    """Turn sorted codes into the bits of scores, and outcomes; the number of runs of equal scores."""
+    runs, before = I64(1), code[0]
+    for start in range(0, code.shape[0], BLOCK):
+        part, label = code[start : start + BLOCK], y[start : start + BLOCK]
+        runs += I64((before ^ part[0]) > 1)
+        for i in range(1, part.shape[0]):
+            runs += I64((part[i - 1] ^ part[i]) > 1)
+        before = part[part.shape[0] - 1]
+        for i in range(part.shape[0]):
+            label[i] = np.int8(part[i] & 1)
+            part[i] >>= 1
+    return runs
 
 
 @kernel
+def run_ends(bits: Any, ends: Any) -> None:
+    """Where each run of equal numbers ends; `ends` has as many places as there are runs."""
+    found = U64(0)
+    for i in range(1, bits.shape[0]):
+        ends[found] = i
+        found += U64(bits[i] != bits[i - 1])
+    ends[found] = bits.shape[0]
+
+
+@inner
 def _push(w: Any, s: Any, first: Any, blocks: Any, weight: Any, observed: Any, starts: Any) -> Any:
     """Put a block of weight `w` and sum `s` after the others, pooled with those before it until the means rise."""
     while blocks > 0 and observed[U64(blocks - 1)] * w >= s * weight[U64(blocks - 1)]:
@@ -80,7 +88,7 @@ def pool_adjacent_violators(weight: Any, observed: Any, starts: Any) -> Any:
     return blocks
 
 
-@kernel
+@inner
 def _past_tie(key: Any, ends: Any, rank: Any) -> Any:
     """The rank, or the end of the run of equal keys that it would split."""
     if rank == key.shape[0] or key[U64(rank)] != key[U64(rank - 1)]:
@@ -132,23 +140,25 @@ def rises_everywhere(running: Any, ends: Any) -> Any:
 
 @reordering
 def _sums(key: Any, observed: Any) -> Any:
-    """The sums of p, p^2 and p y of some rows."""
-    total, square, product = 0.0, 0.0, 0.0
+    """The sums of p, p^2, p y and y of some rows."""
+    total, square, product, positives = 0.0, 0.0, 0.0, 0.0
     for i in range(key.shape[0]):
         v, w = np.float64(key[i]), np.float64(observed[i])
         total += v
         square += v * v
         product += v * w
-    return total, square, product
+        positives += w
+    return total, square, product, positives
 
 
 @kernel
 def sums_between(key: Any, observed: Any, cuts: Any, sums: Any) -> None:
-    """Add the sums of p, p^2 and p y between neighbouring cuts to `sums`; no running sum has many terms."""
+    """Add the sums of p, p^2, p y and y between neighbouring cuts to `sums`; no running sum has many terms."""
     for k in range(cuts.shape[0] - 1):
         for start in range(cuts[k], cuts[k + 1], BLOCK):
             end = min(start + BLOCK, cuts[k + 1])
-            total, square, product = _sums(key[start:end], observed[start:end])
+            total, square, product, positives = _sums(key[start:end], observed[start:end])
             sums[0, k] += total
             sums[1, k] += square
             sums[2, k] += product
+            sums[3, k] += positives

@@ -17,6 +17,7 @@ from calibrant.numerics.compiled.kernel import (
     U64,
     atanh_ratio,
     contracting,
+    inner,
     kernel,
     polynomial,
     reordering,
@@ -83,7 +84,7 @@ def logarithm(x: Any) -> Any:
     return power * _LN2 + 2.0 * s * r
 
 
-@kernel
+@inner
 def _differences(logits: Any, shifts: Any, lowest: Any, d: Any) -> None:
     """The logits of some rows less the shifts of the rows."""
     classes = U64(d.shape[0] // shifts.shape[0])
