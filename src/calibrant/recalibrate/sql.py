@@ -1,4 +1,4 @@
-"""Maps as SQL expressions, so that a warehouse can apply them to its own rows."""
+"""Maps as SQL expressions and ONNX models, so that a warehouse or a model server can apply them to its own rows."""
 
 from __future__ import annotations
 
@@ -49,12 +49,16 @@ _LARGEST = 1.7e308
 
 
 class SqlMap:
-    """A fitted map that can be written as SQL: `_sql` is to `to_sql` what `_predict` is to `predict_proba`."""
+    """A fitted map that can be written as SQL, and by way of it as ONNX.
+
+    `_sql` is to `to_sql` what `_predict` is to `predict_proba`.
+    """
 
     input: Input
     laplace: float
     clip: bool
     classes_: NDArray[Any]
+    n_features_in_: int
     weight_: float
 
     @overload
@@ -130,6 +134,36 @@ class SqlMap:
         require_short(sum(map(len, made)))
         result = [f"CASE WHEN {guard} THEN {written.as_double(part)} END" for part in made]
         return result[1] if len(raw) == 1 else result
+
+    def to_onnx(self) -> Any:
+        """The map as an ONNX model, which gives what `predict_proba` gives, to rounding.
+
+        Its input `scores`, of double precision, has the shape (n,), or (n, K) for a map that was fitted to K columns.
+        Its output `probabilities` has the shape (n, K), the columns in the order of `classes_`; a row is NaN where
+        `predict_proba` would refuse the score. The maps that can be written are those of `to_sql`, and a step function
+        of many steps is as long a graph as it is an expression.
+
+        Returns
+        -------
+        onnx.ModelProto
+            `onnx.save(model, "map.onnx")` writes a file.
+
+        Raises
+        ------
+        ImportError
+            The package onnx is missing.
+        TypeError
+            The map cannot be written.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        from calibrant.recalibrate.onnx_graph import onnx_model
+
+        check_is_fitted(self)
+        names = [f"s{k}" for k in range(self.n_features_in_)]
+        if len(names) == 1:
+            return onnx_model([self.to_sql(expression=names[0], dialect="ansi")], names)
+        return onnx_model(self.to_sql(expression=names, dialect="ansi"), names)
 
     def _raw_columns(self, column: str | Names | None, expression: str | Names | None, dialect: Dialect) -> list[str]:
         """The SQL of the columns, one or one per class."""
