@@ -22,7 +22,7 @@ _REVERSED = 0.1
 
 #: The power of the marginal likelihoods. Members are fitted by their modes, which few rows flatter: below 1, a sample
 #: that looks wrong by chance does less harm, and no correction needs less prior weight to be as safe.
-_POWER = 0.8
+_POWER = 0.7
 
 #: The least weight of a member that is used.
 _MIN_WEIGHT = 1e-4
@@ -35,7 +35,7 @@ class BayesianAverage(BinaryRecalibrator):
     r"""Bayesian average of corrections of the log odds, from none over affine to wavy ones.
 
     .. math:: q = \sum_m w_m \operatorname{expit}(x + \Phi_m(x)\, \hat b_m), \qquad x = \operatorname{logit} p,
-              \qquad b_m \sim N(0, S_m), \qquad w_m \propto \pi_m \Bigl(\int L(b)\, dN(b; 0, S_m)\Bigr)^{0.8}
+              \qquad b_m \sim N(0, S_m), \qquad w_m \propto \pi_m \Bigl(\int L(b)\, dN(b; 0, S_m)\Bigr)^{0.7}
 
     Every correction has a prior centred at zero, is fitted by its mode, and counts by its prior weight times its
     marginal likelihood (Laplace's approximation), to a power below 1 because modes fit the sample too well. Without

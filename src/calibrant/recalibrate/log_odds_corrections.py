@@ -16,12 +16,13 @@ from calibrant.numerics.special import expit
 LARGEST = 27.6
 
 #: Prior standard deviations of level and slope, in units of the spread of the log odds, and their prior weights. Those
-#: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1.
-_SCALES, _SCALE_WEIGHTS = (0.3, 1.0, 4.0, 16.0), (0.415, 0.495, 0.08, 0.01)
+#: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1. Slopes can be
+#: far off (boosted trees need 8); a level that far off is mostly a small sample with too many events or too few.
+_LEVELS, _SCALES, _SCALE_WEIGHTS = (0.3, 0.6, 2.0, 2.0), (0.3, 1.0, 4.0, 16.0), (0.40, 0.46, 0.12, 0.02)
 
 #: Prior weights of no correction, of a level or a slope alone, an affine correction, one with a bend, and wavy ones.
 #: Corrections of one parameter are found by few rows, at half the harm that affine ones do to calibrated predictions.
-_IDENTITY, _LEVEL, _SLOPE, _AFFINE, _BENT, _WAVY = 0.33, 0.05, 0.30, 0.18, 0.06, 0.08
+_IDENTITY, _LEVEL, _SLOPE, _AFFINE, _BENT, _WAVY = 0.50, 0.03, 0.26, 0.12, 0.04, 0.05
 
 #: Prior standard deviations of a level alone, and of the slope of the log odds about 0, less 1, with their weights.
 _LEVEL_SCALES, _LEVEL_WEIGHTS = (0.3, 1.0), (0.5, 0.5)
@@ -34,7 +35,7 @@ _LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
 #: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n, and the same
 #: where some scores are certain to within 1e-6: these are mostly rounding, but rare events must not pay for it. One
 #: error among them is evidence enough.
-_CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.25, 0.6, 13.8
+_CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
 
 #: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
@@ -128,15 +129,16 @@ class Corrections:
         u = (inside - centre) / spread
         straight = np.stack([np.ones_like(u), u], axis=1)
         bent = np.column_stack([straight, np.sqrt(1 + u * u) - 1])
-        sds, weights = np.array(_SCALES)[:, None], np.array(_SCALE_WEIGHTS)
+        sds = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
+        weights = np.array(_SCALE_WEIGHTS)
         yield Family("identity", x, np.empty((len(x), 0)), (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
         for name, column, sizes, weight, unit in (
             ("level", np.ones_like(x), _LEVEL_SCALES, _LEVEL * np.array(_LEVEL_WEIGHTS), np.inf),
             ("slope", inside, _SLOPE_SCALES, _SLOPE * np.array(_SLOPE_WEIGHTS), 1.0),
         ):
             yield Family(name, x, column[:, None], sizes, 1 / np.array(sizes)[:, None] ** 2, weight, unit)
-        yield Family("affine", x, straight, _SCALES, np.ones(2) / sds**2, _AFFINE * weights, spread)
-        yield Family("bent", x, bent, _SCALES, np.array([1.0, 1.0, 4.0]) / sds**2, _BENT * weights, spread)
+        yield Family("affine", x, straight, _SCALES, 1 / sds[:, :2] ** 2, _AFFINE * weights, spread)
+        yield Family("bent", x, bent, _SCALES, 1 / sds**2, _BENT * weights, spread)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
         rank = np.interp(inside, fitted, self.ranks)
