@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import CHUNK, Floats
 from calibrant.numerics.equal_mass import Rank, mass_ranks
 from calibrant.numerics.sorting import SortedRows, sort_with_outcomes
 from calibrant.numerics.switch import compiled
@@ -42,9 +42,14 @@ class SortedSamples:
 
     @classmethod
     def of(cls, scores: Floats, outcomes: NDArray[np.int8]) -> SortedSamples:
-        """Sort each sample."""
-        key, outcome = sort_with_outcomes(scores, outcomes)
-        return cls(key, outcome, bool((key[:, 1:] == key[:, :-1]).any()))
+        """Sort each sample; as many at a time as the cache holds."""
+        key, outcome, tied = np.empty(scores.shape, scores.dtype), np.empty(scores.shape, np.int8), False
+        step = max(CHUNK // max(scores.shape[1], 1), 1)
+        for start in range(0, len(scores), step):
+            some = slice(start, start + step)
+            part, _ = sort_with_outcomes(scores[some], outcomes[some], (key[some], outcome[some]))
+            tied = tied or bool((part[:, 1:] == part[:, :-1]).any())
+        return cls(key, outcome, tied)
 
     @classmethod
     def of_rows(cls, rows: SortedRows) -> SortedSamples:
@@ -128,15 +133,17 @@ class SortedSamples:
         return int(fast.largest_rising(*rows, _ORDER_CHECK, self.n)) or self.n
 
     def _at_most(self, samples: Ranks, values: Floats) -> Ranks:
-        """How many scores of each of these samples are at most the value: all bisections at once."""
+        """How many scores of each of these samples are at most the value: all bisections at once.
+
+        All of them halve the same length, so none can leave its sample and none needs an upper end.
+        """
         flat, start = self.key.ravel(), samples * self.n
-        low, high = np.zeros(len(samples), dtype=np.intp), np.full(len(samples), self.n, dtype=np.intp)
-        for _ in range(self.n.bit_length()):
-            middle = (low + high) >> 1
-            inside = flat[start + np.minimum(middle, self.n - 1)] <= values
-            inside &= middle < high
-            low, high = np.where(inside, middle + 1, low), np.where(inside, high, middle)
-        return low
+        at, length = start.copy(), self.n
+        while length > 1:
+            half = length >> 1
+            at += half * (flat.take(at + (half - 1)) <= values)
+            length -= half
+        return at - start + (flat.take(at) <= values)
 
     @cached_property
     def _all(self) -> Ranks:

@@ -135,18 +135,21 @@ def _sorted_by_code(fast: ModuleType, rows: Rows) -> SortedRows:
     return SortedRows(Rows(key, key, observed), ends)
 
 
-def sort_with_outcomes(score: NDArray[Any], outcome: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:
+def sort_with_outcomes(
+    score: NDArray[Any], outcome: NDArray[np.int8], out: tuple[NDArray[Any], NDArray[np.int8]] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int8]]:
     """Scores in [0, 1] and their 0/1 outcomes, sorted along the last axis by score and then outcome.
 
     Each row is sorted as one integer, the bits of the score followed by the outcome (the bits of such floats are
-    ordered as the floats are): several times faster than an argsort and a gather.
+    ordered as the floats are): several times faster than an argsort and a gather. `out`, if given, is filled.
     """
-    positive = np.add(score, score.dtype.type(0), order="C")  # -0.0 becomes 0.0
-    code = positive.view(np.int32 if score.dtype == np.float32 else np.int64)
+    key, sorted_outcome = (np.empty(score.shape, score.dtype), np.empty(score.shape, np.int8)) if out is None else out
+    np.add(score, score.dtype.type(0), out=key)  # -0.0 becomes 0.0
+    code = key.view(np.int32 if score.dtype == np.float32 else np.int64)
     code <<= 1
     code |= outcome
     code.sort(axis=-1)
     low_byte = 0 if sys.byteorder == "little" else code.itemsize - 1
-    sorted_outcome = code.view(np.int8)[..., low_byte :: code.itemsize] & np.int8(1)
+    np.bitwise_and(code.view(np.int8)[..., low_byte :: code.itemsize], np.int8(1), out=sorted_outcome)
     code >>= 1
-    return code.view(score.dtype), sorted_outcome
+    return key, sorted_outcome
