@@ -14,6 +14,9 @@ from calibrant.numerics.rows import Rows
 #: Rows per chunk, each of which also touches every node: long enough to make that cheap.
 NODE_CHUNK = 1 << 18
 
+#: Rows, or nodes, of the samples that are worked on at once: they stay in the cache.
+SAMPLE_NUMBERS = 1 << 16
+
 
 def linear_binning(parts: tuple[Rows, ...], size: int) -> tuple[Floats, Floats]:
     """Mass and observed mass at the nodes 0, 1/size, ..., 1 of rows whose key lies in [0, 1].
@@ -37,10 +40,17 @@ def linear_binning_of_samples(score: Floats, outcome: NDArray[np.int8], size: in
     >>> every, positive
     (array([[0.5, 0.5, 1. ]]), array([[0., 0., 1.]]))
     """
-    first_node = np.repeat(np.arange(len(score)) * (size + 1), score.shape[1])
-    sums = _outcome_node_sums(score.ravel(), outcome.ravel(), size, len(score), first_node)
-    every, positive = _shared(sums)  # a score of 1 moves no mass, so none reaches the first node of the next sample
-    return every.reshape(len(score), size + 1), positive.reshape(len(score), size + 1)
+    every, positive = np.empty((2, len(score), size + 1))
+    step = max(SAMPLE_NUMBERS // max(score.shape[1], size + 1), 1)
+    for start in range(0, len(score), step):
+        some = slice(start, start + step)
+        part, outcomes = score[some], outcome[some]
+        first_node = np.repeat(np.arange(len(part)) * (size + 1), part.shape[1])
+        sums = _outcome_node_sums(part.ravel(), outcomes.ravel(), size, len(part), first_node)
+        # a score of 1 moves no mass, so none reaches the first node of the next sample
+        for whole, masses in zip((every, positive), _shared(sums), strict=True):
+            whole[some] = masses.reshape(len(part), size + 1)
+    return every, positive
 
 
 def _shared(sums: Floats) -> tuple[Floats, Floats]:
