@@ -145,7 +145,7 @@ def sort_with_outcomes(
     """
     key, sorted_outcome = (np.empty(score.shape, score.dtype), np.empty(score.shape, np.int8)) if out is None else out
     np.add(score, score.dtype.type(0), out=key)  # -0.0 becomes 0.0
-    code = key.view(np.int32 if score.dtype == np.float32 else np.int64)
+    code: NDArray[Any] = key.view(np.int32 if score.dtype == np.float32 else np.int64)
     code <<= 1
     code |= outcome
     code.sort(axis=-1)

@@ -54,40 +54,30 @@ def _flush(lanes: Any, totals: Any) -> None:
     lanes[:] = 0.0
 
 
+@inner
+def _with_outcomes(label: Any, seen: Any, index: Any) -> None:
+    """Move rows of outcome 1 to the places after those of outcome 0; add the union of all bits of labels to `seen`."""
+    union = seen[0]
+    for i in range(label.shape[0]):
+        outcome = seen.dtype.type(label[i])
+        union |= outcome
+        index[i] += np.uint32((outcome & 1) * 2)
+    seen[0] = union
+
+
 @kernel
-def _labelled(p: Any, y: Any, seen: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
-    """Add sums of p and rows per bin and outcome to `totals`, the union of all bits of labels to `seen`.
+def _sums(p: Any, y: Any, seen: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
+    """Add sums of p and rows per bin and outcome, or per bin if there are no labels, to `totals`.
 
     Returns a negative number if a score is bad.
     """
-    wrong, blocks, bins = I64(0), 0, totals.shape[0] // 2
-    for start in range(0, p.shape[0], BLOCK):
-        m = min(p.shape[0] - start, BLOCK)
-        score, label, place = p[start : start + m], y[start : start + m], index[:m]
-        wrong |= places(score, bins, step, lane, 4, place)
-        union = seen[0]
-        for i in range(m):
-            outcome = seen.dtype.type(label[i])
-            union |= outcome
-            place[i] += np.uint32((outcome & 1) * 2)
-        seen[0] = union
-        _add(score, place, lanes)
-        blocks += 1
-        if blocks == FLUSH:
-            blocks = 0
-            _flush(lanes, totals)
-    _flush(lanes, totals)
-    return wrong
-
-
-@kernel
-def _unlabelled(p: Any, step: Any, lane: Any, index: Any, lanes: Any, totals: Any) -> Any:
-    """The same of rows without labels, per bin."""
-    wrong, blocks = I64(0), 0
+    wrong, blocks, outcomes = I64(0), 0, 1 if y is None else 2
     for start in range(0, p.shape[0], BLOCK):
         m = min(p.shape[0] - start, BLOCK)
         score, place = p[start : start + m], index[:m]
-        wrong |= places(score, totals.shape[0], step, lane, 2, place)
+        wrong |= places(score, totals.shape[0] // outcomes, step, lane, 2 * outcomes, place)
+        if y is not None:  # Numba compiles only what applies
+            _with_outcomes(y[start : start + m], seen, place)
         _add(score, place, lanes)
         blocks += 1
         if blocks == FLUSH:
@@ -117,9 +107,9 @@ class Labels:
     def __init__(self) -> None:
         self._seen = np.zeros(1, np.int32), np.zeros(1, np.int64)
 
-    def of(self, y: Any) -> Any:
+    def of(self, y: Any | None) -> Any:
         """Where the union is gathered, empty as yet."""
-        seen = self._seen[y.dtype.itemsize == 8]
+        seen = self._seen[y is not None and y.dtype.itemsize == 8]
         seen[0] = 0
         return seen
 
@@ -141,11 +131,8 @@ class EqualWidthSums:
 
     def add(self, p: Any, y: Any | None) -> bool:
         """Add any rows; False, and nothing is added, if one of them is bad."""
-        if y is None:
-            bad = _unlabelled(p, *self._work) < 0
-        else:
-            seen = self._labels.of(y)
-            bad = _labelled(p, y, seen, *self._work) < 0 or seen[0] & ~1
+        seen = self._labels.of(y)
+        bad = _sums(p, y, seen, *self._work) < 0 or seen[0] & ~1
         if not bad:
             self._kept += self._totals
         self._totals.fill(0.0)

@@ -63,7 +63,8 @@ def reordering(function: Kernel) -> Kernel:
 def _compiled(function: Kernel, *allowed: str, **disk: bool) -> Kernel:
     """Compile without the interpreter's lock. Nothing may assume that there are no NaN: the checks rely on them."""
     options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": {*allowed}}
-    return cast(Kernel, numba.njit(**disk, **options)(function))
+    options |= disk
+    return cast(Kernel, numba.njit(**options)(function))
 
 
 @inner
