@@ -24,12 +24,14 @@ USUAL_BUDGET = 0.05
 #: What takes longer at 1e4 rows, and why it does.
 REASONS = {
     "interval(ece)": "the bounds of the true error take a dozen sets of 299 simulated samples",
-    "interval(calibration_error)": "that of `interval(ece)`, and a cross-fitted estimate",
-    "interval(ks_error)": "399 samples of two laws in 4096 cells: their random numbers take two thirds of the time",
+    "interval(calibration_error)": "that of `interval(ece)`, and a cross-fitted estimate of six families of maps",
+    "interval(ks_error)": "399 samples by two laws in 4096 cells: 3.3 million random numbers take two thirds of "
+    "the time",
     "headline_error": "that of `interval(ece)`, and an estimate",
     "assert_calibrated": "that of `interval(ece)`, and an estimate",
-    "by_group": "an interval of the true error for each of five groups, and simulated tests of each",
-    "compare": "the bounds of the true error of both models",
+    "by_group": "for each of five groups a dozen sets of 299 simulated samples for its interval, 1998 samples for "
+    "its test",
+    "compare": "the bounds of the true error of both models: two dozen sets of 299 simulated samples",
     "compare_many": "as `compare`",
     "miscalibration_cost": "a cross-fitted recalibration, an isotonic band, and a simultaneous band of the gain",
     "recalibrate.Auto().fit": "`BayesianAverage` fitted to all rows and without each of five folds",
