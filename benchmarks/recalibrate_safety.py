@@ -157,6 +157,10 @@ def measured(case: Case, n: int, samples: int, maps: dict[str, rc.Recalibrator],
     return found
 
 
+def standard_error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
 def summary(kind: str, cells: dict[tuple[str, int], np.ndarray], names: list[str]) -> list[str]:
     """Mean regret by n, worst cell, harm."""
     single = [names.index(name) for name in SINGLE if name in names]
@@ -173,7 +177,7 @@ def summary(kind: str, cells: dict[tuple[str, int], np.ndarray], names: list[str
         by_n = [1e4 * np.mean([r for (_, m), r in regret.items() if m == n]) for n in SIZES]
         worst = max(regret, key=lambda cell: regret[cell])
         best = single[int(cells[worst][:, single].mean(axis=0).argmin())]
-        error = np.std(cells[worst][:, j] - cells[worst][:, best], ddof=1) / np.sqrt(len(cells[worst]))
+        error = standard_error(cells[worst][:, j] - cells[worst][:, best])
         sample = max(harm, key=lambda cell: harm[cell].max())
         large = {cell: h.mean() for cell, h in harm.items() if cell[1] >= 50}
         at = max(large, key=lambda cell: large[cell])
@@ -183,7 +187,7 @@ def summary(kind: str, cells: dict[tuple[str, int], np.ndarray], names: list[str
             + " | ".join(f"{value:.0f}" for value in by_n)
             + f" | {np.mean(list(regret.values())):.4f} | {regret[worst]:.3f} ± {error:.3f} ({worst[0]}, {worst[1]}) "
             f"| {harm[sample].max():.3f} ({sample[0]}, {sample[1]}) "
-            f"| {large[at]:.4f} ({at[0]}, {at[1]}) | {share:.3f} |"
+            f"| {large[at]:.4f} ± {standard_error(harm[at]):.4f} ({at[0]}, {at[1]}) | {share:.3f} |"
         )
     return [*lines, "", "Regret by n in units of 1e-4.", ""]
 
@@ -208,8 +212,11 @@ def main() -> None:
             print(kind, name, flush=True)
     lines = [
         f"{options.samples} samples per cell, four times as many at n = 20 and twice as many at 50 and 100, where "
-        "results vary most; the worst cell with its standard error. The prior of `BayesianAverage` was chosen with "
-        "other seeds on all files and on the 20 worlds; on the ten new worlds nothing was chosen.",
+        "results vary most; worst cells with their standard errors. The harm of a sample is the largest of all "
+        "samples, which grows with their number. The mean harm is the largest of some 200 means of few samples: chance "
+        "makes it larger than what another sample of that cell should be expected to have. The prior of "
+        "`BayesianAverage` was chosen with other seeds on all files and the 20 worlds; on the ten new worlds nothing "
+        "was chosen.",
         "",
         *(line for kind in options.kinds for line in summary(kind, cells[kind], list(maps))),
     ]
