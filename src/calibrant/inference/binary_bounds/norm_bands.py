@@ -116,7 +116,7 @@ class NormBand:
         noise, kernel = self._noise(data, KERNEL_CELLS), _kernel_of(estimate)
         at = noise.position[:, None]
         matrix = similarity(squared_distances(at, at), kernel, estimate.details["bandwidth"])
-        sizes = tuple(np.sqrt(np.maximum(np.vecdot(matrix @ law, law, axis=0), 0.0)) for law in noise.drawn())
+        sizes = tuple(np.sqrt(np.maximum(np.vecdot((matrix @ law).T, law.T), 0.0)) for law in noise.drawn())
         observed = np.sqrt(kernel_error(data, kernel=kernel, unbiased=False).clipped)
         low, high = _around(float(observed), sizes, level, noise.largest)
         return low**2, high**2
