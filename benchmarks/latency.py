@@ -25,8 +25,7 @@ USUAL_BUDGET = 0.05
 REASONS = {
     "interval(ece)": "the bounds of the true error take a dozen sets of 299 simulated samples",
     "interval(calibration_error)": "that of `interval(ece)`, and a cross-fitted estimate of six families of maps",
-    "interval(ks_error)": "399 samples by two laws in 4096 cells: 3.3 million random numbers take two thirds of "
-    "the time",
+    "interval(ks_error)": "399 samples by two laws in 4096 cells: 3.3 million random numbers take nearly half of it",
     "headline_error": "that of `interval(ece)`, and an estimate",
     "assert_calibrated": "that of `interval(ece)`, and an estimate",
     "by_group": "for each of five groups a dozen sets of 299 simulated samples for its interval, 1998 samples for "
