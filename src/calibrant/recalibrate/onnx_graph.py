@@ -47,7 +47,7 @@ def onnx_model(expressions: Sequence[str], columns: Sequence[str]) -> Any:
     if len(found) == 1:
         found = [graph.node("Sub", graph.number(1.0), found[0]), found[0]]
     graph.stacked(found, "probabilities")
-    shape = ["n"] if len(columns) == 1 else ["n", len(columns)]
+    shape: list[str | int] = ["n"] if len(columns) == 1 else ["n", len(columns)]
     made = helper.make_graph(
         graph.nodes,
         "recalibration",
@@ -73,7 +73,7 @@ class _Graph:
                 for k, name in enumerate(columns)
             }
 
-    def node(self, operator: str, *inputs: str, **attributes: int) -> str:
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """The name of the value of an operator."""
         from onnx import helper
 
