@@ -49,9 +49,11 @@ test: $(VENV)/test.stamp chromium axe ## everything that must pass before a chan
 	$(MAKE) --no-print-directory --jobs=2 check collect
 	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
 
-# Every process of the tests then finds their bytecode. What cannot be imported is shown by the tests themselves.
+# Every process of the tests then finds their bytecode and the machine code of the loops. What fails here is shown by the
+# tests themselves.
 collect: $(VENV)/test.stamp
 	@$(BIN)/python -m pytest --collect-only --quiet --no-cov > /dev/null 2>&1 || true
+	@$(BIN)/python -c "import calibrant; calibrant.warm_up()" > /dev/null 2>&1 || true
 
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
 	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)
