@@ -56,3 +56,10 @@ def test_where_all_outcomes_are_alike_the_limit_is_that_of_a_proportion():
     data = cal.Binary(np.zeros(50, dtype=int), np.full(50, 0.5))
     found = Inversion(999).intervals(data, norms=(1.0, 2.0))
     assert all(0.36 < interval.low <= 0.5 - 0.07 for interval in found)
+
+
+def test_a_limit_is_not_positive_by_rounding():
+    rng = np.random.default_rng(0)
+    for seed in range(20):  # no event, and hardly any expected: what is seen is what most simulated samples show
+        data = cal.Binary(np.zeros(20, int), rng.beta(1, 499, 20))
+        assert Inversion(99, seed).intervals(data, norms=(1.0,))[0].low == 0

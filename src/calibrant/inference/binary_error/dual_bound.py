@@ -20,6 +20,9 @@ FOLDS = 5
 #: many times at most.
 STEADY, HALVINGS = 1.5, 3
 
+#: A lower limit below this is rounding: the observed value and a quantile of the simulated ones can be the same number.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
@@ -35,7 +38,12 @@ class DualBound:
     seed: int
 
     def limit(self) -> float:
-        """The lower limit, from simulations at the first, the middle and the last multiple of the shape."""
+        """The lower limit, 0 where it is positive by rounding alone."""
+        found = self._limit()
+        return found if found > ROUNDING else 0.0
+
+    def _limit(self) -> float:
+        """The limit from simulations at the first, the middle and the last multiple of the shape."""
         part, observed, multiples = self.part, self.observed(), self.part.along_shape.multiples
         if part.size == 0:
             return 0.0
@@ -52,10 +60,10 @@ class DualBound:
             tried, means, tops = (np.insert(*pair) for pair in zip((tried, means, tops), [after] * 3, new, strict=True))
             after = _step(tops, observed)
         if not _steady(means, tops, after):  # a jump to the observed value
-            return max(0.0, float(means[after - 1]))
+            return float(means[after - 1])
         rise = tops[after] - tops[after - 1]
         along = (observed - tops[after - 1]) / rise if rise > 0 else 0.0
-        return max(0.0, float(means[after - 1] + along * (means[after] - means[after - 1])))
+        return float(means[after - 1] + along * (means[after] - means[after - 1]))
 
     def _trials(self, multiples: Floats) -> tuple[Floats, Floats]:
         """Mean and high quantile of ψ for multiples of the shape."""
