@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +24,7 @@ def _lines(cells: int) -> Floats:
     return room[first : first + cells * COLUMNS].reshape(cells, COLUMNS)
 
 
-class _GridSums:
+class _GridSums(ABC):
     """The table of a grid: running sums, their totals, and a cell to spare.
 
     `slope` is the number of cells per unit of the logarithm.
@@ -48,9 +49,9 @@ class _GridSums:
             if listed:
                 self._place(*(part[self._unsure[:listed]].astype(np.float64) for part in chunk))
 
+    @abstractmethod
     def _place(self, *rows: Floats) -> None:
         """Add rows to the cells of the formula."""
-        raise NotImplementedError
 
     def _add_placed(self, cell: NDArray[np.intp], key: Floats, columns: dict[int, Floats]) -> None:
         for j, values in columns.items():
