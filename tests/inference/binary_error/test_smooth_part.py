@@ -58,3 +58,32 @@ def test_no_event_in_fifty_rows_leaves_room_for_a_rate_of_eight_per_cent():
     data = cal.Binary(np.zeros(50, dtype=int), np.zeros(50))
     exact = 1 - (0.7 * 0.025) ** (1 / 50)
     assert exact - 0.005 <= limits_of(data).upper(1.0) <= exact + 0.025
+
+
+def square_wave(size, periods, n, seed):
+    """A gap of the same size everywhere, with alternating sign."""
+    rng = np.random.default_rng(seed)
+    p = 0.1 + 0.8 * rng.random(n)
+    return cal.Binary(rng.random(n) < p + size * np.sign(np.sin(2 * np.pi * periods * p)), p)
+
+
+def test_the_upper_end_of_a_fine_fit_allows_for_a_gap_of_the_same_size_everywhere(monkeypatch):
+    """Half of the fitted gap is noise: along its own uneven shape, noise would explain too much of the norm."""
+    data = square_wave(0.06, 14, 20_000, seed=4)
+    found = limits_of(data)
+    assert found.smooth._fine
+    assert not found.smooth.fit.identity
+    lower, upper = found.lower(1.0), found.upper(1.0)
+    monkeypatch.setattr("calibrant.inference.binary_error.smooth_part.FINE", np.inf)
+    along_its_shape = limits_of(data)
+    assert along_its_shape.upper(1.0) < 0.06 < upper
+    assert along_its_shape.lower(1.0) == lower
+
+
+def test_an_uneven_gap_is_recognised_once_it_is_clear():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    sizes = np.where(np.sin(30 * np.pi * p) > 0.7, 0.3, 0.0) * np.minimum(p, 1 - p)
+    part = limits_of(cal.Binary(rng.random(20_000) < p + sizes, p)).smooth
+    assert part._fine
+    assert not part._may_be_even

@@ -55,7 +55,8 @@ class Inversion:
     lower end is that of q = 1, and for q > 2 that of q = 2.
 
     *Upper end.* To the fitted part is added the largest misfit, down to the cells, that the data do not exclude, placed
-    where it raises the norm most. For q > 2 only
+    where it raises the norm most. If many knots were needed, a gap of the same size everywhere is tested too, unless
+    the ratio of the L1 and L2 norms of ĝ excludes it. For q > 2 only
     :math:`\theta_q^q \le \theta_2^2 \max|S - h(S)|^{q - 2}` is used, since a narrow peak can hide.
 
     Outcomes are simulated by their binomial distribution where a cell expects few events or non-events. Clusters of

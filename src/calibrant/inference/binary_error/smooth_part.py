@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.inference.binary_error.cell_noise import CellNoise
 from calibrant.inference.binary_error.hat_fit import SHAPE_KNOTS, HatFit
-from calibrant.inference.binary_error.pooled_cells import PooledCells
+from calibrant.inference.binary_error.pooled_cells import PooledCells, knots_for
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Side
 
@@ -24,6 +24,9 @@ FINER_STEPS, JUMP, EQUAL = 6, 1.5, 1e-9
 
 #: The smoother shape is used if it keeps this part of the squared norm that is not noise.
 KEPT = 0.7
+
+#: Knots for each cell from which on a fit is a fine one.
+FINE = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +153,29 @@ class SmoothPart:
             straight = np.where(cells.atom, shape, HatFit.of(cells, 2)(cells.gap))
             scale = self.size / max(_length(cells, straight), 0.1 * self.size)
             found.append(self.path(straight * scale, multiples[::2]))
-        if self.size > 0 and self.fit.identity:  # an even gap shows less of its noise in its L1 norm
+        if self.size > 0 and (self.fit.identity or (self._fine and self._may_be_even)):
+            # Noise adds less to the L1 norm of a gap of the same size everywhere. With a coarse fit, the misfit allows
+            # for that.
             found.append(self.path(np.sign(shape) * self.size, multiples[::2]))
         if np.any(self.along_shape.low.max(axis=1) <= self.observed * (1 + EQUAL)) or not self.along_shape.truth.any():
             found += [self._one_direction(sign) for sign in (-1, 1)]
         return found
+
+    @property
+    def _fine(self) -> bool:
+        """Whether more than the usual number of knots were needed, and so many that little misfit is left."""
+        return self.fit.knots >= FINE * len(self.cells.share) and self.fit.knots > knots_for(self.cells.effective_n)
+
+    @property
+    def _may_be_even(self) -> bool:
+        """Whether the data allow a gap of the same size everywhere, by the ratio of its L1 and its L2 norm."""
+        share = self.cells.share
+        even = np.sign(self.shape.gap) * np.sqrt(max(float(share @ self.fitted**2) - self.shape.noise**2, 0.0))
+        probability = np.clip(self.cells.predicted - even, 0.0, 1.0)
+        noise = self.noise.outcomes(self.noisy(probability))
+        drawn = self.fit((self.cells.predicted - probability)[:, None] + noise)
+        simulated = (share @ np.abs(drawn)) / np.sqrt(share @ drawn**2)
+        return bool(share @ np.abs(self.fitted) >= np.quantile(simulated, self.risk) * _length(self.cells, self.fitted))
 
     def lower(self, k: int) -> float:
         """The lower limit in norm k: the smallest multiple of the shape that is not rejected."""
