@@ -88,6 +88,24 @@ def test_what_it_means_without_a_threshold_speaks_of_the_highest_scores():
     assert "with the highest score, 90 %, 32 % had" in what_it_means(replace(PLAIN, top=replace(top, low=0.9)))
 
 
+def test_what_it_means_speaks_of_other_scores_where_only_these_are_wrong():
+    top = Bin(0.4, 0.9, 1000, 540, 0.55, Value(0.54, 0.51, 0.57))
+    ranges = (
+        Bin(0.0, 0.1, 3000, 130, 0.05, Value(0.043, 0.035, 0.049), share=0.2),
+        Bin(0.1, 0.2, 2000, 300, 0.1, Value(0.15, 0.134, 0.166), share=0.5),
+        Bin(0.2, 1.0, 2000, 900, 0.46, Value(0.45, 0.43, 0.47), share=0.3),
+    )
+    given = replace(PLAIN, top=top, ranges=ranges)
+    assert what_it_means(given) == (
+        "Of the 2,000 rows with scores from 10 % to 20 %, 15.0 % had the event (13.4 to 16.6 %); the predictions say "
+        "10 %. For those with the highest scores (above 40 %) the gap is within chance."
+    )
+    wrong_top = replace(given, top=replace(top, observed=Value(0.5, 0.47, 0.53)))
+    assert what_it_means(wrong_top).startswith("Of the 1,000 rows with the highest scores")
+    calibrated = replace(given, test=replace(PLAIN.test, p_value=0.4))
+    assert what_it_means(calibrated).startswith("Of the 1,000 rows with the highest scores")
+
+
 def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
     assert best_map(maps()) == (
         "Platt scaling lowers cross-validated log loss by 1.7 % (0.9 to 2.5 %); the remaining error is at "

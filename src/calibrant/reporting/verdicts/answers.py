@@ -104,7 +104,7 @@ def _of_base_rate(error: Value, evidence: Probabilities) -> str:
 
 
 def what_it_means(evidence: Probabilities) -> str:
-    """The rows at and above the user's threshold, or those with the highest scores."""
+    """The rows at and above the user's threshold; those with the highest scores or, if only others are wrong, these."""
     if evidence.threshold is not None and evidence.threshold.above is not None:
         above = evidence.threshold.above
         at = score(evidence.threshold.at)
@@ -123,7 +123,22 @@ def what_it_means(evidence: Probabilities) -> str:
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
     which = f"highest scores (above {score(top.low)})" if top.low < top.high else f"highest score, {score(top.low)}"
-    return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
+    wrong = _wrong_range(evidence)
+    if wrong is None or top.observed.excludes(top.predicted):
+        return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
+    between = f"scores from {score(wrong.low)} to {score(wrong.high)}"
+    return (
+        f"Of the {_rows(wrong, evidence)} with {between}, {_observed(wrong, evidence)}. "
+        f"For those with the {which} the gap is within chance."
+    )
+
+
+def _wrong_range(evidence: Probabilities) -> Bin | None:
+    """Of the ranges of scores that are clearly wrong, the one with the largest part of the error."""
+    if evidence.test is None or not evidence.test.rejects:
+        return None
+    wrong = [one for one in evidence.ranges if one.observed.excludes(one.predicted) and one.low < one.high]
+    return max(wrong, key=lambda one: one.share or 0.0, default=None)
 
 
 def _rows(some: Bin, evidence: Probabilities) -> str:
