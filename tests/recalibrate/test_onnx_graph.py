@@ -34,6 +34,18 @@ def test_maps_of_one_event(template, logits):
     np.testing.assert_allclose(applied(made.to_onnx(), scores), made.predict_proba(scores), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("template", "logits"),
+    [(maps.Smoothed(), False), (maps.Smoothed(), True), (maps.NadarayaWatson(bandwidth=0.2), False)],
+    ids=repr,
+)
+def test_maps_with_a_term_for_each_fitted_row(template, logits):
+    """Fitted to few rows: the runtime takes long to read thousands of terms, most of a minute in the fourth case."""
+    x, p, y = one_event(12)
+    made, scores = fitted(template, x, p, y, logits=logits), LOGITS if logits else SCORES
+    np.testing.assert_allclose(applied(made.to_onnx(), scores), made.predict_proba(scores), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("logits", [False, True], ids=["probabilities", "logits"])
 @pytest.mark.parametrize("template", SEVERAL_CLASSES, ids=repr)
 def test_maps_of_several_classes(template, logits):

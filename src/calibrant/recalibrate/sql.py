@@ -141,7 +141,8 @@ class SqlMap:
         Its input `scores`, of double precision, has the shape (n,), or (n, K) for a map that was fitted to K columns.
         Its output `probabilities` has the shape (n, K), the columns in the order of `classes_`; a row is NaN where
         `predict_proba` would refuse the score. The maps that can be written are those of `to_sql`, and a step function
-        of many steps is as long a graph as it is an expression.
+        of many steps is as long a graph as it is an expression: a runtime needs seconds to load thousands of steps, and
+        for `NadarayaWatson` fitted to logits most of a minute.
 
         Returns
         -------
