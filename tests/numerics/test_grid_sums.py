@@ -48,10 +48,41 @@ def test_rows_on_edges_are_placed_by_the_formula(kernels):
 
 def test_keys_on_edges_of_the_logarithm_are_placed_by_the_formula(kernels):
     key = np.exp(np.arange(-20, 20) / 10)
-    first = int(np.floor(np.log(key) * 10).min())
-    sums = LogSums(kernels, 10, first, 41)
-    sums.take(key, key**2, np.ones(len(key)))
-    expected = np.bincount(np.floor(np.log(key) * 10).astype(int) - first, minlength=41)
+    sums = LogSums(kernels, 10)
+    assert sums.take(key, key**2, np.ones(len(key)))
+    expected, count = np.unique(np.floor(np.log(key) * 10), return_counts=True)
     cell, _, _, found = sums.cells()
-    np.testing.assert_array_equal(cell, np.flatnonzero(expected))
-    np.testing.assert_array_equal(found[0], expected[cell])
+    np.testing.assert_array_equal(cell, expected)
+    np.testing.assert_array_equal(found[0], count)
+
+
+def test_a_table_of_logarithms_grows_with_its_keys(kernels):
+    rng = np.random.default_rng(3)
+    parts = [rng.lognormal(sigma=sigma, size=3000) for sigma in (0.1, 1.0, 0.5, 5.0)]
+    parts += [np.full(2000, 1e-9), np.full(2000, 1e9)]
+    sums = LogSums(kernels, 100)
+    for key in parts:
+        assert sums.take(key, key**2, key**2 / 2)
+    key = np.concatenate(parts)
+    where = np.floor(np.log(key) * 100).astype(int)
+    cell, low, high, (count, *_, predicted, observed, _, _, _) = sums.cells()
+    np.testing.assert_array_equal(cell, np.unique(where))
+    np.testing.assert_array_equal(count, np.bincount(where - where.min())[cell - where.min()])
+    np.testing.assert_allclose(predicted, [(key[where == k] ** 2).sum() for k in cell], rtol=1e-12)
+    np.testing.assert_allclose(observed, predicted / 2, rtol=1e-12)
+    np.testing.assert_array_equal(low, [key[where == k].min() for k in cell])
+    np.testing.assert_array_equal(high, [key[where == k].max() for k in cell])
+
+
+@pytest.mark.parametrize("bad", [5e-324, 2.0**-1023, 0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("before", [0, 5000])
+def test_keys_that_are_not_normal_numbers_are_left_to_others(kernels, bad, before):
+    key = np.append(np.linspace(0.1, 10, before), bad)
+    with np.errstate(all="raise"):
+        assert not LogSums(kernels, 100).take(key, np.ones(len(key)), np.ones(len(key)))
+
+
+def test_keys_too_far_apart_are_left_to_others(kernels):
+    key = np.array([1e-100, 1e100])
+    assert LogSums(kernels, 30_000).take(key, key, key)
+    assert not LogSums(kernels, 40_000).take(key, key, key)

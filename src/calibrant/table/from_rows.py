@@ -111,12 +111,10 @@ def _on_grid(rows: Rows, grid: Grid) -> CellSums:
     dense = isinstance(grid, HybridGrid) and len(rows.key) >= SORTED_ROWS_PER_CELL * grid.cells
     if isinstance(grid, HybridGrid) and dense and (rows.plain_binary or (rows.plain and rows.role != "both")):
         return CellSums(grid, *_by_sorting(rows, grid))
-    ends = np.array(extremes(rows.key))
-    first, last = grid.index(ends)  # cells rise with the key
-    size = int(last - first) + 1
-    normal = bool(ends[0] >= np.finfo(np.float64).tiny)  # the compiled logarithm is of normal numbers
-    if isinstance(grid, LogGrid) and normal and (spreads := _spreads(rows, grid, int(first), size)) is not None:
+    if isinstance(grid, LogGrid) and (spreads := _spreads(rows, grid)) is not None:
         return spreads
+    first, last = grid.index(np.array(extremes(rows.key)))  # cells rise with the key
+    size = int(last - first) + 1
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
 
     def index(key: NDArray[Any]) -> NDArray[np.intp]:
@@ -148,13 +146,11 @@ def _by_sorting(rows: Rows, grid: HybridGrid) -> GridCells:
     return cells
 
 
-def _spreads(rows: Rows, grid: LogGrid, first: int, size: int) -> CellSums | None:
+def _spreads(rows: Rows, grid: LogGrid) -> CellSums | None:
     """The cells of unweighted rows, such as spreads and squared errors, by compiled loops, where these are at hand."""
     floats = all(column.dtype == np.float64 for column in (rows.key, rows.predicted, rows.observed))
     fast = compiled(len(rows.key), saves=40.0) if floats and rows.weight is None and rows.role == "both" else None
-    if fast is None or size > 2**24:
+    if fast is None:
         return None
-    summed = LogSums(fast, grid.per_fold, first, size)
-    summed.take(rows.key, rows.predicted, rows.observed)
-    cell, *columns = summed.cells()
-    return CellSums(grid, cell + first, *columns)
+    summed = LogSums(fast, grid.per_fold)
+    return CellSums(grid, *summed.cells()) if summed.take(rows.key, rows.predicted, rows.observed) else None
