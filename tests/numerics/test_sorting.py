@@ -61,7 +61,7 @@ def test_sums_between_cuts_of_more_rows_than_a_chunk(monkeypatch):
     cuts = np.array([0, 3, 10, 38, 50])
     for rows in (Rows(p, p, y), Rows(p, p, np.ones(50, np.int8), role="population")):
         expected = np.add.reduceat(rows.sums(), cuts[:-1], axis=1)
-        np.testing.assert_allclose(SortedRows(rows, None).between(cuts), expected, rtol=1e-13)
+        np.testing.assert_allclose(SortedRows(rows, 50).between(cuts), expected, rtol=1e-13)
 
 
 @settings(max_examples=50)
@@ -72,7 +72,8 @@ def test_runs_of_equal_keys_end_where_the_key_changes(rows, kind):
     np.testing.assert_array_equal(ordered.rows.key, np.sort(rows.key))
     distinct, counts = np.unique(rows.key, return_counts=True)
     np.testing.assert_array_equal(ordered.run_ends, np.cumsum(counts))
-    assert (ordered.ends is None) == (len(distinct) == len(rows.key))
+    assert ordered.runs == len(distinct)
+    assert (ordered.ends is None) == (not ordered.tied) == (len(distinct) == len(rows.key))
     for leading in range(1, len(rows.key) + 1):
         expected = np.sum(rows.key <= ordered.rows.key[leading - 1])
         assert ordered.after_ties(np.array([leading])).tolist() == [expected]

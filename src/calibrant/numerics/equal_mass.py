@@ -115,7 +115,7 @@ def equal_count_edges(key: NDArray[Any], n: int, rank: Rank = "floor") -> Floats
 def equal_mass_rows(rows: SortedRows, n: int, rank: Rank = "floor") -> NDArray[np.intp]:
     """Cuts of unweighted rows into `n` bins: rank rows * b / n, rounded, past any ties, without duplicates."""
     ranks = mass_ranks(len(rows), np.arange(n + 1), n, rank)
-    if rows.ends is None and n <= len(rows):
+    if not rows.tied and n <= len(rows):
         return ranks
     return np.unique(np.concatenate([[0], rows.after_ties(ranks[ranks > 0])]))
 

@@ -24,9 +24,9 @@ _ORDER_CHECK = 32
 class SortedSamples:
     """Probabilities and 0/1 outcomes of several samples, one sample per row, each in the order of its scores.
 
-    `tied` says whether any sample has equal scores; `ends`, where the runs of equal scores end, is given if that is
-    known of a single sample. A cut is a number of leading rows. Cuts have the shape (samples, bins + 1), or
-    (bins + 1,) where they are the same in every sample; sums per bin have the shape (samples, bins).
+    `tied` says whether any sample has equal scores. A cut is a number of leading rows. Cuts have the shape
+    (samples, bins + 1), or (bins + 1,) where they are the same in every sample; sums per bin have the shape
+    (samples, bins).
 
     >>> samples = SortedSamples.of(np.array([[0.7, 0.2, 0.4]]), np.array([[1, 0, 1]], dtype=np.int8))
     >>> samples.key, samples.outcome
@@ -38,7 +38,6 @@ class SortedSamples:
     key: NDArray[Any]
     outcome: NDArray[np.int8]
     tied: bool
-    ends: Ranks | None = None
 
     @classmethod
     def of(cls, scores: Floats, outcomes: NDArray[np.int8]) -> SortedSamples:
@@ -54,7 +53,7 @@ class SortedSamples:
     @classmethod
     def of_rows(cls, rows: SortedRows) -> SortedSamples:
         """A single sample that is sorted already."""
-        return cls(rows.rows.key[None], rows.rows.observed[None], rows.ends is not None, rows.ends)
+        return cls(rows.rows.key[None], rows.rows.observed[None], rows.tied)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -69,8 +68,9 @@ class SortedSamples:
         ranks = mass_ranks(self.n, np.arange(n_bins + 1), n_bins, rank)
         if not self.tied:
             return ranks
-        if self.ends is not None:
-            ranks[1:] = self.ends[np.searchsorted(self.ends, np.maximum(ranks[1:], 1), side="left")]
+        if len(self) == 1:
+            key = self.key[0]
+            ranks[1:] = np.searchsorted(key, key[np.maximum(ranks[1:], 1) - 1], side="right")
             return ranks
         which = self._all if samples is None else samples
         rows, inner = which[:, None], np.minimum(ranks, self.n - 1)
@@ -104,8 +104,6 @@ class SortedSamples:
 
     def run_ends(self, sample: int) -> Ranks:
         """The cuts of one sample that make each distinct score a bin."""
-        if self.ends is not None:
-            return np.concatenate([[0], self.ends])
         if not self.tied:
             return np.arange(self.n + 1)
         key = self.key[sample]
@@ -119,18 +117,14 @@ class SortedSamples:
         fast = compiled(self.n, saves=4.0)
         if fast is None:
             return None
-        ends = np.zeros(1, np.intp)
-        if self.tied:
-            ends = self.run_ends(0)[1:] if self.ends is None else self.ends
-        rows = self.key[0], self._running_positives[0], ends, self.tied
-        found = int(fast.largest_rising(*rows, 2, min(_ORDER_CHECK, self.n)))
+        rows, running = (self.key[0], self.outcome[0]), np.empty(self.n // fast.STEP + 1, np.int64)
+        fast.running_positives(rows[1], running)
+        found = int(fast.largest_rising(*rows, running, 2, min(_ORDER_CHECK, self.n)))
         if found or self.n <= _ORDER_CHECK:
             return found or self.n
-        outcome = self.outcome[0]
-        falls = not fast.rises_everywhere(*rows[1:3]) if self.tied else (outcome[1:] < outcome[:-1]).any()
-        if not falls:  # then no bins fall, and trying all would take forever
+        if fast.rises_everywhere(*rows):  # then no bins fall, and trying all would take forever
             return self.n
-        return int(fast.largest_rising(*rows, _ORDER_CHECK, self.n)) or self.n
+        return int(fast.largest_rising(*rows, running, _ORDER_CHECK, self.n)) or self.n
 
     def _at_most(self, samples: Ranks, values: Floats) -> Ranks:
         """How many scores of each of these samples are at most the value: all bisections at once.

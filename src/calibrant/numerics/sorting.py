@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -18,13 +19,31 @@ from calibrant.numerics.switch import compiled
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """Rows in the order of their key; `ends` is where each run of equal keys ends, None where no keys are equal."""
+    """Rows in the order of their key, and the number of runs of equal keys."""
 
     rows: Rows
-    ends: NDArray[np.intp] | None
+    runs: int
 
     def __len__(self) -> int:
         return len(self.rows.key)
+
+    @property
+    def tied(self) -> bool:
+        """Whether any keys are equal."""
+        return self.runs < len(self)
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp] | None:
+        """Where each run of equal keys ends (exclusive), None where no keys are equal."""
+        if not self.tied:
+            return None
+        key = self.rows.key
+        fast = compiled(len(key), saves=2.0) if key.flags.c_contiguous else None
+        if fast is None:
+            return np.append(np.flatnonzero(key[1:] != key[:-1]) + 1, len(key))
+        ends = np.empty(self.runs, np.intp)
+        fast.run_ends(key, ends)
+        return ends
 
     @property
     def run_ends(self) -> NDArray[np.intp]:
@@ -32,8 +51,8 @@ class SortedRows:
         return np.arange(1, len(self) + 1) if self.ends is None else self.ends
 
     def after_ties(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The given numbers of leading rows, raised where needed so that no run of equal keys is split."""
-        return rows if self.ends is None else self.ends[np.searchsorted(self.ends, rows, side="left")]
+        """The given numbers (1 or more) of leading rows, raised where needed so that no run of equal keys is split."""
+        return np.searchsorted(self.rows.key, self.rows.key[rows - 1], side="right") if self.tied else rows
 
     def distinct(self) -> tuple[Floats, Floats]:
         """The distinct keys and the sums of their rows."""
@@ -115,24 +134,18 @@ def _sorted(rows: Rows) -> SortedRows:
         ordered = Rows(key, key, rows.observed, role=rows.role, counted=rows.counted)
     else:
         ordered = rows.take(np.argsort(rows.key, kind="stable"))
-    differs = ordered.key[1:] != ordered.key[:-1]
-    if differs.all():
-        return SortedRows(ordered, None)
-    return SortedRows(ordered, np.append(np.flatnonzero(differs) + 1, len(ordered.key)))
+    return SortedRows(ordered, 1 + int(np.count_nonzero(ordered.key[1:] != ordered.key[:-1])))
 
 
 def _sorted_by_code(fast: ModuleType, rows: Rows) -> SortedRows:
-    """`sort_with_outcomes` and the ends of its runs, with a compiled pass before the sort and one or two after it."""
+    """`sort_with_outcomes` and the number of its runs, with a compiled pass before the sort and one after it."""
     code = np.empty(len(rows.key), np.int32 if rows.key.dtype == np.float32 else np.int64)
     fast.encode(rows.key.view(code.dtype), rows.observed, code)
     code.sort()
     observed = np.empty(len(code), np.int8)
     runs = int(fast.decode(code, observed))
-    ends = None if runs == len(code) else np.empty(runs, np.intp)
-    if ends is not None:
-        fast.run_ends(code, ends)
     key = code.view(rows.key.dtype)
-    return SortedRows(Rows(key, key, observed), ends)
+    return SortedRows(Rows(key, key, observed), runs)
 
 
 def sort_with_outcomes(

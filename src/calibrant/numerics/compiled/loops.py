@@ -16,6 +16,7 @@ from calibrant.numerics.compiled.matrices import (
     many_classes,
 )
 from calibrant.numerics.compiled.order import (
+    STEP,
     decode,
     encode,
     isotonic_blocks,
@@ -23,6 +24,7 @@ from calibrant.numerics.compiled.order import (
     pool_adjacent_violators,
     rises_everywhere,
     run_ends,
+    running_positives,
     sums_between,
 )
 from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
@@ -33,6 +35,7 @@ __all__ = [
     "NEAR_EDGE",
     "ROWS",
     "SCORES",
+    "STEP",
     "EqualWidthSums",
     "Labels",
     "compile_all",
@@ -53,6 +56,7 @@ __all__ = [
     "radix_cells",
     "rises_everywhere",
     "run_ends",
+    "running_positives",
     "sums_between",
     "temperature",
     "try_out",
@@ -97,10 +101,12 @@ def _compile_rows(dtype: np.dtype[np.float32] | np.dtype[np.float64]) -> None:
     radix_cells(p, y, 50, 1 << 12, 1, 2, np.zeros(64), np.zeros(64), codes)
     code = np.zeros(3, f"i{dtype.itemsize}")
     encode(p.view(code.dtype), y, code)
-    run_ends(code, np.empty(decode(code, y), np.intp))
-    for running in (np.zeros(4, np.int32), np.zeros(4, np.int64)):
-        largest_rising(np.sort(p), running, np.arange(1, 4), True, 2, 2)  # noqa: FBT003 - a kernel takes no names
-        rises_everywhere(running, np.arange(1, 4))
+    decode(code, y)
+    run_ends(p, np.empty(1, np.intp))
+    running = np.zeros(1, np.int64)
+    running_positives(y, running)
+    largest_rising(p, y, running, 2, 2)
+    rises_everywhere(p, y)
     sums_between(p, y, np.array([0, 1, 3]), np.zeros((4, 2)))
 
 

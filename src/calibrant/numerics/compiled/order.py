@@ -8,6 +8,9 @@ import numpy as np
 
 from calibrant.numerics.compiled.kernel import BLOCK, I64, U64, inner, kernel, reordering
 
+#: Rows between two running sums of positives.
+STEP = 16
+
 
 @kernel
 def encode(bits: Any, y: Any, code: Any) -> None:
@@ -33,13 +36,13 @@ def decode(code: Any, y: Any) -> Any:
 
 
 @kernel
-def run_ends(bits: Any, ends: Any) -> None:
-    """Where each run of equal numbers ends; `ends` has as many places as there are runs."""
+def run_ends(key: Any, ends: Any) -> None:
+    """Where each run of equal keys ends; `ends` has as many places as there are runs."""
     found = U64(0)
-    for i in range(1, bits.shape[0]):
+    for i in range(1, key.shape[0]):
         ends[found] = i
-        found += U64(bits[i] != bits[i - 1])
-    ends[found] = bits.shape[0]
+        found += U64(key[i] != key[i - 1])
+    ends[found] = key.shape[0]
 
 
 @inner
@@ -88,53 +91,80 @@ def pool_adjacent_violators(weight: Any, observed: Any, starts: Any) -> Any:
     return blocks
 
 
+@kernel
+def running_positives(observed: Any, running: Any) -> None:
+    """The positives before every `STEP`-th row: as good as a running sum of all rows, which would fill the cache."""
+    total = I64(0)
+    for k in range(running.shape[0]):
+        running[k] = total
+        for v in observed[k * STEP : (k + 1) * STEP]:
+            total += I64(v)
+
+
 @inner
-def _past_tie(key: Any, ends: Any, rank: Any) -> Any:
+def _positives(observed: Any, running: Any, rows: Any) -> Any:
+    """The positives of so many leading rows."""
+    step = U64(rows) // U64(STEP)
+    total = running[step]
+    for i in range(step * U64(STEP), U64(rows)):
+        total += I64(observed[i])
+    return total
+
+
+@inner
+def _past_tie(key: Any, rank: Any) -> Any:
     """The rank, or the end of the run of equal keys that it would split."""
-    if rank == key.shape[0] or key[U64(rank)] != key[U64(rank - 1)]:
+    n, tie = key.shape[0], key[U64(rank - 1)]
+    if rank == n or key[U64(rank)] != tie:
         return rank
-    first, last = 0, ends.shape[0] - 1
-    while first < last:
-        middle = (first + last) >> 1
-        if ends[U64(middle)] < rank:
-            first = middle + 1
-        else:
+    last, step = rank, 1
+    while last + step < n and key[U64(last + step)] == tie:
+        last += step
+        step *= 2
+    beyond = min(last + step, n)
+    while beyond - last > 1:
+        middle = (last + beyond) >> 1
+        if key[U64(middle)] == tie:
             last = middle
-    return ends[U64(first)]
+        else:
+            beyond = middle
+    return beyond
 
 
 @kernel
-def largest_rising(key: Any, running: Any, ends: Any, tied: Any, least: Any, most: Any) -> Any:
+def largest_rising(key: Any, observed: Any, running: Any, least: Any, most: Any) -> Any:
     """The last number of equal-mass bins before the first from `least` to `most` whose mean outcomes fall; 0 if none.
 
     `running` counts positives. Whole numbers, so there is no rounding.
     """
     n = key.shape[0]
     for bins in range(least, most + 1):
-        low, hits, rows = 0, I64(0), I64(1)  # a mean of zero before the first bin
+        low, before, hits, rows = 0, I64(0), I64(0), I64(1)  # a mean of zero before the first bin
         for b in range(1, bins + 1):
-            high = (n * b) // bins
-            if tied:
-                high = _past_tie(key, ends, high)
+            high = _past_tie(key, (n * b) // bins)
             if high == low:
                 continue
-            more, many = I64(running[U64(high)]) - I64(running[U64(low)]), I64(high - low)
+            after = _positives(observed, running, high)
+            more, many = after - before, I64(high - low)
             if more * rows < hits * many:
                 return bins - 1
-            hits, rows, low = more, many, high
+            low, before, hits, rows = high, after, more, many
     return 0
 
 
 @kernel
-def rises_everywhere(running: Any, ends: Any) -> Any:
+def rises_everywhere(key: Any, observed: Any) -> Any:
     """Whether the mean outcomes of the runs of equal keys never fall; looks no further than the first fall."""
-    low, hits, rows = 0, I64(0), I64(1)
-    for k in range(ends.shape[0]):
-        high = ends[k]
-        more, many = I64(running[U64(high)]) - I64(running[U64(low)]), I64(high - low)
+    n, i, hits, rows = key.shape[0], 0, I64(0), I64(1)
+    while i < n:
+        first, more = i, I64(0)
+        while i < n and key[U64(i)] == key[U64(first)]:
+            more += I64(observed[U64(i)])
+            i += 1
+        many = I64(i - first)
         if more * rows < hits * many:
             return False
-        hits, rows, low = more, many, high
+        hits, rows = more, many
     return True
 
 
