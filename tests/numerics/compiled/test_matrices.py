@@ -24,7 +24,8 @@ def matrix_of(classes, dtype, rows):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("classes", "rows", "bins"), [(2, 5000, 15), (10, 9000, 15), (63, 100, 1), (64, 9000, 15), (200, 300, 7)]
+    ("classes", "rows", "bins"),
+    [(2, 5000, 15), (10, 9000, 15), (63, 100, 1), (64, 9000, 15), (200, 300, 7), (300, 200, 15)],
 )
 def test_sums_per_class_and_bin_are_those_of_the_columns(classes, rows, bins, dtype):
     p, y = matrix_of(classes, dtype, rows)

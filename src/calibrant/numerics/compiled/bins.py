@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.numerics.compiled.kernel import BLOCK, I64, ONE, U64, inner, kernel
+from calibrant.numerics.compiled.vectors import add_at
 
 #: Copies of the table, so that neighbouring rows never wait for the same number; blocks between two additions to the
 #: totals, so that no running sum has many terms.
@@ -38,9 +39,7 @@ def places(score: Any, bins: Any, step: Any, offset: Any, unit: Any, index: Any)
 def _add(score: Any, index: Any, table: Any) -> None:
     """Add each score and a count of one at its place: one load, addition and store of 16 bytes."""
     for i in range(score.shape[0]):
-        at, v = U64(index[i]), np.float64(score[i])
-        total, rows = table[at], table[at + U64(1)]
-        table[at], table[at + U64(1)] = total + v, rows + 1.0
+        add_at(table, U64(index[i]), (np.float64(score[i]), 1.0))
 
 
 @inner

@@ -19,6 +19,9 @@ SCORES, LANES, FLUSH = 2048, 2, 4096
 #: Classes of a row that are compared at once.
 GROUP = 16
 
+#: Fewer classes are looked at one by one.
+FEW = 256
+
 
 @kernel
 def few_classes(p: Any, columns: Any, tolerance: Any, best: Any, top: Any) -> Any:
@@ -170,6 +173,16 @@ def _beyond(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
 
 
 @inner
+def _beyond_of_few(bits: Any, bits_of_edge: Any, chosen: Any) -> Any:
+    """The same without a look at groups, in which ones to list could not be foreseen."""
+    many = U64(0)
+    for k in range(bits.shape[0]):
+        chosen[many] = k
+        many += U64(bits[U64(k)] > bits_of_edge)
+    return many
+
+
+@inner
 def _other_bins(row: Any, chosen: Any, bins: Any, step: Any, table: Any) -> None:
     """Add the scores of the chosen classes."""
     for j in range(chosen.shape[0]):
@@ -189,7 +202,7 @@ def many_class_sums(
     `table` and `totals` have a place per class after those per class and bin, for the sums of the first bins.
     """
     classes, step, bad, since = p.shape[1], 1.0 / np.float64(bins), 0, 0
-    first, chosen = table[classes * bins * 2 :], np.empty(classes + 1, np.int32)
+    first, chosen, few = table[classes * bins * 2 :], np.empty(classes + 1, np.int32), classes < FEW
     for i in range(y.shape[0]):
         total, wrong, beyond = _first_bin(p[i], bits[i], step, limits[1], limits[0], first)
         label = U64(y[i])
@@ -197,7 +210,8 @@ def many_class_sums(
             bad += 1
             continue
         if beyond < 0:
-            _other_bins(p[i], chosen[: _beyond(bits[i], limits[0], chosen)], bins, step, table)
+            many = _beyond_of_few(bits[i], limits[0], chosen) if few else _beyond(bits[i], limits[0], chosen)
+            _other_bins(p[i], chosen[:many], bins, step, table)
         hits[label * U64(bins) + _bin_of(np.float64(p[i, label]), bins, step)] += 1.0
         since += 1
         if since == FLUSH:
