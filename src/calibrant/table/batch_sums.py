@@ -118,7 +118,7 @@ class BatchSums:
     def _scores(self, codes: Whole) -> NDArray[np.float64]:
         bits = codes << 1  # off with the outcome
         bits >>= 2
-        return bits.view(self.dtype).astype(np.float64)
+        return bits.view(self.dtype).astype(np.float64, copy=False)
 
     def cells(self) -> GridCells:
         """The cells that have rows so far."""
