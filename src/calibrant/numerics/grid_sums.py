@@ -18,7 +18,7 @@ from calibrant.numerics.switch import CHUNK_ROWS
 COLUMNS, LOW, HIGH = 8, 3, 7
 _SUMS = (0, 1, 2, 4, 5, 6)
 
-#: More cells of a table of logarithms are left to loops that keep only those in use.
+#: A table of logarithms with more cells would take more memory than it is worth: such keys are left to NumPy.
 MOST_CELLS = 1 << 24
 
 
