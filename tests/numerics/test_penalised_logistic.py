@@ -73,3 +73,20 @@ def test_a_strong_penalty_leaves_the_offset():
     likelihood = positive[0] @ np.log(expit(offset)) + negative[0] @ np.log(expit(-offset))
     assert none.evidence[0, 0] == pytest.approx(likelihood)
     assert not none.variance.any()
+
+
+@pytest.mark.parametrize("penalties", [1, 4])
+def test_data_sets_with_designs_of_their_own_are_fitted_as_if_alone(penalties):
+    rng = np.random.default_rng(4)
+    bases, offsets = rng.normal(size=(3, 25, 3)), 2 * rng.normal(size=(3, 25))
+    positive, negative = rng.integers(0, 30, (2, 3, 25)).astype(float)
+    positive[1, 20:] = negative[1, 20:] = 0.0  # empty bins count nothing
+    precision = rng.uniform(0.1, 2.0, (penalties, 3))
+    together = logistic_fits(bases, offsets, positive, negative, precision)
+    for d in range(3):
+        some = slice(20) if d == 1 else slice(None)
+        outcomes = positive[d : d + 1, some], negative[d : d + 1, some]
+        alone = logistic_fits(bases[d, some], offsets[d, some], *outcomes, precision)
+        for part in ("coefficients", "evidence", "held_out", "covariance"):
+            np.testing.assert_allclose(getattr(together, part)[d], getattr(alone, part)[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(together.variance[d][:, some], alone.variance[0], rtol=1e-9)

@@ -7,7 +7,9 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant import recalibrate as rc
 from calibrant.recalibrate import bayesian_average
-from calibrant.recalibrate.log_odds_corrections import Corrections
+from calibrant.recalibrate.inputs import Scores
+from calibrant.recalibrate.log_odds_corrections import Corrections, fit_families
+from calibrant.recalibrate.wrappers import fitted_each
 
 GRID = np.concatenate([[0.0, 1e-9, 1e-4], np.linspace(0.005, 0.995, 199), [1 - 1e-4, 1 - 1e-9, 1.0]])
 
@@ -116,9 +118,9 @@ def test_members_count_by_prior_weight_times_a_power_of_their_marginal_likelihoo
     fitted = rc.BayesianAverage(input="logits").fit(x, y)
     expected = []
     for family in Corrections.of(x, np.ones(40)).families(x):
-        found = family.fit(y[None], 1 - y[None])
-        turned = np.where(family.slope(found.coefficients[0]) < 0, 0.1, 1.0)
-        expected += (family.weight * turned * np.exp(0.7 * found.evidence[0])).tolist()
+        coefficients, evidence = fit_families([family], [(y, 1 - y)])[0]
+        turned = np.where(family.slope(coefficients) < 0, 0.1, 1.0)
+        expected += (family.weight * turned * np.exp(0.7 * evidence)).tolist()
     np.testing.assert_allclose(fitted.member_weight_, np.array(expected) / np.sum(expected), rtol=1e-9)
 
 
@@ -153,3 +155,17 @@ def test_it_comes_back_from_disk(tmp_path):
     loaded = rc.load(tmp_path / "map.json")
     np.testing.assert_array_equal(loaded.predict_proba(GRID), fitted.predict_proba(GRID))
     assert loaded.members_ == fitted.members_
+
+
+def test_maps_that_are_fitted_together_are_those_fitted_alone(monkeypatch):
+    """Samples of different sizes, with and without waves and scores that are cut, in more than one batch."""
+    monkeypatch.setattr(bayesian_average, "_TOGETHER", 3)
+    rng, samples = np.random.default_rng(6), []
+    for n, sharp in ((30, 1.0), (400, 1.0), (400, 6.0), (7, 1.0)):
+        x = sharp * rng.normal(size=n)
+        samples.append((Scores(x, logits=True), (rng.random(n) < expit(0.5 * x)).astype(int), None))
+    for (x, y, _), found in zip(samples, fitted_each(rc.BayesianAverage(), iter(samples)), strict=True):
+        alone = rc.BayesianAverage(input="logits").fit(x.values, y, classes=[0, 1])
+        assert found.members_ == alone.members_
+        np.testing.assert_allclose(found.member_weight_, alone.member_weight_, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(found._map(x), alone._map(x), rtol=1e-9)

@@ -32,20 +32,30 @@ def broken_line(function: Callable[[Floats], Floats], points: Floats, *, toleran
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     x = np.asarray(points, dtype=np.float64)
-    y = function(x)
-    found = [np.stack([x, y])]
-    ends = np.stack([[x[:-1], x[1:]], [y[:-1], y[1:]]])
-    for _ in range(_ROUNDS):
+    places = _divided(x[:-1], x[1:])
+    values = function(np.append(places[:-1], x[-1]))
+    within = values[:-1].reshape(_PARTS, -1)
+    y = np.append(within[0], values[-1])
+    middles, ends = _halved(np.stack([places, np.vstack([within, y[1:]])]), tolerance)
+    found = [np.stack([x, y]), middles]
+    for _ in range(_ROUNDS - 1):
         if not ends.size:
             break
         (left, right), (low, high) = ends
-        places = left + np.linspace(0, 1, _PARTS + 1)[:, None] * (right - left)
-        inside = function(places[1:-1].ravel()).reshape(_PARTS - 1, -1)
-        middles, ends = _halved(np.stack([places, np.vstack([low, inside, high])]), tolerance)
+        places = _divided(left, right)
+        within = function(places[1:-1].ravel()).reshape(_PARTS - 1, -1)
+        middles, ends = _halved(np.stack([places, np.vstack([low, within, high])]), tolerance)
         found.append(middles)
     x, y = np.concatenate(found, axis=1)
     order = np.argsort(x)
     return x[order], y[order]
+
+
+def _divided(left: Floats, right: Floats) -> Floats:
+    """Points at equal distances from the left end of each interval to the right one, (parts + 1, m)."""
+    places = left + np.linspace(0, 1, _PARTS + 1)[:, None] * (right - left)
+    places[-1] = right
+    return np.asarray(places)
 
 
 def _halved(points: Floats, tolerance: float) -> tuple[Floats, Floats]:

@@ -1,12 +1,15 @@
-"""Many small penalised logistic regressions at once: same design, different data and penalties."""
+"""Many small penalised logistic regressions at once: different data and penalties, of one design or one each."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.small_products import product
 from calibrant.numerics.special import expit
 
@@ -26,22 +29,44 @@ class LogisticFits:
     coefficients : array (..., p)
     eta : array (..., m)
         Fitted logit of each bin.
-    variance : array (..., m)
-        Posterior variance of that logit under the Gaussian prior that the penalty stands for.
     evidence : array (...)
         Laplace approximation of the log marginal likelihood.
-    held_out : array (...)
-        Log-likelihood of every row under the fit without that row (one Newton step from the full fit).
-    covariance : array (..., p, p)
-        Posterior covariance C of the coefficients.
+    factor : array (..., p, p)
+        Cholesky factor of the Hessian at the fit.
+    basis, positive, negative
+        What was fitted: see `logistic_fits`.
     """
 
     coefficients: Floats
     eta: Floats
-    variance: Floats
     evidence: Floats
-    held_out: Floats
-    covariance: Floats
+    factor: Floats
+    basis: Floats
+    positive: Floats
+    negative: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Posterior covariance C of the coefficients, (..., p, p)."""
+        return np.asarray(self._root.swapaxes(-1, -2) @ self._root)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Posterior variance of the logit of each bin under the Gaussian prior that the penalty stands for."""
+        half = self._root @ (self.basis.T if self.basis.ndim == 2 else self.basis.swapaxes(-1, -2)[:, None])
+        return np.asarray(np.einsum("djpm,djpm->djm", half, half))
+
+    @cached_property
+    def held_out(self) -> Floats:
+        """Log-likelihood of every row under the fit without that row, by one Newton step from the full fit.
+
+        The leverage is kept below 1 for bins of one row.
+        """
+        eta, variance, mean = self.eta, self.variance, expit(self.eta)
+        room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
+        without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
+        hits = np.einsum("dm,djm->dj", self.positive, np.logaddexp(0, -without_one))
+        return np.asarray(-hits - np.einsum("dm,djm->dj", self.negative, np.logaddexp(0, without_zero)))
 
     def sampling_variance(self, basis: Floats, precision: Floats) -> Floats:
         r"""Variance of each fitted logit over new outcomes, of the same basis and penalties.
@@ -51,6 +76,10 @@ class LogisticFits:
         moved = self.covariance @ basis.T
         return np.asarray(self.variance - np.einsum("jp,djpm->djm", precision, moved**2))
 
+    @cached_property
+    def _root(self) -> Floats:
+        return np.asarray(np.linalg.inv(self.factor))
+
 
 def logistic_fits(
     basis: Floats, offset: Floats, positive: Floats, negative: Floats, precision: Floats, *, start: Floats | None = None
@@ -59,8 +88,9 @@ def logistic_fits(
 
     Parameters
     ----------
-    basis : array (m, p)
-    offset : array (m,)
+    basis : array (m, p) or (d, m, p)
+        Of all data sets, or one of each.
+    offset : array (m,) or (d, m)
     positive, negative : array (d, m)
         Number of rows with outcome 1 and 0 per bin, for d data sets.
     precision : array (j, p)
@@ -75,24 +105,19 @@ def logistic_fits(
     first = np.zeros_like(penalty)
     if start is not None:
         first[:, : start.shape[1]] = np.repeat(start, j, axis=0)
-    b, eta, chol = _newton(basis, offset, ones, total, penalty, first)
-    root = np.linalg.inv(chol)
-    half = root @ basis.T
-    variance = np.einsum("spm,spm->sm", half, half)
-    evidence = (
-        _objective(eta, b, ones, total, penalty)
-        + 0.5 * np.log(penalty).sum(axis=1)
-        - np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(axis=1)
-    )
-    held_out = _held_out(eta, variance, ones, total)
+    designs = _Designs(basis[None], d * j) if basis.ndim == 2 else _Designs(basis, j)
+    shift = offset if offset.ndim == 1 else np.repeat(offset, j, axis=0)
+    b, eta, value, factor = _newton(designs, shift, _Data(ones, total, penalty), first)
+    evidence = value + 0.5 * np.log(penalty).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     shape = (d, j)
     return LogisticFits(
         b.reshape(*shape, -1),
         eta.reshape(*shape, -1),
-        variance.reshape(*shape, -1),
         evidence.reshape(shape),
-        held_out.reshape(shape),
-        (root.transpose(0, 2, 1) @ root).reshape(*shape, *root.shape[1:]),
+        factor.reshape(*shape, *factor.shape[1:]),
+        basis,
+        positive,
+        negative,
     )
 
 
@@ -100,28 +125,51 @@ def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits
     """The predicted probabilities as they are, in the same shape as fits of one penalty."""
     eta = np.broadcast_to(offset, (len(positive), 1, len(offset)))
     likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
-    none = np.zeros((len(positive), 1, 0))
-    return LogisticFits(none, eta, np.zeros_like(eta), likelihood, likelihood, none[..., None])
+    shape = (len(positive), 1, 0)
+    none, factor, basis = np.empty(shape), np.empty((*shape, 0)), np.empty((len(offset), 0))
+    return LogisticFits(none, eta, likelihood, factor, basis, positive, negative)
 
 
-def _newton(
-    basis: Floats, offset: Floats, ones: Floats, total: Floats, penalty: Floats, b: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Newton with step halving on all problems that have not converged; coefficients, logits, Cholesky factors.
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Of each problem: rows with the outcome 1 and all rows per bin, (s, m), and the penalty, (s, p)."""
+
+    ones: Floats
+    total: Floats
+    penalty: Floats
+
+    def take(self, some: Codes) -> _Data:
+        return self if len(some) == len(self.ones) else _Data(self.ones[some], self.total[some], self.penalty[some])
+
+    def objective(self, eta: Floats, mean: Floats, b: Floats) -> Floats:
+        """Penalised log-likelihood; log(1 + exp(eta)) is taken from the larger of the two probabilities."""
+        normaliser = np.maximum(eta, 0.0)
+        normaliser -= np.log(np.maximum(mean, 1 - mean))
+        likelihood = np.einsum("sm,sm->s", self.ones, eta) - np.einsum("sm,sm->s", self.total, normaliser)
+        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self.penalty, b * b))
+
+
+def _newton(designs: _Designs, offset: Floats, data: _Data, b: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Newton with step halving on all problems that have not converged.
 
     A problem whose last step promised little keeps its matrix: near the optimum a slightly old one still converges
     in a step or two, and costs no factorisation.
+
+    Returns
+    -------
+    coefficients, logits, penalised log-likelihoods, and Cholesky factors of the Hessians
     """
-    products = _Products(basis)
-    eta, inverse = offset + product(b, basis.T), np.empty((*b.shape, b.shape[1]))
-    value = _objective(eta, b, ones, total, penalty)
     live, promised = np.arange(len(b)), np.full(len(b), np.inf)
+    eta, inverse = offset + designs.logits(b, live), np.empty((*b.shape, b.shape[1]))
+    mean = expit(eta)
+    value = data.objective(eta, mean, b)
     for _ in range(MAX_STEPS):
-        mean, stale = expit(eta[live]), promised[live] > KEEP_MATRIX
+        some, at = data.take(live), mean[live]
+        stale = promised[live] > KEEP_MATRIX
         if stale.any():
             old = live[stale]
-            inverse[old] = np.linalg.inv(products.hessian(mean[stale], total[old], penalty[old]))
-        gradient = product(ones[live] - total[live] * mean, basis) - penalty[live] * b[live]
+            inverse[old] = np.linalg.inv(designs.hessians(at[stale], data.take(old), old))
+        gradient = designs.gradients(some.ones - some.total * at, live) - some.penalty * b[live]
         step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
         promised[live] = decrement
@@ -129,59 +177,87 @@ def _newton(
         live, step, decrement = live[moving], step[moving], decrement[moving]
         if not len(live):
             break
-        b[live], eta[live], value[live] = _backtracked(
-            (b[live], eta[live], value[live]),
-            (step, product(step, basis.T), decrement),
-            (ones[live], total[live], penalty[live]),
+        b[live], eta[live], mean[live], value[live] = _backtracked(
+            (b[live], eta[live], value[live]), (step, designs.logits(step, live), decrement), data.take(live)
         )
-    return b, eta, np.asarray(np.linalg.cholesky(products.hessian(expit(eta), total, penalty)), np.float64)
-
-
-class _Products:
-    """Products of the columns of a basis, each pair once: the Hessians of many problems are then one product."""
-
-    def __init__(self, basis: Floats) -> None:
-        p = basis.shape[1]
-        upper, lower = np.triu_indices(p)
-        self.products = basis[:, upper] * basis[:, lower]
-        self.place = np.empty((p, p), np.intp)
-        self.place[upper, lower] = self.place[lower, upper] = np.arange(len(upper))
-
-    def hessian(self, mean: Floats, total: Floats, penalty: Floats) -> Floats:
-        """Of each problem of the stack, at these fitted probabilities."""
-        result: Floats = product(total * mean * (1 - mean), self.products)[:, self.place]
-        diagonal = np.arange(penalty.shape[1])
-        result[:, diagonal, diagonal] += penalty
-        return result
+    factor = np.linalg.cholesky(designs.hessians(mean, data, np.arange(len(b))))
+    return b, eta, value, np.asarray(factor, np.float64)
 
 
 def _backtracked(
-    start: tuple[Floats, Floats, Floats],
-    direction: tuple[Floats, Floats, Floats],
-    data: tuple[Floats, Floats, Floats],
-) -> tuple[Floats, Floats, Floats]:
+    start: tuple[Floats, Floats, Floats], direction: tuple[Floats, Floats, Floats], data: _Data
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Halve the steps that do not gain enough: with offsets far from the outcomes a full step overshoots."""
     b, eta, value = start
     step, move, decrement = direction
     length = np.ones(len(value))
     while True:
         new_b, new_eta = b + length[:, None] * step, eta + length[:, None] * move
-        new_value = _objective(new_eta, new_b, *data)
+        mean = expit(new_eta)
+        new_value = data.objective(new_eta, mean, new_b)
         short = (new_value < value + 1e-4 * length * decrement) & (length > 1e-6)
         if not short.any():
-            return new_b, new_eta, new_value
+            return new_b, new_eta, mean, new_value
         length[short] /= 2
 
 
-def _objective(eta: Floats, b: Floats, ones: Floats, total: Floats, penalty: Floats) -> Floats:
-    likelihood = np.einsum("sm,sm->s", ones, eta) - np.einsum("sm,sm->s", total, np.logaddexp(0, eta))
-    return likelihood - 0.5 * np.einsum("sp,sp->s", penalty, b * b)
+class _Designs:
+    """Bases (g, m, p) and what Newton's method needs of them; each serves `size` problems that follow each other.
 
+    `live`, rising, says which problems the rows of an argument belong to.
+    """
 
-def _held_out(eta: Floats, variance: Floats, ones: Floats, total: Floats) -> Floats:
-    """Leave-one-row-out log-likelihood in closed form; the leverage is kept below 1 for bins of one row."""
-    mean = expit(eta)
-    room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
-    without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
-    hits = np.einsum("sm,sm->s", ones, np.logaddexp(0, -without_one))
-    return -hits - np.einsum("sm,sm->s", total - ones, np.logaddexp(0, without_zero))
+    def __init__(self, bases: Floats, size: int) -> None:
+        self.bases, self.ends = bases, size * np.arange(len(bases) + 1)
+        self.many = size >= bases.shape[2]
+
+    def logits(self, b: Floats, live: Codes) -> Floats:
+        """The products of coefficients and basis."""
+        found = np.empty((len(b), self.bases.shape[1]))
+        for g, rows in self._parts(live):
+            found[rows] = product(b[rows], self.bases[g].T)
+        return found
+
+    def gradients(self, residual: Floats, live: Codes) -> Floats:
+        """Of the log-likelihoods."""
+        found = np.empty((len(residual), self.bases.shape[2]))
+        for g, rows in self._parts(live):
+            found[rows] = product(residual[rows], self.bases[g])
+        return found
+
+    def hessians(self, mean: Floats, data: _Data, live: Codes) -> Floats:
+        """At these fitted probabilities."""
+        information, p = data.total * mean * (1 - mean), self.bases.shape[2]
+        found = np.empty((len(mean), p, p))
+        for g, rows in self._parts(live):
+            if self.many:
+                found[rows] = product(information[rows], self._pairs[g])[:, self._place]
+            else:
+                basis = self.bases[g]
+                for s in range(rows.start, rows.stop):
+                    found[s] = product((basis * information[s][:, None]).T, basis)
+        diagonal = np.arange(p)
+        found[:, diagonal, diagonal] += data.penalty
+        return found
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """Products of the columns, each pair once: the Hessians of many problems of a basis are then one product."""
+        upper, lower = np.triu_indices(self.bases.shape[2])
+        return np.asarray(self.bases[:, :, upper] * self.bases[:, :, lower])
+
+    @cached_property
+    def _place(self) -> Codes:
+        """Where the product of two columns stands among the pairs, (p, p)."""
+        p = self.bases.shape[2]
+        upper, lower = np.triu_indices(p)
+        place = np.empty((p, p), np.intp)
+        place[upper, lower] = place[lower, upper] = np.arange(len(upper))
+        return place
+
+    def _parts(self, live: Codes) -> Iterator[tuple[int, slice]]:
+        """Bases with live problems, and where these are."""
+        ends = np.searchsorted(live, self.ends).tolist()
+        for g, (start, stop) in enumerate(pairwise(ends)):
+            if stop > start:
+                yield g, slice(start, stop)

@@ -289,9 +289,14 @@ def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Float
 
 def kernel_basis_at(x: Floats, knots: Floats, kernel: _Kernel, length: float) -> Floats:
     """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it."""
-    root = np.linalg.cholesky(kernel(knots[:, None] - knots, length) + 1e-8 * np.eye(len(knots)))
+    root = nystrom_root(knots, kernel, length)
     # For matrices as small as these, BLAS's solver of triangular systems spends its time on starting threads.
     return np.asarray(np.linalg.solve(root, kernel(knots[:, None] - x, length)).T)
+
+
+def nystrom_root(knots: Floats, kernel: _Kernel, length: float) -> Floats:
+    """Cholesky factor of the covariance of the process at the knots."""
+    return np.asarray(np.linalg.cholesky(kernel(knots[:, None] - knots, length) + 1e-8 * np.eye(len(knots))))
 
 
 def matern(distance: Floats, length: float) -> Floats:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Self
+
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.broken_line import broken_line
 from calibrant.numerics.special import expit
-from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.base import BinaryRecalibrator, Sample
 from calibrant.recalibrate.inputs import BinomialCells, Scores, pooled_log_odds
-from calibrant.recalibrate.log_odds_corrections import LARGEST, Corrections
+from calibrant.recalibrate.log_odds_corrections import LARGEST, Corrections, Family, fit_families
 from calibrant.recalibrate.mixture_weights import certainty_floor
 from calibrant.recalibrate.sql_scores import SqlScores
 
@@ -29,6 +33,12 @@ _MIN_WEIGHT = 1e-4
 
 #: How far the lines between the points of the map are from the average, in log odds: a log loss of less than 1e-7.
 _TOLERANCE = 1e-3
+
+#: So many maps are fitted at once.
+_TOGETHER = 16
+
+#: Rising log odds, the weight of the rows there, and of those with the outcome 1.
+_Pooled = tuple[Floats, Floats, Floats]
 
 
 class BayesianAverage(BinaryRecalibrator):
@@ -84,21 +94,28 @@ class BayesianAverage(BinaryRecalibrator):
     """
 
     def _fit_cells(self, cells: BinomialCells) -> None:
-        x = np.clip(cells.log_odds, -LARGEST, LARGEST)
-        x, weight, positive = pooled_log_odds(x, cells.weight, cells.positive, groups=_GROUPS)
-        corrections = Corrections.of(x, weight)
-        self.members_, coefficients, scores = [], [], []
-        for family in corrections.families(x):
-            found = family.fit(positive[None], (weight - positive)[None])
-            coefficients.append(found.coefficients[0])
-            self.members_ += family.members
-            turned = np.where(family.slope(found.coefficients[0]) < 0, np.log(_REVERSED), 0.0)
-            scores.append(np.log(family.weight) + _POWER * found.evidence[0] + turned)
+        _fit_pooled([(self, _pooled(cells))])
+
+    @classmethod
+    def _fit_each(cls, samples: Iterable[tuple[Self, Sample]]) -> Iterator[Self]:
+        rest = iter(samples)
+        while some := [(inner, _pooled(BinomialCells.of_rows(*given))) for inner, given in islice(rest, _TOGETHER)]:
+            _fit_pooled(some)
+            yield from (inner for inner, _ in some)
+
+    def _average(self, corrections: Corrections, families: list[Family], fits: list[tuple[Floats, Floats]]) -> None:
+        """Set the fitted attributes from the fits of all families."""
+        scores = []
+        for family, (coefficients, evidence) in zip(families, fits, strict=True):
+            turned = np.where(family.slope(coefficients) < 0, np.log(_REVERSED), 0.0)
+            scores.append(np.log(family.weight) + _POWER * evidence + turned)
         score = np.concatenate(scores)
         share = np.exp(score - score.max())
+        self.members_ = [name for family in families for name in family.members]
         self.member_weight_ = share / share.sum()
+        fitted = [coefficients for coefficients, _ in fits]
         self.log_odds_, self.corrected_ = broken_line(
-            lambda at: _averaged(corrections, at, coefficients, self.member_weight_),
+            lambda at: _averaged(corrections, at, fitted, self.member_weight_),
             corrections.corners,
             tolerance=_TOLERANCE,
         )
@@ -116,14 +133,34 @@ class BayesianAverage(BinaryRecalibrator):
         return scores.dialect.kept_from_certainty(q, p, certainty_floor(self.weight_))
 
 
+def _pooled(cells: BinomialCells) -> _Pooled:
+    x = np.clip(cells.log_odds, -LARGEST, LARGEST)
+    return pooled_log_odds(x, cells.weight, cells.positive, groups=_GROUPS)
+
+
+def _fit_pooled(maps: Sequence[tuple[BayesianAverage, _Pooled]]) -> None:
+    """Fit each map to its own log odds; all at once, because most of the time of a single fit is that of calls."""
+    corrections = [Corrections.of(x, weight) for _, (x, weight, _) in maps]
+    families = [list(unit.families(unit.scores)) for unit in corrections]
+    outcomes = [(positive, weight - positive) for _, (_, weight, positive) in maps]
+    fits = iter(
+        fit_families(
+            [family for own in families for family in own],
+            [seen for own, seen in zip(families, outcomes, strict=True) for _ in own],
+        )
+    )
+    for (inner, _), unit, own in zip(maps, corrections, families, strict=True):
+        inner._average(unit, own, list(islice(fits, len(own))))
+
+
 def _averaged(corrections: Corrections, x: Floats, coefficients: list[Floats], member_weight: Floats) -> Floats:
     """Log odds of the mean probability of the members that count."""
-    weight = np.where(member_weight > _MIN_WEIGHT, member_weight, 0.0)
     q, rest, first = np.zeros(len(x)), np.zeros(len(x)), 0
     for family, fitted in zip(corrections.families(x), coefficients, strict=True):
-        share, first = weight[first : first + len(fitted)], first + len(fitted)
-        if share.any():
-            z = family.offset + fitted @ family.basis.T
-            q += share @ expit(z)
-            rest += share @ expit(-z)
+        share, first = member_weight[first : first + len(fitted)], first + len(fitted)
+        some = share > _MIN_WEIGHT
+        if some.any():
+            z = family.offset + fitted[some] @ family.basis.T
+            q += share[some] @ expit(z)
+            rest += share[some] @ expit(-z)
     return np.log(q) - np.log(rest)

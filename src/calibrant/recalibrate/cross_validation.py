@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Identity, Recalibrator
 from calibrant.recalibrate.inputs import Scores
-from calibrant.recalibrate.wrappers import fitted, predicted
+from calibrant.recalibrate.wrappers import fitted_each, predicted
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 
@@ -79,13 +79,14 @@ def _predicted_out_of_fold(
     if isinstance(template, Identity):
         return scores.take(rows).probabilities
     p, held_out = np.empty((len(rows), scores.classes)), fold[rows]
-    for number in np.unique(held_out):
-        rest = np.flatnonzero(fold != number)
-        here = rows[held_out == number]
-        if not len(rest):  # a single row: there is nothing to learn from
-            return scores.take(rows).probabilities
-        inner = fitted(template, scores.take(rest), codes[rest], None if weight is None else weight[rest])
-        p[held_out == number] = predicted(inner, scores.take(here))
+    numbers = np.unique(held_out)
+    others = [np.flatnonzero(fold != number) for number in numbers]
+    if not min(map(len, others)):  # a single row: there is nothing to learn from
+        return scores.take(rows).probabilities
+    samples = ((scores.take(rest), codes[rest], None if weight is None else weight[rest]) for rest in others)
+    for number, inner in zip(numbers, fitted_each(template, samples), strict=True):
+        here = held_out == number
+        p[here] = predicted(inner, scores.take(rows[here]))
     return p
 
 

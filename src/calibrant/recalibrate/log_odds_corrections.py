@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.penalised_logistic import LogisticFits, logistic_fits, unfitted
-from calibrant.numerics.smoothers import kernel_basis_at, matern
+from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
+from calibrant.numerics.smoothers import matern, nystrom_root
 from calibrant.numerics.special import expit
 
 #: Log odds are cut at this size.
@@ -41,28 +42,43 @@ _CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
 
 
+#: What is used of fits.
+_FITTED = ("coefficients", "evidence")
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Members that share an offset and a basis: their prior standard deviations, precisions and weights."""
+    """Members that share an offset and a basis: their prior standard deviations, precisions and weights.
+
+    Attributes
+    ----------
+    name : str
+        Families of the same name differ in offset and basis only.
+    note : str
+        What their offset is, for the names of the members.
+    columns : callable
+        Makes the basis, (m, p), which not everyone needs.
+    """
 
     name: str
+    note: str
     offset: Floats
-    basis: Floats
+    columns: Callable[[], Floats]
     scales: tuple[float, ...]
     precision: Floats
     weight: Floats
     slope_unit: float = np.inf
 
+    @cached_property
+    def basis(self) -> Floats:
+        """The functions of the log odds whose coefficients are fitted."""
+        return self.columns()
+
     @property
     def members(self) -> list[str]:
         """Their names."""
-        return [f"{self.name}, prior sd {scale:g}" if scale else self.name for scale in self.scales]
-
-    def fit(self, positive: Floats, negative: Floats) -> LogisticFits:
-        """All members at once."""
-        if self.basis.shape[1] == 0:
-            return unfitted(self.offset, positive, negative)
-        return logistic_fits(self.basis, self.offset, positive, negative, self.precision)
+        name = self.name + self.note
+        return [f"{name}, prior sd {scale:g}" if scale else name for scale in self.scales]
 
     def slope(self, coefficients: Floats) -> Floats:
         """Slope of the corrected log odds in the predicted ones, of each member at the centre."""
@@ -118,38 +134,102 @@ class Corrections:
         cut = _CUT_IF_CERTAIN if np.abs(self.scores).max() > _CERTAIN else _CUT
         shares = (1.0,) if len(offsets) == 1 else (1 - cut, cut)
         for k, share in enumerate(shares):
-            name = "" if k == 0 else f", log odds cut at {limit:.1f}"
-            for family in self._of_offset(offsets[k], fitted[k], self.centres[k], self.spreads[k]):
-                yield replace(family, name=family.name + name, weight=share * family.weight)
+            note = "" if k == 0 else f", log odds cut at {limit:.1f}"
+            yield from self._of_offset(offsets[k], fitted[k], (self.centres[k], self.spreads[k]), share, note)
 
-    def _of_offset(self, x: Floats, fitted: Floats, centre: float, spread: float) -> Iterator[Family]:
+    def _of_offset(
+        self, x: Floats, fitted: Floats, unit: tuple[float, float], share: float, note: str
+    ) -> Iterator[Family]:
         """No correction, affine, bent and wavy ones of the log odds x."""
-        low, high = fitted[0], fitted[-1]
+        (centre, spread), low, high = unit, fitted[0], fitted[-1]
         inside = np.clip(x, low - spread, high + spread)
         u = (inside - centre) / spread
-        straight = np.stack([np.ones_like(u), u], axis=1)
-        bent = np.column_stack([straight, np.sqrt(1 + u * u) - 1])
+        bent = np.stack([np.ones_like(u), u, np.sqrt(1 + u * u) - 1], axis=1)
         sds = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
-        weights = np.array(_SCALE_WEIGHTS)
-        yield Family("identity", x, np.empty((len(x), 0)), (0.0,), np.empty((1, 0)), np.array([_IDENTITY]))
-        for name, column, sizes, weight, unit in (
-            ("level", np.ones_like(x), _LEVEL_SCALES, _LEVEL * np.array(_LEVEL_WEIGHTS), np.inf),
-            ("slope", inside, _SLOPE_SCALES, _SLOPE * np.array(_SLOPE_WEIGHTS), 1.0),
+        weights = share * np.array(_SCALE_WEIGHTS)
+        none = np.empty((len(x), 0))
+        yield Family("identity", note, x, lambda: none, (0.0,), np.empty((1, 0)), np.array([share * _IDENTITY]))
+        for name, column, sizes, parts, slope_unit in (
+            ("level", bent[:, :1], _LEVEL_SCALES, _LEVEL * np.array(_LEVEL_WEIGHTS), np.inf),
+            ("slope", inside[:, None], _SLOPE_SCALES, _SLOPE * np.array(_SLOPE_WEIGHTS), 1.0),
         ):
-            yield Family(name, x, column[:, None], sizes, 1 / np.array(sizes)[:, None] ** 2, weight, unit)
-        yield Family("affine", x, straight, _SCALES, 1 / sds[:, :2] ** 2, _AFFINE * weights, spread)
-        yield Family("bent", x, bent, _SCALES, 1 / sds**2, _BENT * weights, spread)
+            precision = 1 / np.array(sizes)[:, None] ** 2
+            yield Family(name, note, x, partial(_same, column), sizes, precision, share * parts, slope_unit)
+        straight = partial(_same, bent[:, :2])
+        yield Family("affine", note, x, straight, _SCALES, 1 / sds[:, :2] ** 2, _AFFINE * weights, spread)
+        yield Family("bent", note, x, partial(_same, bent), _SCALES, 1 / sds**2, _BENT * weights, spread)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
-        rank = np.interp(inside, fitted, self.ranks)
-        place = 0.5 * rank + 0.5 * (np.clip(x, low, high) - low) / max(high - low, 1e-9)
-        share = np.full(len(_WAVE_SCALES), _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
-        trend = np.tile([1.0, 1.0, 4.0], (len(_WAVE_SCALES), 1))
+        place = lru_cache(partial(self._place, x, inside, fitted))
+        equal = np.full(len(_WAVE_SCALES), share * _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
         for length in _LENGTHS:
-            waves = kernel_basis_at(place, np.linspace(0, 1, max(6, round(3 / length))), matern, length)
-            precision = np.hstack([trend, np.ones(waves.shape[1]) / np.array(_WAVE_SCALES)[:, None] ** 2])
-            basis = np.hstack([bent, waves])
-            yield Family(f"waves of length {length:g}", x, basis, _WAVE_SCALES, precision, share, spread)
+            name, columns = f"waves of length {length:g}", partial(_wavy, bent, place, length)
+            yield Family(name, note, x, columns, _WAVE_SCALES, _wavy_precision(length), equal, spread)
+
+    def _place(self, x: Floats, inside: Floats, fitted: Floats) -> Floats:
+        """Where the log odds stand between the ends, half by rank and half by value, in [0, 1]."""
+        low, high = fitted[0], fitted[-1]
+        rank = np.interp(inside, fitted, self.ranks)
+        return np.asarray(0.5 * rank + 0.5 * (np.clip(x, low, high) - low) / max(high - low, 1e-9))
+
+
+def fit_families(families: Sequence[Family], outcomes: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+    """Fit all members of each family to its own outcomes; families of the same name at once, which is much faster.
+
+    Parameters
+    ----------
+    families : sequence
+    outcomes : sequence of (positive, negative)
+        How often the outcomes 1 and 0 were seen at the log odds of each family.
+
+    Returns
+    -------
+    list of (coefficients, evidence)
+        Arrays (members, p) and (members,): see `logistic_fits`.
+    """
+    found: dict[int, tuple[Floats, Floats]] = {}
+    for name in dict.fromkeys(family.name for family in families):
+        alike = [i for i, family in enumerate(families) if family.name == name]
+        offset = _stacked([families[i].offset for i in alike])
+        positive, negative = (_stacked([outcomes[i][side] for i in alike]) for side in (0, 1))
+        if families[alike[0]].precision.size:
+            basis = _stacked([families[i].basis for i in alike])
+            fits = [logistic_fits(basis, offset, positive, negative, families[alike[0]].precision)]
+        else:
+            fits = [unfitted(*one) for one in zip(offset, positive[:, None], negative[:, None], strict=True)]
+        coefficients, evidence = (np.concatenate([getattr(fit, part) for fit in fits]) for part in _FITTED)
+        found.update(zip(alike, zip(coefficients, evidence, strict=True), strict=True))
+    return [found[i] for i in range(len(families))]
+
+
+def _stacked(parts: Sequence[Floats]) -> Floats:
+    """Arrays that differ in length only, one below the other; the shorter ones end in zeros, which count nothing."""
+    whole = np.zeros((len(parts), max(map(len, parts)), *parts[0].shape[1:]))
+    for place, part in zip(whole, parts, strict=True):
+        place[: len(part)] = part
+    return whole
+
+
+def _same(columns: Floats) -> Floats:
+    return columns
+
+
+def _wavy(trend: Floats, place: Callable[[], Floats], length: float) -> Floats:
+    """The trend, and waves that are independent and of unit variance a priori."""
+    knots, root = _knots(length)
+    return np.hstack([trend, matern(place()[:, None] - knots, length) @ root])
+
+
+def _wavy_precision(length: float) -> Floats:
+    trend, waves = np.tile([1.0, 1.0, 4.0], (len(_WAVE_SCALES), 1)), np.ones(len(_knots(length)[0]))
+    return np.hstack([trend, waves / np.array(_WAVE_SCALES)[:, None] ** 2])
+
+
+@lru_cache
+def _knots(length: float) -> tuple[Floats, Floats]:
+    """The knots of waves of this length, and what makes the waves of independent coefficients out of kernels there."""
+    knots = np.linspace(0, 1, max(6, round(3 / length)))
+    return knots, np.asarray(np.linalg.inv(nystrom_root(knots, matern, length)).T, np.float64)
 
 
 def _limit(rows: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.base import Recalibrator, Sample
 from calibrant.recalibrate.inputs import Input, Scores
 from calibrant.recalibrate.sql import predicted_sql
 from calibrant.recalibrate.sql_scores import SqlScores
@@ -48,7 +49,7 @@ class OneVsRest(Recalibrator):
             message = f"OneVsRest needs a map of one event, e.g. OneVsRest(Beta()); got {self.binary!r}."
             raise TypeError(message)
         events = [1] if scores.classes == 2 else range(scores.classes)
-        self.maps_ = [fitted(self.binary, scores.one_vs_rest(k), codes == k, weight) for k in events]
+        self.maps_ = list(fitted_each(self.binary, ((scores.one_vs_rest(k), codes == k, weight) for k in events)))
 
     def _predict(self, scores: Scores) -> Floats:
         if scores.classes == 2:
@@ -129,6 +130,16 @@ def with_missing_classes(p: Floats, seen: Codes, classes: int, total: float) -> 
 
 def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | None) -> Recalibrator:
     """A clone of `template` fitted to validated scores; classes are 0 .. K-1."""
+    return next(fitted_each(template, [(scores, codes, weight)]))
+
+
+def fitted_each(template: Recalibrator, samples: Iterable[tuple[Scores, Any, Floats | None]]) -> Iterator[Recalibrator]:
+    """The same for several samples, in their order."""
+    return type(template)._fit_each(_begun(template, *sample) for sample in samples)
+
+
+def _begun(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | None) -> tuple[Recalibrator, Sample]:
+    """A clone with the attributes of every map, and what it is to be fitted to."""
     if scores.classes > 2 and not template._multiclass:
         name = type(template).__name__
         message = f"{name} is a map of one event; use OneVsRest({name}())."
@@ -136,8 +147,7 @@ def fitted(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | 
     inner: Recalibrator = clone(template)
     inner.classes_, inner.n_features_in_ = np.arange(scores.classes), scores.columns
     inner.weight_ = float(len(scores) if weight is None else weight.sum())
-    inner._fit(scores, codes.astype(np.intp), weight)
-    return inner
+    return inner, (scores, codes.astype(np.intp), weight)
 
 
 def predicted(inner: Recalibrator, scores: Scores) -> Floats:
