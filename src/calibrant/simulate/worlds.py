@@ -14,7 +14,7 @@ from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, PowerCurve, as_curve
-from calibrant.simulate.score_distributions import BetaScores, Scores
+from calibrant.simulate.score_distributions import BetaScores, FixedScores, Scores
 
 Seed = int | np.random.SeedSequence
 
@@ -90,8 +90,10 @@ class World:
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[Floats, NDArray[np.int8]]:
         """Scores and outcomes of any shape."""
         z = self.scores.draw(rng, size)
-        outcome = (rng.random(size) < self._curve.at(z)).view(np.int8)
-        return expit(z), outcome
+        if isinstance(self.scores, FixedScores):
+            z = self.scores.support()  # of every sample: the curve is evaluated once
+        score, outcome = expit(z), (rng.random(size) < self._curve.at(z)).view(np.int8)
+        return (score if score.shape == outcome.shape else np.tile(score, (*outcome.shape[:-1], 1))), outcome
 
     def calibrated(self) -> World:
         """The same scores from a calibrated model."""

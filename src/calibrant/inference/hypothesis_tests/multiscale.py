@@ -123,9 +123,10 @@ def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
         running = accumulate_rows(residual)
         mean = running[-1] ** 2 / total
         largest = np.maximum(running.max(axis=0), -running.min(axis=0)) ** 2
-        reached = running[ends]
-        gaps = np.diff(reached, axis=0, prepend=0.0)
-        gaps[first] = reached[first]
+        gaps = running.take(ends, axis=0)
+        later = gaps[first]
+        np.subtract(gaps[1:], gaps[:-1], out=gaps[1:])
+        gaps[first] = later
         gaps *= gaps
         found.append(np.vstack([mean, slope, mean + slope, largest, factors.T @ gaps]))
     return np.ascontiguousarray(np.concatenate(found, axis=1).T)
