@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.numerics.arrays import Floats
 
 #: Into how many parts an interval is divided at once, and how often: it is halved at most 24 times.
-_PARTS, _ROUNDS = 16, 8
+_PARTS, _ROUNDS = 32, 6
 
 
 def broken_line(function: Callable[[Floats], Floats], points: Floats, *, tolerance: float) -> tuple[Floats, Floats]:

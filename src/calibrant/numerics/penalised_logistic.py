@@ -209,7 +209,7 @@ class _Designs:
 
     def __init__(self, bases: Floats, size: int) -> None:
         self.bases, self.ends = bases, size * np.arange(len(bases) + 1)
-        self.many = size >= bases.shape[2]
+        self.many = 3 * size >= 2 * bases.shape[2]  # products of pairs of columns pay, as measured
 
     def logits(self, b: Floats, live: Codes) -> Floats:
         """The products of coefficients and basis."""

@@ -155,12 +155,11 @@ def _fit_pooled(maps: Sequence[tuple[BayesianAverage, _Pooled]]) -> None:
 
 def _averaged(corrections: Corrections, x: Floats, coefficients: list[Floats], member_weight: Floats) -> Floats:
     """Log odds of the mean probability of the members that count."""
-    q, rest, first = np.zeros(len(x)), np.zeros(len(x)), 0
+    logits, first = [], 0
+    used = member_weight > _MIN_WEIGHT
     for family, fitted in zip(corrections.families(x), coefficients, strict=True):
-        share, first = member_weight[first : first + len(fitted)], first + len(fitted)
-        some = share > _MIN_WEIGHT
+        some, first = used[first : first + len(fitted)], first + len(fitted)
         if some.any():
-            z = family.offset + fitted[some] @ family.basis.T
-            q += share[some] @ expit(z)
-            rest += share[some] @ expit(-z)
-    return np.log(q) - np.log(rest)
+            logits.append(family.offset + fitted[some] @ family.basis.T)
+    z, share = np.concatenate(logits), member_weight[used]
+    return np.asarray(np.log(share @ expit(z)) - np.log(share @ expit(-z)))

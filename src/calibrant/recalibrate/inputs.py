@@ -222,8 +222,9 @@ def pooled_log_odds(x: Floats, weight: Floats, positive: Floats, *, groups: int)
 
     Equal values never split, so that rows and a table of them give the same groups.
     """
-    order = np.argsort(x, kind="stable")
-    x, weight, positive = _summed(x[order], weight[order], positive[order], np.diff(x[order]) > 0)
+    order = np.argsort(x)  # equal values are added up, in whatever order: a stable sort takes several times as long
+    x = x[order]
+    x, weight, positive = _summed(x, weight[order], positive[order], np.diff(x) > 0)
     if len(x) > groups:
         group = np.floor((np.cumsum(weight) - weight / 2) / weight.sum() * groups)
         x, weight, positive = _summed(x, weight, positive, np.diff(group) > 0)

@@ -41,6 +41,16 @@ _CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
 #: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
 
+_SDS = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
+
+#: Precisions of the coefficients, a member per line, and prior weights of the members of each family but waves.
+_PRIORS = {
+    "identity": (np.empty((1, 0)), np.array([_IDENTITY])),
+    "level": (1 / np.array(_LEVEL_SCALES)[:, None] ** 2, _LEVEL * np.array(_LEVEL_WEIGHTS)),
+    "slope": (1 / np.array(_SLOPE_SCALES)[:, None] ** 2, _SLOPE * np.array(_SLOPE_WEIGHTS)),
+    "affine": (1 / _SDS[:, :2] ** 2, _AFFINE * np.array(_SCALE_WEIGHTS)),
+    "bent": (1 / _SDS**2, _BENT * np.array(_SCALE_WEIGHTS)),
+}
 
 #: What is used of fits.
 _FITTED = ("coefficients", "evidence")
@@ -145,26 +155,22 @@ class Corrections:
         inside = np.clip(x, low - spread, high + spread)
         u = (inside - centre) / spread
         bent = np.stack([np.ones_like(u), u, np.sqrt(1 + u * u) - 1], axis=1)
-        sds = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
-        weights = share * np.array(_SCALE_WEIGHTS)
-        none = np.empty((len(x), 0))
-        yield Family("identity", note, x, lambda: none, (0.0,), np.empty((1, 0)), np.array([share * _IDENTITY]))
-        for name, column, sizes, parts, slope_unit in (
-            ("level", bent[:, :1], _LEVEL_SCALES, _LEVEL * np.array(_LEVEL_WEIGHTS), np.inf),
-            ("slope", inside[:, None], _SLOPE_SCALES, _SLOPE * np.array(_SLOPE_WEIGHTS), 1.0),
+        for name, columns, scales, slope_unit in (
+            ("identity", bent[:, :0], (0.0,), np.inf),
+            ("level", bent[:, :1], _LEVEL_SCALES, np.inf),
+            ("slope", inside[:, None], _SLOPE_SCALES, 1.0),
+            ("affine", bent[:, :2], _SCALES, spread),
+            ("bent", bent, _SCALES, spread),
         ):
-            precision = 1 / np.array(sizes)[:, None] ** 2
-            yield Family(name, note, x, partial(_same, column), sizes, precision, share * parts, slope_unit)
-        straight = partial(_same, bent[:, :2])
-        yield Family("affine", note, x, straight, _SCALES, 1 / sds[:, :2] ** 2, _AFFINE * weights, spread)
-        yield Family("bent", note, x, partial(_same, bent), _SCALES, 1 / sds**2, _BENT * weights, spread)
+            precision, weight = _PRIORS[name]
+            yield Family(name, note, x, partial(_same, columns), scales, precision, share * weight, slope_unit)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
         place = lru_cache(partial(self._place, x, inside, fitted))
-        equal = np.full(len(_WAVE_SCALES), share * _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
         for length in _LENGTHS:
-            name, columns = f"waves of length {length:g}", partial(_wavy, bent, place, length)
-            yield Family(name, note, x, columns, _WAVE_SCALES, _wavy_precision(length), equal, spread)
+            name, waves = f"waves of length {length:g}", partial(_wavy, bent, place, length)
+            precision, weight = _wavy_prior(length)
+            yield Family(name, note, x, waves, _WAVE_SCALES, precision, share * weight, spread)
 
     def _place(self, x: Floats, inside: Floats, fitted: Floats) -> Floats:
         """Where the log odds stand between the ends, half by rank and half by value, in [0, 1]."""
@@ -220,9 +226,12 @@ def _wavy(trend: Floats, place: Callable[[], Floats], length: float) -> Floats:
     return np.hstack([trend, matern(place()[:, None] - knots, length) @ root])
 
 
-def _wavy_precision(length: float) -> Floats:
+@lru_cache
+def _wavy_prior(length: float) -> tuple[Floats, Floats]:
+    """Precisions of the coefficients, a member per line, and prior weights of waves of this length."""
     trend, waves = np.tile([1.0, 1.0, 4.0], (len(_WAVE_SCALES), 1)), np.ones(len(_knots(length)[0]))
-    return np.hstack([trend, waves / np.array(_WAVE_SCALES)[:, None] ** 2])
+    precision = np.hstack([trend, waves / np.array(_WAVE_SCALES)[:, None] ** 2])
+    return precision, np.full(len(_WAVE_SCALES), _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
 
 
 @lru_cache
