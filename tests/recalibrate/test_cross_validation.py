@@ -29,6 +29,17 @@ def test_only_the_first_folds_are_held_out(parts):
     np.testing.assert_allclose(held.probabilities[1][:, 1], expected[some], rtol=1e-12)
 
 
+def test_maps_of_all_rows_are_fitted_with_the_others_where_they_are_asked_for():
+    p, y, fold = rows()
+    templates, scores = [rc.Identity(), rc.Platt(), rc.BayesianAverage()], Scores.of(p, input="probabilities")
+    plain = HeldOut.of(templates, scores, y, None, fold, parts=4)
+    held = HeldOut.of(templates, scores, y, None, fold, parts=4, whole=True)
+    assert plain.maps == []
+    np.testing.assert_allclose(held.probabilities, plain.probabilities, rtol=1e-9)
+    for template, found in zip(templates, held.maps, strict=True):
+        np.testing.assert_allclose(found.predict_proba(p), template.fit(p, y).predict_proba(p), rtol=1e-9)
+
+
 def test_a_single_row_is_predicted_as_it_was():
     held = HeldOut.of(
         [rc.Platt()], Scores.of([0.3], input="probabilities"), np.array([1]), None, np.array([0]), parts=5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -228,10 +228,10 @@ class _Designs:
     def hessians(self, mean: Floats, data: _Data, live: Codes) -> Floats:
         """At these fitted probabilities."""
         information, p = data.total * mean * (1 - mean), self.bases.shape[2]
-        found = np.empty((len(mean), p, p))
+        found, (_, _, place) = np.empty((len(mean), p, p)), _column_pairs(p)
         for g, rows in self._parts(live):
             if self.many:
-                found[rows] = product(information[rows], self._pairs[g])[:, self._place]
+                found[rows] = product(information[rows], self._pairs[g])[:, place]
             else:
                 basis = self.bases[g]
                 for s in range(rows.start, rows.stop):
@@ -243,17 +243,8 @@ class _Designs:
     @cached_property
     def _pairs(self) -> Floats:
         """Products of the columns, each pair once: the Hessians of many problems of a basis are then one product."""
-        upper, lower = np.triu_indices(self.bases.shape[2])
+        upper, lower, _ = _column_pairs(self.bases.shape[2])
         return np.asarray(self.bases[:, :, upper] * self.bases[:, :, lower])
-
-    @cached_property
-    def _place(self) -> Codes:
-        """Where the product of two columns stands among the pairs, (p, p)."""
-        p = self.bases.shape[2]
-        upper, lower = np.triu_indices(p)
-        place = np.empty((p, p), np.intp)
-        place[upper, lower] = place[lower, upper] = np.arange(len(upper))
-        return place
 
     def _parts(self, live: Codes) -> Iterator[tuple[int, slice]]:
         """Bases with live problems, and where these are."""
@@ -261,3 +252,12 @@ class _Designs:
         for g, (start, stop) in enumerate(pairwise(ends)):
             if stop > start:
                 yield g, slice(start, stop)
+
+
+@lru_cache
+def _column_pairs(p: int) -> tuple[Codes, Codes, Codes]:
+    """All pairs of p columns, and where the pair of each two stands among them, (p, p)."""
+    upper, lower = np.triu_indices(p)
+    place = np.empty((p, p), np.intp)
+    place[upper, lower] = place[lower, upper] = np.arange(len(upper))
+    return upper, lower, place

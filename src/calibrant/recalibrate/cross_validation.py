@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.recalibrate.base import Identity, Recalibrator
+from calibrant.recalibrate.base import Identity, Recalibrator, Sample
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.wrappers import fitted_each, predicted
 from calibrant.results.estimate import Estimate, Interval
@@ -31,12 +32,15 @@ class HeldOut:
     mass : array (n,)
         How many rows each counts for.
     fold : array (n,)
+    maps : list of Recalibrator
+        Fitted to all rows; none unless they were asked for.
     """
 
     probabilities: list[Floats]
     codes: Codes
     mass: Floats
     fold: Codes
+    maps: list[Recalibrator] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -48,12 +52,20 @@ class HeldOut:
         fold: Codes,
         *,
         parts: int,
+        whole: bool = False,
     ) -> HeldOut:
-        """Fit every map without each of the first `parts` folds in turn, and predict these."""
+        """Fit every map without each of the first `parts` folds in turn, and predict these.
+
+        With `whole`, also fit each to all rows: at the same time, which some maps do much faster.
+        """
         rows = np.flatnonzero(fold < parts)
         mass = np.ones(len(rows)) if weight is None else weight[rows]
-        found = [_predicted_out_of_fold(template, scores, codes, weight, fold, rows) for template in templates]
-        return cls(found, codes[rows], mass, fold[rows])
+        found, maps = [], list[Recalibrator]()
+        for template in templates:
+            p, fitted = _predicted_out_of_fold(template, (scores, codes, weight), fold, rows, whole=whole)
+            found.append(p)
+            maps += fitted
+        return cls(found, codes[rows], mass, fold[rows], maps)
 
     def take(self, rows: Any) -> HeldOut:
         """Some of the rows."""
@@ -74,20 +86,23 @@ class HeldOut:
 
 
 def _predicted_out_of_fold(
-    template: Recalibrator, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes, rows: Codes
-) -> Floats:
-    if isinstance(template, Identity):
-        return scores.take(rows).probabilities
-    p, held_out = np.empty((len(rows), scores.classes)), fold[rows]
-    numbers = np.unique(held_out)
+    template: Recalibrator, sample: Sample, fold: Codes, rows: Codes, *, whole: bool
+) -> tuple[Floats, list[Recalibrator]]:
+    """Probabilities of the rows, and with `whole` the map fitted to all of the sample."""
+    scores, codes, weight = sample
+    p, held_out = scores.take(rows).probabilities, fold[rows]
+    numbers = [] if isinstance(template, Identity) else np.unique(held_out).tolist()
     others = [np.flatnonzero(fold != number) for number in numbers]
-    if not min(map(len, others)):  # a single row: there is nothing to learn from
-        return scores.take(rows).probabilities
-    samples = ((scores.take(rest), codes[rest], None if weight is None else weight[rest]) for rest in others)
-    for number, inner in zip(numbers, fitted_each(template, samples), strict=True):
+    if not all(map(len, others)):  # a single row: there is nothing to learn from
+        numbers, others = [], []
+    samples: Iterator[Sample] = (
+        (scores.take(rest), codes[rest], None if weight is None else weight[rest]) for rest in others
+    )
+    fits = fitted_each(template, chain(samples, [sample] if whole else []))
+    for number in numbers:
         here = held_out == number
-        p[here] = predicted(inner, scores.take(rows[here]))
-    return p
+        p[here] = predicted(next(fits), scores.take(rows[here]))
+    return p, list(fits)
 
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:

@@ -185,10 +185,11 @@ class Auto(Recalibrator):
         self._check()
         templates = self._templates(scores)
         parts = self.folds if len(scores) * scores.classes**2 <= _WORK else 1
-        tried = HeldOut.of(templates, scores, codes, weight, fold, parts=parts)
+        given = self._given(scores.classes)
+        tried = HeldOut.of(templates, scores, codes, weight, fold, parts=parts, whole=given is not None)
         shares = self._shares(tried)
         used = np.flatnonzero(shares)
-        self.maps_ = [fitted(templates[m], scores, codes, weight) for m in used]
+        self.maps_ = [tried.maps[m] if tried.maps else fitted(templates[m], scores, codes, weight) for m in used]
         self.weights_ = shares[used] / shares[used].sum()
         self.changed_ = bool(shares[0] < 1)
         self.results_ = _results(templates, tried, shares, self.loss)
@@ -199,10 +200,10 @@ class Auto(Recalibrator):
 
     def _shares(self, tried: HeldOut) -> Floats:
         """Weights of the candidates."""
-        number = len(tried.probabilities)
+        number, given = len(tried.probabilities), self._given(tried.probabilities[0].shape[1])
+        if given is not None:
+            return given
         if self.combine == "average":
-            if self.candidates is None and tried.probabilities[0].shape[1] == 2:
-                return np.array([0.0, 1.0])  # the identity is a member of the Bayesian average
             return posterior_weights(prior_weights(number), -tried.losses("log_loss") @ tried.mass)
         losses = tried.losses(self.loss)
         if self.combine == "stack":
@@ -213,14 +214,20 @@ class Auto(Recalibrator):
         gain, error = mean_and_error(losses[0] - mixture, tried.mass)
         return np.eye(number)[0] if self.cautious and not gain > error else shares
 
+    def _given(self, classes: int) -> Floats | None:
+        """Weights that the data do not decide: the identity is a member of the Bayesian average of one event."""
+        only = self.combine == "average" and self.candidates is None and classes == 2
+        return np.array([0.0, 1.0]) if only else None
+
     def _out_of_fold(self, tried: HeldOut, shares: Floats) -> Floats:
         """What the result would have predicted for the rows held out, mixed with weights found without them."""
         folds = np.unique(tried.fold)
+        if len(folds) == 1 or self._given(tried.probabilities[0].shape[1]) is not None:
+            return self._bounded(tried.mixture(shares), tried.probabilities[0])
         mixed = np.empty_like(tried.probabilities[0])
         for number in folds:
             here = tried.fold == number
-            own = self._shares(tried.take(~here)) if len(folds) > 1 else shares
-            held = tried.take(here)
+            held, own = tried.take(here), self._shares(tried.take(~here))
             mixed[here] = self._bounded(held.mixture(own), held.probabilities[0])
         return mixed
 
