@@ -33,7 +33,7 @@ REASONS = {
     "compare": "the bounds of the true error of both models: two dozen sets of 299 simulated samples",
     "compare_many": "as `compare`",
     "miscalibration_cost": "a cross-fitted recalibration, an isotonic band, and a simultaneous band of the gain",
-    "recalibrate.Auto().fit": "`BayesianAverage` fitted to all rows and without each of five folds",
+    "recalibrate.Auto().fit": "six averages of 38 corrections: of all rows, and without each of five folds",
 }
 BUDGETED_ROWS = (1_000, 10_000)
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)

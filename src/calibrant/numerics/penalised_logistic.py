@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -254,7 +254,7 @@ class _Designs:
                 yield g, slice(start, stop)
 
 
-@lru_cache
+@cache
 def _column_pairs(p: int) -> tuple[Codes, Codes, Codes]:
     """All pairs of p columns, and where the pair of each two stands among them, (p, p)."""
     upper, lower = np.triu_indices(p)

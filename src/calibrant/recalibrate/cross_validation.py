@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
@@ -89,20 +89,21 @@ def _predicted_out_of_fold(
     template: Recalibrator, sample: Sample, fold: Codes, rows: Codes, *, whole: bool
 ) -> tuple[Floats, list[Recalibrator]]:
     """Probabilities of the rows, and with `whole` the map fitted to all of the sample."""
-    scores, codes, weight = sample
+    scores = sample[0]
     p, held_out = scores.take(rows).probabilities, fold[rows]
-    numbers = [] if isinstance(template, Identity) else np.unique(held_out).tolist()
-    others = [np.flatnonzero(fold != number) for number in numbers]
-    if not all(map(len, others)):  # a single row: there is nothing to learn from
-        numbers, others = [], []
-    samples: Iterator[Sample] = (
-        (scores.take(rest), codes[rest], None if weight is None else weight[rest]) for rest in others
-    )
+    single = bool((fold == fold[0]).all())  # as of one row: without that fold there is nothing to learn from
+    numbers = [] if isinstance(template, Identity) or single else np.unique(held_out).tolist()
+    samples = (_part(sample, np.flatnonzero(fold != number)) for number in numbers)
     fits = fitted_each(template, chain(samples, [sample] if whole else []))
     for number in numbers:
         here = held_out == number
         p[here] = predicted(next(fits), scores.take(rows[here]))
     return p, list(fits)
+
+
+def _part(sample: Sample, rows: Codes) -> Sample:
+    scores, codes, weight = sample
+    return scores.take(rows), codes[rows], None if weight is None else weight[rows]
 
 
 def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -166,7 +166,7 @@ class Corrections:
             yield Family(name, note, x, partial(_same, columns), scales, precision, share * weight, slope_unit)
         if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
             return
-        place = lru_cache(partial(self._place, x, inside, fitted))
+        place = cache(partial(self._place, x, inside, fitted))
         for length in _LENGTHS:
             name, waves = f"waves of length {length:g}", partial(_wavy, bent, place, length)
             precision, weight = _wavy_prior(length)
@@ -226,7 +226,7 @@ def _wavy(trend: Floats, place: Callable[[], Floats], length: float) -> Floats:
     return np.hstack([trend, matern(place()[:, None] - knots, length) @ root])
 
 
-@lru_cache
+@cache
 def _wavy_prior(length: float) -> tuple[Floats, Floats]:
     """Precisions of the coefficients, a member per line, and prior weights of waves of this length."""
     trend, waves = np.tile([1.0, 1.0, 4.0], (len(_WAVE_SCALES), 1)), np.ones(len(_knots(length)[0]))
@@ -234,7 +234,7 @@ def _wavy_prior(length: float) -> tuple[Floats, Floats]:
     return precision, np.full(len(_WAVE_SCALES), _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
 
 
-@lru_cache
+@cache
 def _knots(length: float) -> tuple[Floats, Floats]:
     """The knots of waves of this length, and what makes the waves of independent coefficients out of kernels there."""
     knots = np.linspace(0, 1, max(6, round(3 / length)))
