@@ -100,6 +100,11 @@ def test_what_it_means_speaks_of_other_scores_where_only_these_are_wrong():
         "Of the 2,000 rows with scores from 10 % to 20 %, 15.0 % had the event (13.4 to 16.6 %); the predictions say "
         "10 %. For those with the highest scores (above 40 %) the gap is within chance."
     )
+    lowest = replace(given, ranges=ranges[:1], top=replace(top, low=0.9))
+    assert "rows with scores up to 10 %, 4.3 % had" in what_it_means(lowest)
+    assert "For those with the highest score, 90 %, the gap" in what_it_means(lowest)
+    above = replace(given, ranges=(replace(ranges[1], high=0.5),))  # a range that holds some of the highest scores
+    assert what_it_means(above).startswith("Of the 1,000 rows with the highest scores")
     wrong_top = replace(given, top=replace(top, observed=Value(0.5, 0.47, 0.53)))
     assert what_it_means(wrong_top).startswith("Of the 1,000 rows with the highest scores")
     calibrated = replace(given, test=replace(PLAIN.test, p_value=0.4))

@@ -122,22 +122,24 @@ def what_it_means(evidence: Probabilities) -> str:
     top = evidence.top
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
-    which = f"highest scores (above {score(top.low)})" if top.low < top.high else f"highest score, {score(top.low)}"
-    wrong = _wrong_range(evidence)
+    which = f"highest scores (above {score(top.low)})" if top.low < top.high else f"highest score, {score(top.low)},"
+    wrong = _wrong_range(evidence, top)
     if wrong is None or top.observed.excludes(top.predicted):
-        return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
-    between = f"scores from {score(wrong.low)} to {score(wrong.high)}"
+        return f"Of the {_rows(top, evidence)} with the {which.rstrip(',')}, {_observed(top, evidence)}."
+    below = f"scores up to {score(wrong.high)}" if wrong.low == 0 else None
+    between = below or f"scores from {score(wrong.low)} to {score(wrong.high)}"
     return (
         f"Of the {_rows(wrong, evidence)} with {between}, {_observed(wrong, evidence)}. "
         f"For those with the {which} the gap is within chance."
     )
 
 
-def _wrong_range(evidence: Probabilities) -> Bin | None:
-    """Of the ranges of scores that are clearly wrong, the one with the largest part of the error."""
+def _wrong_range(evidence: Probabilities, top: Bin) -> Bin | None:
+    """Of the ranges below the highest scores that are clearly wrong, the one with the largest part of the error."""
     if evidence.test is None or not evidence.test.rejects:
         return None
-    wrong = [one for one in evidence.ranges if one.observed.excludes(one.predicted) and one.low < one.high]
+    ranges = [one for one in evidence.ranges if one.low < one.high <= top.low and one.high < top.high]
+    wrong = [one for one in ranges if one.observed.excludes(one.predicted)]
     return max(wrong, key=lambda one: one.share or 0.0, default=None)
 
 
