@@ -37,7 +37,8 @@ RATIOS: dict[str, Callable[[Floats], Floats]] = {
     "step": lambda sigma: np.where(sigma > 1, 1.2, 0.9),
     "u-shaped": lambda sigma: 0.9 + 0.3 * np.log(sigma) ** 2,
     "wave, unseen": lambda sigma: 1 + 0.2 * np.sin(4 * np.log(sigma)),
-    "top tenth, unseen": lambda sigma: np.where(sigma > 1.9, 1.5, 1.0),
+    "top tenth": lambda sigma: np.where(sigma > 1.9, 1.5, 1.0),
+    "bottom fifth, unseen": lambda sigma: np.where(sigma < 0.65, 0.7, 1.0),
 }
 TARGETS = {
     "ence": Target("relative spread error", 1),

@@ -111,7 +111,17 @@ class _LevelCounts:
         shape = vectors @ (np.sqrt(np.maximum(0.0, 1 - values / np.maximum(coordinates**2, 1e-300))) * coordinates)
         if np.abs(shape).max() < 1e-12:
             shape = gap if np.abs(gap).max() > 0 else np.full(len(gap), 1e-6)
-        noise = np.sqrt(np.trace(covariance) / len(gap))
+        path = self._path(shape, draws, risk, rng)
+        observed = float(self.error(self.running[None])[0])
+        # Noise adds nothing to the norm of a gap of one sign, such as the first eigenvector, so it may be larger.
+        even = self._path(vectors[:, -1] * max(np.sqrt(values[-1]), abs(coordinates[-1])), draws, risk, rng)
+        high = max(one.upper_end(max(observed, one.typical)) for one in (path, even))
+        return path.lower_end(observed), high
+
+    def _path(self, shape: Floats, draws: int, risk: float, rng: np.random.Generator) -> InvertedPath:
+        """The distribution of the error for multiples of a shape."""
+        gap, rows = self.running - self.nodes, max(round(self.size), 1)
+        noise = np.sqrt(np.mean(self.nodes * (1 - self.nodes)) / rows)
         reach = max(5.0, -2.3 * float(ndtri(risk)))  # in standard errors: beyond every upper end
         top = (np.sqrt(np.mean(gap**2)) + reach * noise) / np.sqrt(np.mean(shape**2))
         truth, drawn = [], []
@@ -124,9 +134,7 @@ class _LevelCounts:
             truth.append(true_error if true_error > 1e-12 else 0.0)
             drawn.append(self.error(np.cumsum(counts, axis=1)[:, :-1] / rows))
         steepest = 0.5 / np.sqrt(rows)  # the largest standard error of a share: norms of means change by no more
-        path = InvertedPath.of(np.array(truth), np.array(drawn), risk, steepness=steepest)
-        observed = float(self.error(self.running[None])[0])
-        return path.lower_end(observed), path.upper_end(max(observed, path.typical))
+        return InvertedPath.of(np.array(truth), np.array(drawn), risk, steepness=steepest)
 
 
 def _nodes(data: Forecast, wanted: Floats) -> Floats:

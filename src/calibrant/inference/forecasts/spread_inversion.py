@@ -26,6 +26,9 @@ STEPS, SEARCH = 10, 81
 #: the level of the interval needs.
 JOINT = 0.995
 
+#: Standard errors by which a part of the shape must stand out to be kept in a sparse one.
+SPARSE = 2.0
+
 #: In how many steps the mean square is raised by the mass that may be missing.
 MISSING_STEPS = 5
 
@@ -45,7 +48,8 @@ class SpreadInversion:
     :math:`\log r^2` is fitted by quasi-likelihood, piecewise linear in the mean of rank and log σ. The noise of that
     fit follows from the kurtosis of the errors, and does not depend on the truth. For multiples t of a smoother fit the
     norm of fit plus noise is simulated, and the interval holds the errors under which the observed norm is not extreme.
-    Its upper end also covers a gap that is linear, and its ends allow for large errors that are not in the sample and
+    Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, its upper end for
+    one that is linear, and its ends allow for large errors that are not in the sample and
     for the sampling of σ. Weights count by Kish's number of rows; clusters divide it by their design effect.
 
     Parameters
@@ -132,7 +136,7 @@ class _Trials:
         raised = np.linspace(0, fit.missing, MISSING_STEPS)
         seen = error(fit.gap + raised[:, None], share)
         paths = list(self._paths())
-        low = paths[0].lower_end(float(seen.min()))
+        low = min(path.lower_end(float(seen.min())) for path in [paths[0], *self._sparse()])
         highest = max(float(seen.max()), paths[0].typical)
         high = max([path.upper_end(highest) for path in paths] + [self._convex_bound(), self._finer_end(raised)])
         power = error.power(fit.shape)
@@ -158,6 +162,17 @@ class _Trials:
             yield self._path(np.linspace(0, top, STEPS)[:, None] * shape)
         if self.error.shifted:
             yield from self._shifted()
+
+    def _sparse(self) -> Iterator[InvertedPath]:
+        """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right."""
+        fit = self.fit
+        standing = np.sign(fit.shape) * np.maximum(np.abs(fit.shape) - SPARSE * fit.noise.std(axis=0), 0.0)
+        if not standing.any():
+            return
+        multiples = np.linspace(0, 2 * np.abs(fit.shape).max() / np.abs(standing).max(), SEARCH)
+        last = self._last_plausible(multiples[:, None] * standing)
+        top = max(0.0 if last is None else float(multiples[last]), 1.0)
+        yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
 
     def _shifted(self) -> Iterator[InvertedPath]:
         """The shape raised and lowered by a constant."""
