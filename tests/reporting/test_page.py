@@ -242,12 +242,13 @@ class TestBrowser:
         assert page.locator("#cal301 .x").inner_text() != ""
 
     def test_the_pointer_shows_numbers_and_they_stay_on_the_screen(self, visit):
+        from playwright.sync_api import expect
+
         page = visit(hand("binary"))
         dot = page.locator(".on-logit svg.wide g[data-tip] .dot").nth(5)
         dot.hover()
         tip = page.locator("#tip")
-        assert float(tip.evaluate("e => getComputedStyle(e).opacity")) >= 0
-        page.wait_for_function("getComputedStyle(document.getElementById('tip')).opacity === '1'")
+        expect(tip).to_have_css("opacity", "1")  # waits without a script in the page, which its policy would refuse
         assert re.match(r"Predicted .*: mean .*\nObserved .*\n.* payments, .* frauds", tip.inner_text())
         box = tip.bounding_box()
         assert box["x"] >= 0
