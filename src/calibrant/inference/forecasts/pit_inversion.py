@@ -113,7 +113,7 @@ class _LevelCounts:
             shape = gap if np.abs(gap).max() > 0 else np.full(len(gap), 1e-6)
         path = self._path(shape, draws, risk, rng)
         observed = float(self.error(self.running[None])[0])
-        # Noise adds nothing to the norm of a gap of one sign, such as the first eigenvector, so it may be larger.
+        # Noise adds little to the L1 norm of a gap of one sign, such as the first eigenvector, so it may be larger.
         even = self._path(vectors[:, -1] * max(np.sqrt(values[-1]), abs(coordinates[-1])), draws, risk, rng)
         high = max(one.upper_end(max(observed, one.typical)) for one in (path, even))
         return path.lower_end(observed), high
