@@ -20,6 +20,9 @@ FOLDS = 5
 #: many times at most.
 STEADY, HALVINGS = 1.5, 3
 
+#: Part of the risk at which zero is rejected along a shape that was chosen because it shows more than the usual one.
+CHOSEN_SHAPE = 1 / 3
+
 #: A lower limit below this is rounding: the observed value and a quantile of the simulated ones can be the same number.
 ROUNDING = 1e-12
 
@@ -32,6 +35,9 @@ class DualBound:
     its mean product with the gaps held out. The distribution of ψ is simulated, cross-fitting included, at three
     multiples of the shape: f taken as fixed would understate it. The limit is the mean of ψ at the multiple at which
     the observed ψ is a high quantile.
+
+    A shape that was chosen because it shows a larger gap than the usual one has been selected by what it is then used
+    to test: it must reject zero at a third of the risk, or zero would be excluded too often.
     """
 
     part: SmoothPart
@@ -48,9 +54,9 @@ class DualBound:
         if part.size == 0:
             return 0.0
         tried = multiples[[0, len(multiples) // 2, -1]]
-        means, tops = self._trials(tried)
-        if tried[0] == 0 and observed <= tops[0]:
+        if tried[0] == 0 and observed <= self._highest_of_zero():
             return 0.0
+        means, tops = self._trials(tried)
         after = _step(tops, observed)
         for _ in range(HALVINGS):
             if _steady(means, tops, after):
@@ -65,13 +71,24 @@ class DualBound:
         along = (observed - tops[after - 1]) / rise if rise > 0 else 0.0
         return float(means[after - 1] + along * (means[after] - means[after - 1]))
 
+    def _highest_of_zero(self) -> float:
+        """What ψ must exceed for zero error to be rejected."""
+        risk = self.part.risk * (CHOSEN_SHAPE if self.part.shape_is_chosen else 1.0)
+        return float(np.quantile(self._of_zero, 1 - risk, method="weibull"))
+
+    @cached_property
+    def _of_zero(self) -> Floats:
+        """ψ of calibrated samples."""
+        predicted = self.part.cells.predicted
+        return self.statistic(self.simulated(np.zeros_like(predicted), predicted))
+
     def _trials(self, multiples: Floats) -> tuple[Floats, Floats]:
         """Mean and high quantile of ψ for multiples of the shape."""
         part, means, spreads = self.part, [], []
         for multiple in multiples:
             probability = np.clip(part.cells.predicted - multiple * part.shape.gap, 0.0, 1.0)
             gap = part.cells.predicted - probability
-            drawn = self.statistic(self.simulated(gap, part.noisy(probability) if multiple > 0 else probability))
+            drawn = self.statistic(self.simulated(gap, part.noisy(probability))) if multiple > 0 else self._of_zero
             means.append(float(drawn.mean()) if multiple > 0 else 0.0)
             spreads.append(drawn - means[-1] + np.abs(gap) @ part.noise.shares)
         tops = np.quantile(spreads, 1 - part.risk, axis=1, method="weibull")

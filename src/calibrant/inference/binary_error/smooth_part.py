@@ -101,6 +101,11 @@ class SmoothPart:
         """The L2 norm of the shape."""
         return _length(self.cells, self.shape.gap)
 
+    @property
+    def shape_is_chosen(self) -> bool:
+        """Whether the shape has more knots than usual, because with these it shows a larger gap."""
+        return self.shape.fit.knots > SHAPE_KNOTS * knots_for(self.cells.effective_n) * (1 + EQUAL)
+
     def path(self, direction: Floats, multiples: Floats) -> Path:
         """The distribution of the statistic for multiples of a true gap; probabilities are clipped to [0, 1]."""
         share, powers, truth = self.cells.share, [], []
