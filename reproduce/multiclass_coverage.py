@@ -26,31 +26,47 @@ INTERVAL_COLUMNS = ["target", "world", "n", "truth", "samples", "covered", "low_
 TEST_COLUMNS = ["test", "world", "n", "samples", "rejected", "tuned"]
 #: Draws of the tests where power is measured.
 DRAWS = 199
-#: Errors of the classwise cells: number of classes, rows, error, size.
+#: Errors of the classwise cells: law of the scores, number of classes, rows, error, size.
 CLASSWISE = [
-    (3, 300, "temperature", 0.3),
-    (3, 1000, "bend", 0.8),
-    (3, 1000, "off-diagonal", 0.3),
-    (10, 1000, "calibrated", 0.0),
-    (10, 1000, "temperature", 0.2),
-    (10, 1000, "prior", 0.4),
-    (10, 1000, "one class", 0.6),
-    (10, 1000, "second", 0.5),
-    (10, 1000, "halves", 0.8),
-    (10, 5000, "swap", 0.9),
-    (10, 5000, "bend", 0.8),
-    (10, 5000, "noise", 0.1),
-    (100, 2000, "calibrated", 0.0),
-    (100, 2000, "temperature", 0.2),
-    (100, 2000, "one class", 1.0),
+    ("peaked", 3, 300, "temperature", 0.3),
+    ("peaked", 3, 1000, "bend", 0.8),
+    ("peaked", 3, 1000, "off-diagonal", 0.3),
+    ("peaked", 10, 1000, "calibrated", 0.0),
+    ("peaked", 10, 1000, "temperature", 0.2),
+    ("peaked", 10, 1000, "prior", 0.4),
+    ("peaked", 10, 1000, "one class", 0.6),
+    ("peaked", 10, 1000, "second", 0.5),
+    ("peaked", 10, 1000, "halves", 0.8),
+    ("peaked", 10, 5000, "swap", 0.9),
+    ("peaked", 10, 5000, "bend", 0.8),
+    ("peaked", 10, 5000, "noise", 0.1),
+    ("peaked", 100, 2000, "calibrated", 0.0),
+    ("peaked", 100, 2000, "temperature", 0.2),
+    ("peaked", 100, 2000, "one class", 1.0),
+    ("rounded", 3, 1000, "calibrated", 0.0),
+    ("rounded", 3, 1000, "temperature", 0.3),
+    ("rare", 3, 1000, "calibrated", 0.0),
+    ("rare", 3, 1000, "prior", 0.4),
+    ("rare", 3, 1000, "temperature", 0.2),
 ]
 #: Cells of the lower bound of whole vectors.
 BOUNDS = [
-    (3, 300, "calibrated", 0.0),
-    (3, 1000, "temperature", 0.2),
-    (3, 1000, "interaction", 0.6),
-    (10, 1000, "calibrated", 0.0),
-    (10, 2000, "temperature", 0.2),
+    ("peaked", 3, 300, "calibrated", 0.0),
+    ("peaked", 3, 1000, "temperature", 0.2),
+    ("peaked", 3, 1000, "interaction", 0.6),
+    ("peaked", 10, 1000, "calibrated", 0.0),
+    ("peaked", 10, 2000, "temperature", 0.2),
+    ("rounded", 3, 1000, "temperature", 0.3),
+    ("rare", 3, 1000, "calibrated", 0.0),
+    ("rare", 3, 1000, "prior", 0.4),
+]
+#: Calibrated worlds in which the level of tests is measured: law of the scores, number of classes, rows, samples.
+LEVELS = [
+    ("peaked", 3, 200, 1000),
+    ("rounded", 3, 200, 1000),
+    ("rare", 3, 200, 1000),
+    ("peaked", 10, 1000, 1000),
+    ("peaked", 100, 2000, 400),
 ]
 #: Temperatures of two models that see independent views of the same labels.
 PAIRS = [(1.0, 1.0), (1.3, 1.3), (1.3, 1.0), (1.5, 1.2)]
@@ -146,12 +162,12 @@ def jobs(factor: float) -> Iterator[tuple[str, Path, Callable[[], list[Row]]]]:
     def number(samples: int) -> int:
         return max(2, round(samples * factor))
 
-    for k, n, error, size in CLASSWISE:
-        world = ClassWorld("peaked", k, error, size)
+    for law, k, n, error, size in CLASSWISE:
+        world = ClassWorld(law, k, error, size)
         run = partial(classwise_rows, world, n, number(200 if k <= 10 else 60))
         yield f"classwise {world.name} {n}", INTERVALS, lambda run=run: list(run())
-    for k, n, samples in ((3, 200, 1000), (10, 1000, 500), (100, 2000, 150)):
-        world = ClassWorld("peaked", k)
+    for law, k, n, samples in LEVELS:
+        world = ClassWorld(law, k)
         yield f"level {world.name}", TESTS, lambda w=world, n=n, s=samples: [vector_test(w, n, number(s))]
         run_class = partial(class_test, world, n, number(samples // 2), wrong=())
         yield f"classes {world.name}", TESTS, lambda run=run_class: [run()]
@@ -165,8 +181,8 @@ def jobs(factor: float) -> Iterator[tuple[str, Path, Callable[[], list[Row]]]]:
     for temperatures in PAIRS:
         run = partial(pair_rows, temperatures, 1000, number(150))
         yield f"pair {temperatures}", INTERVALS, lambda run=run: list(run())
-    for k, n, error, size in BOUNDS:
-        world = ClassWorld("peaked", k, error, size)
+    for law, k, n, error, size in BOUNDS:
+        world = ClassWorld(law, k, error, size)
         run = partial(bound_rows, world, n, number(100))
         yield f"bound {world.name}", INTERVALS, lambda run=run: list(run())
     for k, n in ((10, 2000), (100, 5000)):

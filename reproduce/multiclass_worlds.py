@@ -1,8 +1,9 @@
-"""Worlds of several classes with known errors: two laws of scores, and ways in which a model may be wrong.
+"""Worlds of several classes with known errors: laws of scores, and ways in which a model may be wrong.
 
-*gauss* has Gaussian logits, *peaked* is confident with unequal shares of the classes. The looks, weights and constants
-of the methods were chosen on gauss worlds with the errors of `TUNED`; peaked worlds and the other errors were not used,
-except for *bend*, on which the upper end of classwise intervals was found too low and mended.
+*gauss* has Gaussian logits, *peaked* is confident with unequal shares of the classes, *rounded* is the same with whole
+logits, so that vectors repeat, and *rare* has one frequent class and others of about 5 % and less. The looks, weights
+and constants of the methods were chosen on gauss worlds with the errors of `TUNED`; the other worlds and errors were
+not used, except for *bend*, on which the upper end of classwise intervals was found too low and mended.
 """
 
 from __future__ import annotations
@@ -30,13 +31,30 @@ def gauss(rng: np.random.Generator, n: int, k: int) -> Array:
 
 
 def peaked(rng: np.random.Generator, n: int, k: int) -> Array:
-    share = (1 + np.arange(k)) ** -0.7
+    return _confident(rng, n, (1 + np.arange(k)) ** -0.7)
+
+
+def rounded(rng: np.random.Generator, n: int, k: int) -> Array:
+    return np.round(peaked(rng, n, k))
+
+
+def rare(rng: np.random.Generator, n: int, k: int) -> Array:
+    return _confident(rng, n, 20.0 ** -np.minimum(np.arange(k), 2))
+
+
+def _confident(rng: np.random.Generator, n: int, share: Array) -> Array:
+    k = len(share)
     z = rng.normal(size=(n, k)) + 0.5 * np.log(share)
     z[np.arange(n), rng.choice(k, n, p=share / share.sum())] += rng.exponential(4.0, n) + 0.5 * np.log(k)
     return z
 
 
-SCORES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {"gauss": gauss, "peaked": peaked}
+SCORES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "gauss": gauss,
+    "peaked": peaked,
+    "rounded": rounded,
+    "rare": rare,
+}
 
 
 def _ordered(z: Array, place: int) -> Array:

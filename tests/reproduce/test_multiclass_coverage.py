@@ -33,7 +33,7 @@ def test_a_small_run_is_reported_and_not_repeated(tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "RESULTS", tmp_path)
     monkeypatch.setattr(coverage, "INTERVALS", tmp_path / "intervals.csv")
     monkeypatch.setattr(coverage, "TESTS", tmp_path / "tests.csv")
-    monkeypatch.setattr(coverage, "CLASSWISE", [(3, 60, "temperature", 0.3)])
+    monkeypatch.setattr(coverage, "CLASSWISE", [("peaked", 3, 60, "temperature", 0.3)])
     monkeypatch.setattr(sys, "argv", ["multiclass_coverage", "--samples", "0.002", "--only", "classwise"])
     coverage.main()
     rows = coverage.read(tmp_path / "intervals.csv")
