@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 
 import calibrant as cal
+from calibrant.estimators import kernel_forms
 from calibrant.estimators.kernel_forms import BLOCK, GaussianKernel, LaplaceKernel, Residuals, squared_distances
 from tests.estimators.test_kernel import KERNELS, binary_sample, class_sample
 
@@ -34,6 +35,34 @@ def test_the_sorted_pass_equals_all_pairs_at_any_bandwidth(bandwidth):
     pairs = np.exp(-np.abs(np.subtract.outer(p, p)) / bandwidth) * np.outer(residual, residual)
     direct = (pairs.sum() - np.trace(pairs)) / (600 * 599)
     assert cal.kernel_error(y, p, kernel=cal.estimators.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
+
+
+@pytest.mark.parametrize("bandwidth", [5.0, 0.5, 0.1, 0.02, 1e-3, 1e-9])
+@pytest.mark.parametrize("kind", ["spread", "confident", "tied", "far"])
+def test_waves_equal_all_pairs_at_any_bandwidth(bandwidth, kind):
+    rng = np.random.default_rng(2)
+    p = {
+        "spread": rng.random(1500),
+        "confident": np.concatenate([1e-6 * rng.random(900), 1 - 1e-6 * rng.random(600)]),
+        "tied": rng.integers(0, 11, 1500) / 10,
+        "far": 1e6 + rng.random(1500),  # no probabilities, but the sum has no need of them
+    }[kind]
+    residual = rng.normal(size=1500)
+    pairs = np.exp(-((np.subtract.outer(p, p) / bandwidth) ** 2) / 2) * np.outer(residual, residual)
+    rows = Residuals(p[:, None], residual[:, None], np.ones(1500), 0.0, 1500.0, 1500)
+    found = rows.quadratic_form(GaussianKernel(bandwidth), bandwidth)
+    assert found == pytest.approx(pairs.sum(), abs=1e-14 * np.abs(pairs).sum())
+
+
+def test_a_gaussian_kernel_of_many_scores_needs_no_pairs(monkeypatch):
+    monkeypatch.setattr(kernel_forms, "squared_distances", None)  # a billion pairs would take minutes
+    rng = np.random.default_rng(5)
+    p = rng.random(200_000)
+    found = cal.kernel_error(rng.random(200_000) < p**2, p, kernel=GaussianKernel(0.1))
+    x = (np.arange(2000) + 0.5) / 2000
+    gap = x - x**2
+    truth = gap @ np.exp(-(np.subtract.outer(x, x) ** 2) / 0.02) @ gap / 2000**2
+    assert found == pytest.approx(truth, rel=0.05)
 
 
 def test_the_usual_bandwidth_is_the_median_distance_and_ignores_row_order():

@@ -16,6 +16,10 @@ from calibrant.numerics.arrays import Floats
 BLOCK = 1024
 #: Scores among which the median distance is taken.
 MEDIAN_OF = 1024
+#: Standard deviations beyond which the Gaussian density is zero in double precision.
+NEGLIGIBLE = 9.0
+#: Waves whose sums take as long as the pairs of one row with all others; beyond that, all pairs are summed.
+WAVES_PER_ROW = 0.25
 
 
 def _require_bandwidth(bandwidth: float | None) -> None:
@@ -83,8 +87,12 @@ class Residuals:
 
     def quadratic_form(self, kernel: Kernel, bandwidth: float) -> float:
         """Sum of k(p_i, p_j) <r_i, r_j> over all pairs, with i = j."""
-        if self.predicted.shape[1] == 1 and isinstance(kernel, LaplaceKernel):
-            return _laplace_in_order(self.predicted[:, 0], self.residual[:, 0], bandwidth)
+        if self.predicted.shape[1] == 1:
+            at, residual = self.predicted[:, 0], self.residual[:, 0]
+            if isinstance(kernel, LaplaceKernel):
+                return _laplace_in_order(at, residual, bandwidth)
+            if _waves(at, bandwidth) <= WAVES_PER_ROW * len(at):
+                return _gaussian_by_waves(at, residual, bandwidth)
         starts = range(0, len(self.predicted), BLOCK)
         parts = []
         for a in starts:
@@ -144,6 +152,28 @@ def _laplace_in_order(at: Floats, residual: Floats, bandwidth: float) -> float:
         total += float(r @ r + 2 * (r @ before))
         carried, since = float(running[-1] / growth[-1]), p[-1]
     return total
+
+
+def _waves(at: NDArray[Any], bandwidth: float) -> float:
+    """Number of waves that `_gaussian_by_waves` adds up."""
+    return math.ceil(NEGLIGIBLE * (float(np.ptp(at)) / bandwidth + NEGLIGIBLE) / math.tau)
+
+
+def _gaussian_by_waves(at: NDArray[Any], residual: Floats, bandwidth: float) -> float:
+    r"""Sum over all pairs of :math:`e^{-(p_i - p_j)^2 / 2 b^2} r_i r_j`, a pass over the rows for each wave.
+
+    The kernel is the integral of :math:`e^{i\omega(p_i - p_j)}` under the normal density of ω with standard deviation
+    1 / b, so the sum is that of :math:`|\sum_i r_i e^{i\omega p_i}|^2`. The trapezoidal rule repeats the kernel with
+    the period 2π / step; where that is nine bandwidths longer than the range of p, it is exact to double precision.
+    """
+    p = at.astype(np.float64) - float(at[0])
+    step = math.tau / (float(np.ptp(p)) + NEGLIGIBLE * bandwidth)
+    turn, total = np.exp(1j * step * p), float(residual.sum()) ** 2
+    wave = residual.astype(np.complex128)
+    for k in range(1, int(_waves(at, bandwidth)) + 1):
+        wave *= turn
+        total += 2 * abs(complex(wave.sum())) ** 2 * math.exp(-((k * step * bandwidth) ** 2) / 2)
+    return total * step * bandwidth / math.sqrt(math.tau)
 
 
 def _segments(at: Floats, length: float) -> Iterator[slice]:
