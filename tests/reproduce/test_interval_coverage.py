@@ -35,6 +35,10 @@ def test_cells_of_all_kinds_run():
     found = regression_coverage.spread_cell("ence", "calibrated", "normal", 100, 3)
     assert found["truth"] == 0
     assert 0 <= found["covered"] <= 1
+    for design in regression_coverage.DESIGNS:
+        assert regression_coverage.design_cell("ence", design, "factor 1.3", "t5", 100, 2)["truth"] == pytest.approx(
+            0.3
+        )
     assert regression_coverage.scale_cell("t5", 100, 5)["level"] <= 1
     assert regression_coverage.pit_cell(1.3, 100, 2)["truth"] > 0
     assert "called_different" in regression_coverage.compare_cell("calibrated", "normal", 200, 1)

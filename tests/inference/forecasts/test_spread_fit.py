@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference.forecasts.spread_cells import SpreadCells
-from calibrant.inference.forecasts.spread_fit import SpreadFit, log_ratio_fit, missing_mass
+from calibrant.inference.forecasts.spread_fit import SpreadFit, _stepped, log_ratio_fit, missing_mass
 from calibrant.numerics.hat_functions import orthonormal_hats
 from tests.inference.spreads import forecasts
 
@@ -65,3 +65,22 @@ def test_missing_mass_grows_with_the_largest_term_and_the_tails():
 def test_outcomes_equal_to_the_means_are_refused():
     with pytest.raises(cal.InvalidPredictions, match="y_true equals the predicted mean in all 20 rows"):
         fit(cal.Gaussian(np.zeros(20), np.zeros(20), np.ones(20)))
+
+
+def test_a_slope_between_clear_values_of_opposite_sign_becomes_a_jump():
+    center = (np.arange(20) + 0.5) / 20
+    gap = np.interp(center, [0, 0.25, 0.5, 0.75, 1], [-0.4, -0.4, 0.6, 0.6, 0.6])
+    found = _stepped(center, gap, np.full(20, 0.1), 5)
+    outside = (center < 0.25) | (center > 0.5)
+    np.testing.assert_array_equal(found[outside], gap[outside])
+    np.testing.assert_allclose(found[~outside], np.where(center[~outside] < 0.375, -0.4, 0.6), atol=0.11)
+    np.testing.assert_array_equal(_stepped(center, gap, np.full(20, 0.3), 5), gap)  # too uncertain to be clear
+    np.testing.assert_array_equal(_stepped(center, np.abs(gap), np.full(20, 0.01), 5), np.abs(gap))  # of one sign
+
+
+def test_the_excess_is_that_of_squared_errors_over_variances():
+    data = forecasts(np.random.default_rng(3), 2000, factor=1.3)
+    fit = SpreadFit.of(SpreadCells.of(data, needed_by=""), 199, np.random.default_rng(0))
+    assert fit.excess.sum() == pytest.approx(np.mean(data.y_true**2 - data.std**2))
+    squares = data.y_true**2
+    assert fit.excess_error == pytest.approx(np.sqrt(np.mean((squares - 1.69 * data.std**2) ** 2) / 2000), rel=0.25)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ CELLS, TRIMMED, TRIMMED_ROWS = 96, 0.03, 10.0
 #: Knots of the fit are 1 + 0.8 log(2N / (kurtosis - 1)), with at least 4 (kurtosis - 1) rows each; the shape along
 #: which errors are tested has 0.6 times as many, unless it keeps less than 0.7 of the fitted gap.
 KNOTS, ROWS_PER_KNOT, SHAPE, KEPT = (1.0, 0.8), 4.0, 0.6, 0.7
+
+#: Standard errors by which the gap must differ from zero at two knots, of opposite signs and at most so many steps
+#: apart, for a jump between them to be allowed for.
+CLEAR, APART = 2.0, 2
 
 #: Knots are doubled as long as a test for what the fit leaves over, at this significance, rejects.
 ROUGH = 0.2
@@ -62,8 +67,14 @@ class SpreadFit:
         The fitted log ratio, a smoother one, and one that is linear in the place.
     noise : array of (draws, cells)
         Simulated errors of the fit.
+    stepped : array
+        The fitted log ratio with a jump instead of a slope wherever it clearly changes sign.
     finer : (gap, noise) or None
-        The same with twice as many knots, where there are rows enough for them.
+        Fitted gap and noise with twice as many knots, where there are rows enough for them.
+    excess : array
+        Mean of e² - σ² in each pooled cell, times its share.
+    excess_error : float
+        Standard error of a sum of `excess` with any signs.
     effective_n : float
         Kish's number of rows, divided by the design effect of clusters.
     kurtosis : float
@@ -83,7 +94,10 @@ class SpreadFit:
     shape: Floats
     straight: Floats
     noise: Floats
+    stepped: Floats
     finer: tuple[Floats, Floats] | None
+    excess: Floats
+    excess_error: float
     effective_n: float
     kurtosis: float
     missing: float
@@ -124,7 +138,10 @@ class SpreadFit:
             shape=smooth,
             straight=straight,
             noise=noise,
+            stepped=_stepped(pools.center, gap, noise.std(axis=0), knots) if half.shape[1] == knots > 1 else gap,
             finer=finer,
+            excess=np.add.reduceat((cells.second - cells.share) * cells.sigma**2, starts),
+            excess_error=_excess_error(cells, gap[pool], (kurtosis - 1) * design_effect),
             effective_n=effective_n,
             kurtosis=kurtosis,
             missing=missing_mass(kurtosis, cells.largest_share),
@@ -207,6 +224,29 @@ def _resolved(
             break
         half, knots, (gap, noise), finer = double, 2 * knots - 1, finer, None
     return half, knots, gap, noise, finer
+
+
+def _excess_error(cells: SpreadCells, gap: Floats, relative_variance: float) -> float:
+    """Standard error of the mean of ±(e² - σ²), given the variance of a squared error relative to its squared mean."""
+    mean_square = cells.sigma**2 * np.exp(gap)
+    return float(np.sqrt(relative_variance * (cells.share_squares @ mean_square**2)))
+
+
+def _stepped(center: Floats, gap: Floats, error: Floats, knots: int) -> Floats:
+    """The gap with a jump half-way between two knots at which it clearly has opposite signs.
+
+    A fit turns a jump into a slope, which is nearer to zero.
+    """
+    at = np.linspace(0, 1, knots)
+    value = np.interp(at, center, gap)
+    clear = np.flatnonzero(np.abs(value) > CLEAR * np.interp(at, center, error))
+    found = gap.copy()
+    for first, last in pairwise(clear):
+        if value[first] * value[last] < 0 and last - first <= APART:
+            between = (center > at[first]) & (center < at[last])
+            nearer = center[between] < (at[first] + at[last]) / 2
+            found[between] = np.where(nearer, value[first], value[last])
+    return found
 
 
 def _enough_rows(pools: _Pools, knots: int, rows: float) -> bool:

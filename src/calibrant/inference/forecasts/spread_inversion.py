@@ -49,8 +49,10 @@ class SpreadInversion:
     fit follows from the kurtosis of the errors, and does not depend on the truth. For multiples t of a smoother fit the
     norm of fit plus noise is simulated, and the interval holds the errors under which the observed norm is not extreme.
     Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, its upper end for
-    one that is linear, and its ends allow for large errors that are not in the sample and
-    for the sampling of σ. Weights count by Kish's number of rows; clusters divide it by their design effect.
+    one that is linear and for jumps where the fit clearly changes sign, and both ends for large errors that are not in
+    the sample and for the sampling of σ. Of `uce`, which the largest spreads decide, the upper end is also no lower
+    than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, which no fit has smoothed. Weights
+    count by Kish's number of rows; clusters divide it by their design effect.
 
     Parameters
     ----------
@@ -60,9 +62,9 @@ class SpreadInversion:
 
     Notes
     -----
-    Measured coverage is in docs/regression.md. A gap that jumps or oscillates within the spacing of the knots is
-    smoothed. Where the effective number of rows is less than 20 (kurtosis - 1), the `assumption` of the interval says
-    that the tails are too heavy.
+    Measured coverage is in docs/regression.md. A gap that oscillates within the spacing of the knots is smoothed. Where
+    the effective number of rows is less than 20 (kurtosis - 1), or the largest errors follow a power law without a
+    fourth moment, the `assumption` of the interval says that the tails are too heavy.
 
     Examples
     --------
@@ -139,6 +141,9 @@ class _Trials:
         low = min(path.lower_end(float(seen.min())) for path in [paths[0], *self._sparse()])
         highest = max(float(seen.max()), paths[0].typical)
         high = max([path.upper_end(highest) for path in paths] + [self._convex_bound(), self._finer_end(raised)])
+        high += max(float(error(fit.stepped, share) - error(fit.gap, share)), 0.0)
+        if error.shifted:
+            high = max(high, self._signed_excess())
         power = error.power(fit.shape)
         center = float(share @ power)
         variance = max(float(share @ power**2) - center**2, 0.0) / fit.effective_n
@@ -209,6 +214,13 @@ class _Trials:
         distances = [(fit.gap + more - gaps) ** 2 @ fit.share for more in (0.0, fit.missing / 2, fit.missing)]
         near = np.flatnonzero(np.min(distances, axis=0) <= far)
         return int(near[-1]) if len(near) else None
+
+    def _signed_excess(self) -> float:
+        """The upper limit of the mean of e² - σ² with the signs of the fit: the variance error if they are right."""
+        from scipy.special import ndtri
+
+        fit = self.fit
+        return abs(float(np.sign(fit.gap) @ fit.excess)) + float(ndtri(1 - tail_risk(self.level))) * fit.excess_error
 
     def _convex_bound(self) -> float:
         """The error of the shape plus its standard errors: norms are convex, so noise makes them larger on average."""
