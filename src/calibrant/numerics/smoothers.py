@@ -283,15 +283,13 @@ def _fine(trend: Floats, basis: Floats) -> Family:
 
 
 def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Floats:
-    """Nyström basis with equally spaced knots (the points themselves, where they are fewer)."""
-    return kernel_basis_at(x, np.linspace(x[0], x[-1], knots) if knots < len(x) else x, kernel, length)
+    """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it.
 
-
-def kernel_basis_at(x: Floats, knots: Floats, kernel: _Kernel, length: float) -> Floats:
-    """Nyström basis: a Gaussian process with this kernel has independent unit coefficients in it."""
-    root = nystrom_root(knots, kernel, length)
+    Its knots are equally spaced, or the points themselves where these are fewer.
+    """
+    at = np.linspace(x[0], x[-1], knots) if knots < len(x) else x
     # For matrices as small as these, BLAS's solver of triangular systems spends its time on starting threads.
-    return np.asarray(np.linalg.solve(root, kernel(knots[:, None] - x, length)).T)
+    return np.asarray(np.linalg.solve(nystrom_root(at, kernel, length), kernel(at[:, None] - x, length)).T)
 
 
 def nystrom_root(knots: Floats, kernel: _Kernel, length: float) -> Floats:

@@ -122,15 +122,16 @@ def what_it_means(evidence: Probabilities) -> str:
     top = evidence.top
     if top is None or evidence.distinct == 1 or top.n < FEW_TOP or evidence.decisions is not None:
         return ""
-    which = f"highest scores (above {score(top.low)})" if top.low < top.high else f"highest score, {score(top.low)},"
+    several = top.low < top.high
+    which = f"highest scores (above {score(top.low)})" if several else f"highest score, {score(top.low)}"
     wrong = _wrong_range(evidence, top)
     if wrong is None or top.observed.excludes(top.predicted):
-        return f"Of the {_rows(top, evidence)} with the {which.rstrip(',')}, {_observed(top, evidence)}."
+        return f"Of the {_rows(top, evidence)} with the {which}, {_observed(top, evidence)}."
     below = f"scores up to {score(wrong.high)}" if wrong.low == 0 else None
     between = below or f"scores from {score(wrong.low)} to {score(wrong.high)}"
     return (
         f"Of the {_rows(wrong, evidence)} with {between}, {_observed(wrong, evidence)}. "
-        f"For those with the {which} the gap is within chance."
+        f"For those with the {which}{'' if several else ','} the gap is within chance."
     )
 
 
