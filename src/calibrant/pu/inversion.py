@@ -16,17 +16,21 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.hat_functions import orthonormal_hats
 from calibrant.numerics.inverted_path import InvertedPath, enough_draws, tail_risk, widened
+from calibrant.pu.mean_gap import mean_gap_limit
 from calibrant.pu.pooled import PooledScores, fine_cells
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
-from calibrant.table.unlabeled import Unlabeled
+from calibrant.table.unlabeled import Gaps, Unlabeled
 
 #: Knots of the fit are 2.5 + 1.1 log(rows); the shape along which errors are tested has 0.6 times as many.
 KNOTS, SHAPE = (2.5, 1.1), 0.6
 
 #: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
 STEPS, PRIORS, NORMAL_POSITIVES = 10, 5, 3000
+
+#: Signs of the gap are in doubt where it is less than this many standard errors from zero.
+DOUBT = 0.75
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class PUInversion:
     least squares to the error masses :math:`\pi q_c - F_c` of pooled scores, piecewise linear in the mean of rank and
     score. For multiples t of a smoother fit the noise of both samples (of the one sample) is simulated as it would be
     if that were the truth, and the interval holds the errors under which the observed norm is not extreme. Its upper
-    end also covers a gap that is linear in the score.
+    end also covers a gap that is linear in the score. Its lower end is at least a lower limit of the mean gap
+    \|π - E f\|, which no error is below; of the risk (1 - level)/2 of that end, 0.7 is left to the test and 0.3 to
+    this limit.
 
     Parameters
     ----------
@@ -53,7 +59,8 @@ class PUInversion:
 
     Notes
     -----
-    Measured coverage is in docs/positive-unlabeled.md. A gap that oscillates faster than the spacing of the knots is
+    Measured coverage and widths are in docs/positive-unlabeled.md. With a known prior and few labelled rows the upper
+    end is wide if the gap has one sign at all scores. A gap that oscillates faster than the spacing of the knots is
     smoothed. Rows in clusters (`group`) count less, by their design effect.
 
     Examples
@@ -92,13 +99,21 @@ class PUInversion:
             message = f"PUInversion is for errors in a finite norm of at least 1 (or 'squared'), got norm={norm!r}."
             raise InvalidPredictions(message)
         table = fine_cells(data, needed_by="PUInversion")
-        effect = 1.0 if isinstance(data, BinTable) else design_effect(data, table)
+        effect, mean_effect = (1.0, 1.0) if isinstance(data, BinTable) else design_effects(data, table)
         ends = [
             _Trials.of(PooledScores.of(one, effect), float(exponent), level, self).ends() for one in self._priors(table)
         ]
+        limit = mean_gap_limit(
+            Gaps.of(table),
+            risk=(1 - level) / 2 - tail_risk(level),
+            design_effect=mean_effect,
+            prior_error=self.prior_error,
+            prior_interval=self.prior_interval,
+        )
+        lowest = max(min(low for low, _ in ends), limit)
         return Interval(
-            float(min(low for low, _ in ends)) ** power,
-            float(max(high for _, high in ends)) ** power,
+            float(lowest) ** power,
+            float(max(lowest, *(high for _, high in ends))) ** power,
             level=level,
             method=repr(self),
             assumption=f"positives labelled at random; independent rows; a gap smooth in the score; {self._of_prior()}",
@@ -148,15 +163,33 @@ class _Trials:
             return 0.0, 0.0
         low = paths[0].lower_end(observed)
         high = max(path.upper_end(max(observed, path.typical)) for path in paths)
-        whole = self._size(smooth)
-        sides = share * np.sign(smooth) * (np.abs(smooth) / max(whole, 1e-12)) ** (norm - 1)
-        noise = self._noise(self.scores.score + smooth) @ (self.half.T @ sides)
-        high = max(high, whole + float(ndtri(1 - tail_risk(self.level))) * float(noise.std()))  # norms are convex
+        whole, high = self._size(smooth), max(high, self._convex_limit(smooth))
         power = np.abs(smooth) ** norm
         variance = max(float(share @ power**2) - float(share @ power) ** 2, 0.0) / gaps.n_unlabeled
         center = min(max(whole, low), high)
         slope = 1 / (norm * max(center, 1e-9) ** (norm - 1))
         return widened(low, high, center, float(ndtri((1 + self.level) / 2) * np.sqrt(variance)) * slope)
+
+    def _convex_limit(self, smooth: Floats) -> float:
+        """Upper limit of the norm by its convexity.
+
+        The norm of a gap g is d·g for its own signs d (in L1; in general its dual direction), and so at most d·h plus
+        the error of d·h, where h is the fit. The signs are those of h and, at a one-sided risk of 1 - level, those of
+        h shifted up or down by `DOUBT` standard errors: with a known prior the mean of g has little error, and a fit
+        that has one sign by chance would seem to be as precise as that.
+        """
+        from scipy.special import ndtri
+
+        few, share, score = shapes(self.scores)[0], self.scores.gaps.share, self.scores.score
+        errors = self._noise(score + smooth) @ (self.half.T @ (share[:, None] * few)) @ few.T
+        doubt = DOUBT * errors.std(axis=0)
+        sure, one_sided = float(ndtri(1 - tail_risk(self.level))), float(ndtri(self.level))
+        limits = []
+        for gap, reach in ((smooth, sure), (smooth - doubt, one_sided), (smooth + doubt, one_sided)):
+            direction = share * np.sign(gap) * (np.abs(gap) / max(self._size(gap), 1e-12)) ** (self.norm - 1)
+            error = (self._noise(score + gap) @ (self.half.T @ direction)).std()
+            limits.append(float(direction @ smooth + reach * error))
+        return max(limits)
 
     def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[InvertedPath]:
         """Along multiples of each shape, from none to well beyond what the data allow."""
@@ -194,7 +227,8 @@ class _Trials:
         positive = self.scores.positives(rate)
         uncertain = self.method.prior_error * prior_draws * (positive @ half)
         if gaps.frequency is not None or gaps.n_positive >= NORMAL_POSITIVES:
-            law = replace(gaps, product=gaps.prior * positive * self.scores.score)
+            prior = float(gaps.share @ np.clip(rate, 0.0, 1.0)) if gaps.known_frequency else gaps.prior
+            law = replace(gaps, prior=prior, product=prior * positive * self.scores.score)
             return normal @ _root(half.T @ law.covariance(positive) @ half).T + uncertain
         rows = np.diag(gaps.predicted_squares) - np.outer(gaps.predicted, gaps.predicted)
         unlabeled = normal @ _root(half.T @ rows @ half / max(gaps.n_unlabeled - 1, 1.0)).T
@@ -216,16 +250,28 @@ def shapes(scores: PooledScores) -> tuple[Floats, Floats]:
     return orthonormal_hats(scores.position, share, few), orthonormal_hats(scores.position, share, 2)
 
 
-def design_effect(data: PositiveUnlabeled, table: BinTable) -> float:
-    """How much larger clusters make the variance of the fitted coordinates; 1 without clusters."""
+def design_effects(data: PositiveUnlabeled, table: BinTable) -> tuple[float, float]:
+    """How much larger clusters make the variance of the fitted coordinates, and of the mean gap; 1 without clusters.
+
+    That of the mean gap is at least that of the coordinates.
+    """
     if data.group is None:
-        return 1.0
+        return 1.0, 1.0
     scores = PooledScores.of(table)
     half = orthonormal_hats(scores.position, scores.gaps.share, knots_of(scores))
-    influence, _ = row_influence(data, scores, table, half)
     labels = np.unique(data.group, return_inverse=True)[1].reshape(-1)
-    sums = np.stack([np.bincount(labels, column) for column in influence.T], axis=1)
-    return max(float((sums**2).sum()) / float((influence**2).sum()), 1.0)
+    fit, mean = (
+        _cluster_ratio(row_influence(data, scores, table, functions)[0], labels)
+        for functions in (half, np.ones((len(half), 1)))
+    )
+    return fit, max(fit, mean)
+
+
+def _cluster_ratio(influence: Floats, labels: NDArray[np.intp]) -> float:
+    """Sum of squares over clusters relative to that over rows, at least 1."""
+    rows = float((influence**2).sum())
+    clusters = float(sum((np.bincount(labels, column) ** 2).sum() for column in influence.T))
+    return max(clusters / rows, 1.0) if rows > 0 else 1.0
 
 
 def row_influence(
