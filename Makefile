@@ -31,7 +31,7 @@ fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 
 # Tests start many processes, which without kept bytecode compile the whole package each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup fast test collect compiled check format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -46,7 +46,11 @@ fast: $(VENV)/test.stamp check ## lint, types and the tests of what changed, in 
 	$(BIN)/python -m tools.affected --since '$(SINCE)'
 
 test: $(VENV)/test.stamp chromium axe ## everything that must pass before a change lands, with branch coverage
-	$(MAKE) --no-print-directory --jobs=2 check collect
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory --jobs=2 types tests
+
+# Types take a minute on a clean clone, and the tests need not wait for them; either fails `make test`.
+tests: collect
 	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder --cov --cov-report=term --junit-xml=artifacts/tests.xml -o junit_family=xunit1
 
 # Every process of the tests then finds their bytecode and the machine code of the loops. What fails here is shown by the
@@ -58,9 +62,13 @@ collect: $(VENV)/test.stamp
 compiled: $(VENV)/test.stamp ## the tests of everything that the compiled loops serve, with them
 	CALIBRANT_FAST=on $(BIN)/python -m pytest -n 2 --dist loadscope --no-cov $(COMPILED)
 
-check: $(VENV)/test.stamp ## lint and types
+check: lint types ## lint and types
+
+lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 format: $(VENV)/test.stamp ## format the code and mend what ruff can mend

@@ -47,6 +47,7 @@ def test_help_names_every_command(folder):
         assert command in text
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.csv", "scores.jsonl", "scores.arrow"])
 def test_every_format_gives_the_same_numbers(folder, invoke_in, name):
     code, out, err = invoke_in(folder, "measure", name, "--json")
@@ -169,6 +170,7 @@ def test_a_map_is_printed_as_sql(tmp_path, invoke_in):
     assert (code, "Name the file of predictions" in err) == (2, True)
 
 
+@pytest.mark.no_cover
 def test_escape_sequences_of_groups_do_not_reach_the_terminal(folder, tmp_path, invoke_in):
     names = np.where(FRAME["p"] > 0.5, "\x1b[31mred\x1b[0m", "plain")
     FRAME.assign(**{"\x1b[2Jname": names}).to_parquet(tmp_path / "evil.parquet")

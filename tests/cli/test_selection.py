@@ -41,6 +41,7 @@ def sizes(groups):
     return {name: table.n for name, table in groups.items()}
 
 
+@pytest.mark.no_cover
 def test_percent_missing_rows_and_expressions(path):
     expected = cal.ece([1, 0, 1], [0.5, 0.25, 0.75])
     for options in ({"percent": True}, {"prob": ("p / 100",)}, {"prob": ("p",), "percent": True}):

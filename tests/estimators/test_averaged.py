@@ -53,6 +53,7 @@ def test_many_rows_are_counted_on_the_grid_first():
     assert cal.averaged_error(y, p, norm=1) == pytest.approx(1 / 6, abs=0.004)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["resnet110_c10", "densenet40_c100", "densenet161_imgnet"])
 def test_the_bias_is_small_in_published_worlds(name):
     world, repeats = PAPER_WORLDS[name], 40
@@ -60,6 +61,7 @@ def test_the_bias_is_small_in_published_worlds(name):
     assert abs(np.mean(values) - world.true_error(2)) < 0.004 + 3 * np.std(values) / math.sqrt(repeats)
 
 
+@pytest.mark.no_cover
 def test_a_calibrated_model_is_told_from_a_miscalibrated_one():
     world = World(PAPER_WORLDS["resnet110_c100"].scores, IdentityCurve())
     averaged, swept = zip(

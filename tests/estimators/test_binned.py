@@ -48,6 +48,7 @@ def written_out(y, p, edges, norm):
     return largest if norm == math.inf else total ** (1 / norm)
 
 
+@pytest.mark.no_cover
 @given(rows, binnings, norms)
 def test_ece_is_the_formula_written_out(rows, bins, norm):
     y, p = columns(rows)
@@ -66,6 +67,7 @@ def test_ece_of_equal_width_bins_agrees_with_scikit_learn():
     np.testing.assert_allclose(table.observed_mean, observed, rtol=1e-12)
 
 
+@pytest.mark.no_cover
 @given(rows, binnings, norms)
 def test_errors_lie_between_zero_and_one_and_grow_with_the_norm(rows, bins, norm):
     y, p = columns(rows)
@@ -74,6 +76,7 @@ def test_errors_lie_between_zero_and_one_and_grow_with_the_norm(rows, bins, norm
     assert second <= cal.mce(y, p, bins=bins) + 1e-9
 
 
+@pytest.mark.no_cover
 @given(rows, binnings)
 def test_label_binning_is_at_least_plain_binning(rows, bins):
     y, p = columns(rows)
@@ -85,6 +88,7 @@ def test_label_binning_is_at_least_plain_binning(rows, bins):
         assert by_label == pytest.approx(np.mean(np.abs(p - own) ** norm) ** (1 / norm), abs=1e-12)
 
 
+@pytest.mark.no_cover
 @given(rows, st.sampled_from(ESTIMATORS), st.randoms(use_true_random=False))
 def test_no_estimator_depends_on_the_order_of_rows(rows, estimator, random):
     shuffled = random.sample(rows, len(rows))
@@ -96,6 +100,7 @@ PLUG_INS = [partial(each, bins=EQUAL_WIDTH) for each in (cal.ece, cal.mce, cal.e
 PLUG_INS += [cal.ks_error, cal.brier]
 
 
+@pytest.mark.no_cover
 @given(rows, st.sampled_from(PLUG_INS), st.lists(st.integers(0, 3), min_size=50, max_size=50))
 def test_a_whole_weight_counts_as_that_many_rows(rows, estimator, weight):
     y, p = columns(rows)
@@ -106,6 +111,7 @@ def test_a_whole_weight_counts_as_that_many_rows(rows, estimator, weight):
     assert weighted == pytest.approx(repeated, abs=1e-9)
 
 
+@pytest.mark.no_cover
 @given(rows, st.sampled_from([*PLUG_INS, cal.debiased_ece]), st.floats(0.1, 10))
 def test_the_scale_of_real_weights_does_not_matter(rows, estimator, factor):
     y, p = columns(rows)
@@ -114,6 +120,7 @@ def test_the_scale_of_real_weights_does_not_matter(rows, estimator, factor):
     assert one == pytest.approx(other, abs=1e-7)
 
 
+@pytest.mark.no_cover
 @given(rows, st.sampled_from([cal.ece, cal.mce, cal.debiased_ece]), binnings)
 def test_estimators_on_tables_equal_those_on_rows(rows, estimator, bins):
     y, p = columns(rows)

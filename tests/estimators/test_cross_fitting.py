@@ -77,6 +77,7 @@ def test_a_class_missing_from_a_training_fold_is_no_obstacle():
     assert np.isfinite(cal.calibration_error(data, recalibrator=LogisticRegression()))
 
 
+@pytest.mark.no_cover
 def test_a_fine_table_gives_nearly_what_the_rows_give():
     data = paper_world(np.random.default_rng(0), 20_000)
     for cells in (Distinct(), HybridGrid(2**16)):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.tuples(st.integers(0, 10).map(lambda k: k / 10), st.booleans()), min_size=1, max_size=50))
 def test_the_ks_error_is_the_largest_running_gap(rows):
     p, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

@@ -14,6 +14,7 @@ from calibrant.results.target import Clipped, batched, name_of
 from tests.estimators.batches import assert_as_one_by_one
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=80), st.integers(1, 12))
 def test_the_square_is_lowered_by_the_variance_of_the_mean_outcome(rows, n):
     p, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
@@ -64,6 +65,7 @@ def test_the_general_formula_meets_the_closed_form_at_two():
     np.testing.assert_allclose(debiased_power(gap, variance, 2), debiased_power(gap, variance, 2 + 1e-9), rtol=1e-6)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("norm", [1, 2, 3])
 def test_most_of_the_bias_is_gone_for_a_calibrated_model(norm):
     rng = np.random.default_rng(0)

@@ -13,6 +13,7 @@ from tests.numerics.worlds import draw_classes
 PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
+@pytest.mark.no_cover
 @given(weighted_rows, st.sampled_from(["brier", "log_loss"]), st.booleans())
 def test_the_parts_make_up_the_score_and_none_is_negative(rows, score, weighted):
     p, y, w = columns(rows)
@@ -23,6 +24,7 @@ def test_the_parts_make_up_the_score_and_none_is_negative(rows, score, weighted)
     assert parts.refinement == pytest.approx(parts.score - parts.miscalibration)
 
 
+@pytest.mark.no_cover
 @given(weighted_rows, st.booleans())
 def test_miscalibration_is_what_isotonic_regression_saves(rows, weighted):
     p, y, w = columns(rows)

@@ -71,6 +71,7 @@ def sample(kind, n, seed=0):
     return (rng.random(n) < p**1.3).astype(int), p
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("norm", [1, 2, 3.5, np.inf])
 @pytest.mark.parametrize("kind", ["uniform", "skewed", "tied"])
 def test_the_error_equals_the_sums_written_out(kind, norm):
@@ -99,6 +100,7 @@ def test_weights_enter_the_kernels():
     assert error == pytest.approx(by_brute_force(y, p, 0.05, weight=weight), abs=1e-5)
 
 
+@pytest.mark.no_cover
 def test_without_the_root_it_is_the_number_of_the_published_code():
     y, p = interior_sample(5, 300)
     bandwidth = np.std(p[y == 1]) * 600**-0.2
@@ -133,6 +135,7 @@ rows = st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1), st.integers(0, 3))
 )
 
 
+@pytest.mark.no_cover
 @settings(max_examples=25, deadline=None)
 @given(rows=rows, seed=st.integers(0, 99))
 def test_order_does_not_matter_and_a_weight_of_two_is_a_row_twice(rows, seed):

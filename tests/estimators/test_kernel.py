@@ -99,6 +99,7 @@ def test_two_classes_are_a_binary_task_counted_twice():
     )
 
 
+@pytest.mark.no_cover
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1), st.integers(1, 3)), min_size=2, max_size=25),

@@ -10,6 +10,7 @@ from calibrant.estimators.kernel_forms import BLOCK, GaussianKernel, LaplaceKern
 from tests.estimators.test_kernel import KERNELS, binary_sample, class_sample
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_blocks_add_up_to_the_whole(kernel):
     n = 2 * BLOCK + 77
@@ -37,6 +38,7 @@ def test_the_sorted_pass_equals_all_pairs_at_any_bandwidth(bandwidth):
     assert cal.kernel_error(y, p, kernel=cal.estimators.LaplaceKernel(bandwidth)) == pytest.approx(direct, abs=1e-13)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("bandwidth", [5.0, 0.5, 0.1, 0.02, 1e-3, 1e-9])
 @pytest.mark.parametrize("kind", ["spread", "confident", "tied", "far"])
 def test_waves_equal_all_pairs_at_any_bandwidth(bandwidth, kind):
@@ -65,6 +67,7 @@ def test_a_gaussian_kernel_of_many_scores_needs_no_pairs(monkeypatch):
     assert found == pytest.approx(truth, rel=0.05)
 
 
+@pytest.mark.no_cover
 def test_the_usual_bandwidth_is_the_median_distance_and_ignores_row_order():
     y, p, _ = binary_sample(200)
     error = cal.kernel_error(y, p)

@@ -65,6 +65,7 @@ def drawn(classes, rows=700):
     return rng.integers(0, classes, rows), rng.dirichlet(np.full(classes, 0.3), rows)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("estimator", ONE_PASS.values(), ids=ONE_PASS)
 @pytest.mark.parametrize("classes", [2, 5, 80])
 def test_classes_in_one_pass_are_those_one_by_one(classes, estimator, fast):

@@ -22,6 +22,7 @@ def norm_by_hand(gaps, shares, norm):
     return sum(share * abs(gap) ** norm for gap, share in zip(gaps, shares, strict=True)) ** (1 / norm)
 
 
+@pytest.mark.no_cover
 @given(bins, norms)
 def test_a_norm_is_a_weighted_power_mean_of_the_sizes(rows, norm):
     gap, share = (np.array(column) for column in zip(*rows, strict=True))

@@ -88,6 +88,7 @@ def test_quantiles_of_the_uniform_distribution_have_no_distance():
     assert curve.distance(np.inf) == pytest.approx(0.5 / n)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("norm", [1.0, 2.0, np.inf])
 def test_the_constants_are_those_of_the_brownian_bridge(norm):
     steps = np.random.default_rng(0).normal(size=(4000, 1000)) / np.sqrt(1000)

@@ -12,6 +12,7 @@ import calibrant as cal
 from tests.estimators.worlds import columns, weighted_rows
 
 
+@pytest.mark.no_cover
 @given(weighted_rows)
 def test_scores_agree_with_scikit_learn_with_and_without_weights(rows):
     p, y, w = columns(rows)

@@ -20,6 +20,7 @@ def world(n=3000, factor=1.0, seed=0):
 CURVES = [cal.spread_curve, cal.pit_histogram, cal.interval_curve, cal.estimators.ence_curve]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("curve", CURVES)
 def test_a_calibrated_forecaster_stays_in_the_band_as_often_as_it_says(curve):
     made = [curve(world(seed=seed)) for seed in range(40)]

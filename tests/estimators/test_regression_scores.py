@@ -22,6 +22,7 @@ def test_scores_agree_with_uncertainty_toolbox():
     assert np.mean([cal.interval_score(data, nominal=p) for p in levels]) == pytest.approx(PEERS["interval_score"])
 
 
+@pytest.mark.no_cover
 def test_ensemble_and_student_crps_agree_with_scoringrules():
     data, draws = peer_rows()
     assert cal.crps(cal.Samples(data.y_true, draws)) == pytest.approx(PEERS["fair_crps"], rel=1e-12)

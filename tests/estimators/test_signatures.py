@@ -64,6 +64,7 @@ def test_everything_else_is_keyword_only_and_the_return_type_is_one_class(name):
     assert isinstance(returned, type) or typing.get_origin(returned) is list
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", OF_PROBABILITIES)
 def test_labels_and_probabilities_are_as_good_as_binary_predictions(name):
     function, needed = FUNCTIONS[name], NEEDED.get(name, {})

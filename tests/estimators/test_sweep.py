@@ -57,6 +57,7 @@ def test_separable_outcomes_make_every_score_a_bin():
     assert len(swept.bins) == 50
 
 
+@pytest.mark.no_cover
 def test_the_paper_s_number_of_bins_at_two_hundred_rows():
     rng = np.random.default_rng(7)
     counts = []

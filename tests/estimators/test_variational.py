@@ -95,6 +95,7 @@ def test_given_the_vector_the_confidence_error_is_larger():
     assert reduced.name == "Confidence calibration error (L1)"
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("folds", ["plain", "stratified"])
 def test_calibrated_predictions_have_no_error_on_average_unless_folds_are_stratified(folds):
     rng = np.random.default_rng(9)
@@ -114,6 +115,7 @@ def test_calibrated_predictions_have_no_error_on_average_unless_folds_are_strati
     assert biased == (folds == "stratified")
 
 
+@pytest.mark.no_cover
 def test_the_default_map_is_a_lower_bound_that_comes_close():
     rng = np.random.default_rng(10)
     found = [cal.calibration_error(over_world(rng, 1000)) for _ in range(40)]
@@ -149,6 +151,7 @@ def test_bad_options_say_what_is_right():
         cal.refinement(data, score="squared")
 
 
+@pytest.mark.no_cover
 def test_negative_estimates_are_kept():
     rng = np.random.default_rng(19)
     found = []
@@ -159,6 +162,7 @@ def test_negative_estimates_are_kept():
     assert min(found).clipped == 0.0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("kind", "truth"), [("calibrated", 0), ("over", 0.137157), ("under", 0.131246), ("shifted", 0.018797)]
 )

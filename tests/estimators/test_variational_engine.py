@@ -18,6 +18,7 @@ def test_repeats_average_over_divisions_into_folds():
     assert cal.calibration_error(data, repeats=6).method.startswith("5 folds x 6")
 
 
+@pytest.mark.no_cover
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_binary_results_do_not_depend_on_the_order_of_rows(seed, weighted):

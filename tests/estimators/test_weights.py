@@ -127,6 +127,7 @@ def test_the_unit_of_the_weights_does_not_matter(kind, estimator):
         assert float(estimator(of(kind, scale * weight))) == pytest.approx(expected, rel=1e-9, abs=1e-10), scale
 
 
+@pytest.mark.no_cover
 @pytest.mark.filterwarnings("ignore:The prior")
 @pytest.mark.parametrize(("kind", "estimator"), CASES)
 def test_weights_that_are_all_alike_are_no_weights(kind, estimator):

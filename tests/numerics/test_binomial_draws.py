@@ -17,6 +17,7 @@ def test_counts_have_the_binomial_distribution():
         np.testing.assert_allclose(reached, binom.cdf(np.arange(60), n, p), atol=1 / draws)
 
 
+@pytest.mark.no_cover
 def test_every_draw_by_itself_is_binomial_and_lines_are_independent():
     rng = np.random.default_rng(1)
     size, chance = np.array([20, 20]), np.array([0.1, 0.1])

@@ -29,6 +29,7 @@ def images(rng, n, k):
     return f, h, draw_classes(rng, h), rng.permutation(np.arange(n) % 5)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("change", "share"),
     [
@@ -68,6 +69,7 @@ def test_an_interaction_of_two_pairs_is_found_by_the_tables():
     assert gain(f, mapped(f, fold, y), h) > 0.5 * gain(f, h, h)
 
 
+@pytest.mark.no_cover
 def test_a_local_error_is_found_by_the_neighbours(monkeypatch):
     rng = np.random.default_rng(4)
     f = rng.dirichlet(np.ones(3), 3000)
@@ -80,12 +82,14 @@ def test_a_local_error_is_found_by_the_neighbours(monkeypatch):
     assert gain(f, mapped(f, fold, y), h) < with_neighbours
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("k", "n", "most"), [(4, 2000, 0.05), (60, 1500, 0.1)])
 def test_calibrated_vectors_stay_nearly_as_they_are(k, n, most):
     f, _, y, fold = class_world(np.random.default_rng(5), n, k, lambda z: z)
     assert np.abs(mapped(f, fold, y) - f).sum(axis=1).mean() < most
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("n", "k"), [(400, 3), (4500, 3), (600, 60)])
 def test_labels_of_a_fold_never_touch_its_map_and_every_run_is_the_same(n, k):
     rng = np.random.default_rng(6)
@@ -120,6 +124,7 @@ def test_few_rows_many_classes_and_exact_zeros_are_no_obstacle(k):
     assert np.isfinite(two).all()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("k", [4, 50])
 def test_equal_weights_are_no_weights_but_for_their_size(k):
     f, _, y, fold = class_world(np.random.default_rng(10), 800, k, lambda z: 0.5 * z)

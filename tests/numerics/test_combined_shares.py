@@ -25,6 +25,7 @@ def test_many_rows_have_the_normal_interval_of_the_multinomial():
     assert high - low == pytest.approx(2 * 1.959964 * np.sqrt(variance / n), rel=1e-3)
 
 
+@pytest.mark.no_cover
 def test_few_rows_are_covered():
     rng, covered = np.random.default_rng(0), []
     law, factor = np.array([0.02, 0.05, 0.01, 0.92]), np.array([1.0, -0.3, -1.0])

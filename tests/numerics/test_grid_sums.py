@@ -17,6 +17,7 @@ def kernels():
     return loops
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("batch", [1, 7, 1000, 200_000])
 def test_batches_of_any_size_add_up_to_the_sums_of_the_rows(kernels, batch):
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Pooling of adjacent violators."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
@@ -8,6 +9,7 @@ from sklearn.isotonic import IsotonicRegression
 from calibrant.numerics.isotonic import pool_adjacent_violators
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.tuples(st.floats(0.1, 5), st.floats(-3, 3)), min_size=1, max_size=200))
 def test_pooling_gives_the_isotonic_fit(rows):
     weight, value = (np.array(column) for column in zip(*rows, strict=True))

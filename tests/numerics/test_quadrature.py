@@ -14,6 +14,7 @@ def test_a_kink_anywhere_is_found(at):
     assert integral(lambda x: np.abs(x - at), np.array([0.0, 1.0])) == pytest.approx((at**2 + (1 - at) ** 2) / 2)
 
 
+@pytest.mark.no_cover
 @given(st.floats(0.01, 0.99))
 def test_a_step_anywhere_is_found(at):
     assert integral(lambda x: np.where(x > at, 1.0, 0.0), np.array([0.0, 0.5, 1.0])) == pytest.approx(1 - at, abs=1e-9)

@@ -51,11 +51,13 @@ def assert_same_as_sorted(y, p, n):
     np.testing.assert_allclose(sums, wanted.sums, rtol=1e-12, atol=0)
 
 
+@pytest.mark.no_cover
 @given(rows(), st.integers(1, 200))
 def test_selection_finds_the_bins_of_a_sort(data, n):
     assert_same_as_sorted(*data, n)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 2, 15, 64, 200])
 def test_selection_finds_the_bins_of_a_sort_of_many_rows(n, dtype):
@@ -68,6 +70,7 @@ def test_one_score_makes_one_bin(value):
     assert_same_as_sorted(np.array([0, 1, 1], dtype=np.int8), np.full(3, value), 5)
 
 
+@pytest.mark.no_cover
 @given(rows(), st.integers(1, 40), st.integers(0, 2**32))
 def test_row_order_does_not_matter(data, n, seed):
     y, p = data
@@ -80,6 +83,7 @@ def test_row_order_does_not_matter(data, n, seed):
     np.testing.assert_allclose(sums, others, rtol=1e-12, atol=0)
 
 
+@pytest.mark.no_cover
 @given(rows())
 def test_buckets_are_in_the_order_of_the_scores_and_never_split_ties(data):
     y, p = data

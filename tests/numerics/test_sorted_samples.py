@@ -19,6 +19,7 @@ def arrays(matrix):
     return scores, np.array([[outcome for _, outcome in sample] for sample in matrix], dtype=np.int8)
 
 
+@pytest.mark.no_cover
 @given(matrices)
 def test_samples_are_sorted_by_score_and_keep_their_outcomes(matrix):
     scores, outcomes = arrays(matrix)
@@ -29,6 +30,7 @@ def test_samples_are_sorted_by_score_and_keep_their_outcomes(matrix):
         assert np.array_equal(samples.outcome[sample], outcomes[sample][order])
 
 
+@pytest.mark.no_cover
 @given(matrices, st.integers(1, 15))
 def test_cuts_of_equal_mass_are_those_of_each_sample(matrix, n_bins):
     scores, outcomes = arrays(matrix)

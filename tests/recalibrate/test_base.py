@@ -93,6 +93,7 @@ def test_hard_data_give_finite_probabilities_that_sum_to_one(recalibrator, situa
     np.testing.assert_allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("recalibrator", ONE_EVENT, ids=names(ONE_EVENT))
 @pytest.mark.parametrize("logits", [[-1e4, 1e4, 1e3, -3.0, 2.0], [1e300, -1e300, 1.0, -1.0, 0.0]], ids=["big", "huge"])
 def test_huge_logits_give_finite_probabilities(recalibrator, logits):
@@ -101,6 +102,7 @@ def test_huge_logits_give_finite_probabilities(recalibrator, logits):
     np.testing.assert_allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("recalibrator", SEVERAL, ids=names(SEVERAL))
 @pytest.mark.parametrize("situation", ["plain", "missing class", "exactly 0 and 1", "two rows", "constant", "float32"])
 def test_hard_class_probabilities_give_rows_that_sum_to_one(recalibrator, situation):
@@ -218,6 +220,7 @@ WEIGHTED = [
 ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("recalibrator", "world"), WEIGHTED, ids=[names([m])[0] for m, _ in WEIGHTED])
 def test_the_unit_of_the_weights_does_not_matter(recalibrator, world):
     """Importance weights: a constant factor changes nothing, and equal weights are no weights."""
@@ -240,6 +243,7 @@ def test_the_unit_of_the_weights_does_not_matter(recalibrator, world):
     assert np.isfinite(extreme).all()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "recalibrator", [m for m in ONE_EVENT if not isinstance(m, (rc.OneVsRest, rc.Auto))], ids=lambda m: repr(m)
 )
@@ -290,6 +294,7 @@ def test_the_order_of_the_rows_does_not_matter(recalibrator):
     np.testing.assert_allclose(clone(recalibrator).fit(p[order], y[order]).predict_proba(p), expected, atol=1e-7)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "recalibrator", [rc.Temperature(), rc.Beta(), rc.Isotonic(), rc.CentredIsotonic(), rc.VennAbers()], ids=repr
 )
@@ -377,6 +382,7 @@ def test_what_cannot_be_fitted_to_a_table_says_so():
         rc.Platt().fit(table, y)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("recalibrator", ONE_EVENT, ids=names(ONE_EVENT))
 def test_maps_are_well_behaved_scikit_learn_estimators(recalibrator):
     from sklearn.utils.estimator_checks import (

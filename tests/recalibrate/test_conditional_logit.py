@@ -8,6 +8,7 @@ from calibrant.numerics import class_map
 from tests.numerics.worlds import class_world, gain
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("k", "share"), [(4, 0.85), (60, 0.6)])
 def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path, k, share):
     rng = np.random.default_rng(10)
@@ -20,6 +21,7 @@ def test_the_estimator_maps_new_rows_and_survives_a_file(tmp_path, k, share):
     assert cal.recalibrate.load(tmp_path / "map.json").predict_proba(f[4000:]) == pytest.approx(g, abs=1e-12)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("k", [3, 50])
 def test_it_is_the_map_of_the_variational_estimator(k):
     """Held-out rows get what a map fitted to the others gives them, but for scales, which come from all rows."""

@@ -10,6 +10,7 @@ from calibrant.recalibrate import CentredIsotonic, Isotonic, VennAbers
 from tests.recalibrate.worlds import isotonic_peer, tied_rows
 
 
+@pytest.mark.no_cover
 @given(tied_rows)
 @settings(max_examples=100, deadline=None)
 def test_isotonic_is_scikit_learns_with_ties_pooled(data):
@@ -35,6 +36,7 @@ def test_isotonic_is_exactly_scikit_learns_where_no_scores_are_tied():
     np.testing.assert_allclose(Isotonic().fit(p, y).predict_proba(new)[inside, 1], expected[inside], rtol=1e-12)
 
 
+@pytest.mark.no_cover
 @given(tied_rows)
 @settings(max_examples=60, deadline=None)
 def test_blocks_of_one_outcome_move_inside_and_the_map_still_rises(data):
@@ -63,6 +65,7 @@ def test_centred_isotonic_goes_through_the_centres_of_the_blocks():
     np.testing.assert_allclose(centred.values_, [0, 0, 1 / 3, 1, 1])
 
 
+@pytest.mark.no_cover
 def test_isotonic_of_a_grid_table_is_close_to_that_of_the_rows():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)

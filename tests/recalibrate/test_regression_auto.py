@@ -60,6 +60,7 @@ def test_many_rows_find_a_curve_of_the_spread():
     assert np.abs(fixed.std / std**2 - 1).mean() < 0.8 * np.sqrt(8 / (2 * 4000))  # that of eight free parameters
 
 
+@pytest.mark.no_cover
 @pytest.mark.filterwarnings("ignore:The row with std")
 @pytest.mark.parametrize("errors", [None, lambda rng, n: rng.standard_t(4, n) / np.sqrt(2)], ids=["normal", "t4"])
 @pytest.mark.parametrize("n", [5, 20, 100, 200])

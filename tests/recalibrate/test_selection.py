@@ -44,6 +44,7 @@ def test_the_best_candidate_is_fitted_to_all_rows():
     assert auto.results_[0]["weight"] == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("combine", ["choose", "stack"])
 def test_calibrated_predictions_are_left_alone(combine):
     kept = 0
@@ -235,6 +236,7 @@ HARD = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 50])
 @pytest.mark.parametrize("situation", HARD)
 @pytest.mark.parametrize("template", USED, ids=repr)
@@ -250,6 +252,7 @@ def test_n_rows_never_move_a_score_nearer_to_certainty_than_one_half_over_n_plus
         assert (q <= high + 1e-11).all()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("situation", HARD)
 @pytest.mark.parametrize("k", [3, 10])
 def test_n_rows_of_several_classes_never_make_certain_either(k, situation):
@@ -279,6 +282,7 @@ def test_few_rows_of_many_classes_do_little_harm_and_repair_what_is_grossly_wron
         assert change < worst
 
 
+@pytest.mark.no_cover
 def test_a_thousand_classes_drop_no_candidate_in_silence():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.full(1000, 0.05), 20)

@@ -10,6 +10,7 @@ from tests.recalibrate.sql_maps import ENGINES, frame_of
 ONE_ROW = frame_of([0.5])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dialect", ENGINES)
 def test_numbers_are_read_to_the_last_bit(dialect):
     rng = np.random.default_rng(0)
@@ -25,6 +26,7 @@ def test_numbers_are_double_precision_and_never_begin_a_comment():
     assert duckdb.sql(f"SELECT typeof({number(3)}), -{number(-2.5)}").fetchall() == [("DOUBLE", 2.5)]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("size", [1, 2, 5, 300, 2_000])
 def test_a_case_finds_the_piece_of_each_score(size):
     cuts = np.sort(np.random.default_rng(size).random(size - 1))

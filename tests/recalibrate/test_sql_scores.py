@@ -43,6 +43,7 @@ def test_readings_are_those_of_arrays(columns, logits):
         np.testing.assert_allclose(found, getattr(arrays, reading), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("reading", ["probability", "log_odds"])
 @pytest.mark.parametrize("logits", [False, True])
 def test_steps_are_at_the_very_scores(reading, logits):

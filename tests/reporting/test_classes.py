@@ -1,6 +1,7 @@
 """The report on several classes."""
 
 import numpy as np
+import pytest
 
 import calibrant as cal
 
@@ -34,6 +35,7 @@ def test_a_sharp_softmax_is_over_confident():
     ]  # fmt: skip
 
 
+@pytest.mark.no_cover
 def test_the_scores_are_those_of_the_whole_vector():
     data = cal.Multiclass(Y, softmax(LOGITS))
     measured = {m.estimate.name: m.estimate for m in cal.report(data).measures}
@@ -41,6 +43,7 @@ def test_the_scores_are_those_of_the_whole_vector():
     assert measured["Brier score"] == cal.brier(data)
 
 
+@pytest.mark.no_cover
 def test_rows_of_an_impossible_class_are_found():
     p = softmax(LOGITS)
     p[np.arange(5), Y[:5]] = 0.0
@@ -49,6 +52,7 @@ def test_rows_of_an_impossible_class_are_found():
     assert found["CAL101"].startswith("5 rows were of a class predicted with a probability of exactly 0.")
 
 
+@pytest.mark.no_cover
 def test_weights_leave_the_top_label():
     data = cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=rng.random(3000))
     found = cal.report(data)

@@ -65,6 +65,7 @@ def test_a_threshold_is_judged():
     assert "were frauds" in found.what_it_means
 
 
+@pytest.mark.no_cover
 def test_a_tolerance_decides_severity():
     y = rng.random(20000) < np.clip(np.tile(P, 7)[:20000] + 0.05, 0, 1)
     data = cal.Binary(y, np.tile(P, 7)[:20000])

@@ -19,6 +19,7 @@ FORBIDDEN = (
 )  # fmt: skip
 
 
+@pytest.mark.no_cover
 def test_all_forms_carry_the_verdict_and_escape_what_users_named(over):
     sentence = over.verdict.sentence
     assert sentence.split()[-1] in str(over)
@@ -32,6 +33,7 @@ def test_all_forms_carry_the_verdict_and_escape_what_users_named(over):
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("data", [CALIBRATED, SPREAD], ids=["binary", "regression"])
 def test_no_word_of_the_first_edition_and_no_python_reaches_a_reader(over, data):
     for report in (over, cal.report(data)):

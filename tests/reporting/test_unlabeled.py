@@ -11,6 +11,7 @@ U = rng.beta(1, 4, 6000)
 POSITIVE = U[rng.random(6000) < U]
 
 
+@pytest.mark.no_cover
 def test_calibrated_predictions_at_the_right_share():
     data = cal.PositiveUnlabeled(POSITIVE[:800], rng.beta(1, 4, 6000), prior=0.2)
     found = cal.report(data)
@@ -20,6 +21,7 @@ def test_calibrated_predictions_at_the_right_share():
     assert "CAL704" in {finding.code for finding in found.findings}
 
 
+@pytest.mark.no_cover
 def test_predictions_that_are_too_high():
     found = cal.report(cal.PositiveUnlabeled(POSITIVE[:800] ** 0.5, rng.beta(1, 4, 6000) ** 0.5, prior=0.2))
     assert found.verdict.rule == "P1"
@@ -27,6 +29,7 @@ def test_predictions_that_are_too_high():
     assert found.verdict.severity == "problem"
 
 
+@pytest.mark.no_cover
 def test_a_share_that_cannot_be():
     found = cal.report(cal.PositiveUnlabeled(rng.beta(8, 1, 800), rng.random(6000), prior=0.6))
     assert found.verdict.rule == "P3"
@@ -40,6 +43,7 @@ def test_groups_are_left_out_with_the_reason():
     assert "share of positives" in next(left.reason for left in found.contents.omitted if left.section == "Groups")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("positives", [5, 29])
 def test_few_labelled_positives(positives):
     assert cal.report(cal.PositiveUnlabeled(POSITIVE[:positives], U[:400], prior=0.2)).verdict.rule == "P4"

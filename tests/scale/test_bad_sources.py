@@ -32,6 +32,7 @@ def bad(request, tmp_path):
     return {"pandas": arrow.to_pandas(), "polars": frame, "polars lazy": frame.lazy(), "pyarrow": arrow}[request.param]
 
 
+@pytest.mark.no_cover
 def test_invalid_rows_are_refused_with_their_reasons(bad):
     with pytest.raises(cal.InvalidPredictions, match="8 of 11 rows are invalid") as caught:
         bin_table(bad, y_true="y", y_prob="p")

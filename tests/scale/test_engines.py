@@ -13,6 +13,7 @@ GRID = cal.table.HybridGrid()
 ANIMALS = ("cat", "cow", "dog")
 
 
+@pytest.mark.no_cover
 def test_the_table_of_events_is_that_of_the_rows_in_memory(source, log):
     expected = cal.BinTable.of(cal.Binary(log.y, log.p), GRID)
     found = bin_table(source, y_true="y", y_prob="p")
@@ -21,22 +22,26 @@ def test_the_table_of_events_is_that_of_the_rows_in_memory(source, log):
     assert cal.ece(found) == pytest.approx(float(cal.ece(expected)), abs=1e-15)
 
 
+@pytest.mark.no_cover
 def test_weights_are_summed_as_in_memory(source, log):
     expected = cal.BinTable.of(cal.Binary(log.y, log.p, weight=log.w), GRID)
     assert_same_table(bin_table(source, y_true="y", y_prob="p", weight="w"), expected)
 
 
+@pytest.mark.no_cover
 def test_the_engine_finds_the_top_label_the_first_of_equal_ones(source, log):
     data = cal.Multiclass(log.animal, log[list(ANIMALS)].to_numpy(), classes=ANIMALS)
     found = bin_table(source, y_true="animal", y_prob=ANIMALS, task=TopLabelColumns(ANIMALS))
     assert_same_table(found, cal.BinTable.of(data.top_label(), GRID))
 
 
+@pytest.mark.no_cover
 def test_the_task_of_a_normal_distribution_is_cut_by_sigma(source, log):
     expected = cal.BinTable.of(cal.Gaussian(log.z, log.mu, log.sigma), cal.table.LogGrid())
     assert_same_table(bin_table(source, y_true="z", task=GaussianColumns(mean="mu", std="sigma")), expected, rtol=1e-11)
 
 
+@pytest.mark.no_cover
 def test_positive_unlabeled_rows_are_told_apart_by_their_label(source, log):
     positive = (log.animal == "cat").to_numpy()
     unlabeled = (log.animal == "cow").to_numpy()
@@ -61,6 +66,7 @@ def test_one_sample_of_which_some_positives_are_labelled(source, log, known, wei
     assert_same_table(found, expected)
 
 
+@pytest.mark.no_cover
 def test_groups_and_folds_give_one_table_each(source, log):
     found = bin_tables(source, y_true="y", y_prob="p", by="country", fold="day")
     assert list(found) == [(country, day) for country in ("at", "de") for day in range(3)]

@@ -12,6 +12,7 @@ from tests.scale.logs import as_file, assert_same_table
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_(arrow_table|record_batch|arrow_reader):DeprecationWarning")
 
 
+@pytest.mark.no_cover
 def test_a_thousand_groups_at_once_are_each_right():
     rng = np.random.default_rng(5)
     p = rng.random(60_000).astype(np.float32)

@@ -20,6 +20,7 @@ def every_source(frame, folder):
     return [frame, pl.from_pandas(frame), frame.astype({"y": "category"}), *files]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("words", [("True", "False"), ("YES", "No"), (True, False), (1.0, 0.0)])
 def test_truth_values_are_understood_alike_everywhere(tmp_path, words):
     """Also those that pandas writes to CSV files, whatever the number of rows."""
@@ -34,6 +35,7 @@ def test_truth_values_are_understood_alike_everywhere(tmp_path, words):
         assert cal.ece(data) == pytest.approx(expected)
 
 
+@pytest.mark.no_cover
 def test_the_positive_of_two_labels_is_named(tmp_path):
     frame = pd.DataFrame({"y": ["fraud", "legit", "fraud", "legit"], "p": P})
     for source in every_source(frame, tmp_path):

@@ -15,6 +15,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "y"), [("x[1].csv", 0), ("x1.csv", 1), ("a*b.csv", 0), ("it's.csv", 0)])
 def test_a_path_that_exists_is_that_file(folder, name, y):
     table = bin_table(folder / name, y_true="y", y_prob="p")

@@ -47,6 +47,7 @@ def test_no_file_an_unknown_ending_and_an_unknown_source_are_refused(tmp_path):
             bin_table(nothing, y_true="y", y_prob="p")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_a_text_file_that_differs_from_the_first_is_named(ending, tmp_path):
     def write(name, frame):

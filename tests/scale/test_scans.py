@@ -23,6 +23,7 @@ def write(path, rows):
     return path
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
 def test_a_score_after_many_whole_numbers_is_not_rounded(tmp_path, name):
     path = write(tmp_path / name, [(0, 0)] * SAMPLE + [(1, 0.6)])
@@ -31,6 +32,7 @@ def test_a_score_after_many_whole_numbers_is_not_rounded(tmp_path, name):
         assert cal.brier(data) == pytest.approx(0.4**2 / (SAMPLE + 1))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
 def test_a_label_after_many_truth_values_is_not_taken_for_one(tmp_path, name):
     path = write(tmp_path / name, [("true", 1), ("false", 0)] * (SAMPLE // 2) + [(2, 0.5)])
@@ -78,6 +80,7 @@ def test_folders_are_columns_only_when_asked_for(tmp_path, ending):
         bin_table(tmp_path / "own", y_true="y", y_prob="p", hive=True)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("packing", ["gz", "zst"])
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.json"])
 def test_compressed_text_and_json_arrays_are_read(tmp_path, name, packing):

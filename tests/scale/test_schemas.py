@@ -26,6 +26,7 @@ def test_whole_and_floating_point_scores_give_the_numbers_of_memory(tmp_path):
         assert cal.ece(data) == pytest.approx(expected)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("kind", "column"),
     [

@@ -16,6 +16,7 @@ from calibrant.scale import StreamingTable, bin_table
 from tests.scale.logs import assert_same_table, make_log
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", [1, 700, 70_000, 200_000])
 def test_a_stream_gives_the_table_of_all_its_rows(dtype, batch):

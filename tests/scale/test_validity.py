@@ -7,6 +7,7 @@ import calibrant as cal
 from calibrant.scale import bin_table
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("bad", "words"), [(1, "1 of 5,000 rows is invalid"), (650, "650 of 5,000 rows are invalid")])
 def test_the_grammar_of_rows_and_the_name_of_the_column(tmp_path, bad, words):
     frame = pl.DataFrame({"clicked": [0] * 5000, "score": [0.5] * (5000 - bad) + [1.5] * bad})

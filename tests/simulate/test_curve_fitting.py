@@ -38,6 +38,7 @@ def test_a_beta_is_recovered(beta):
     assert (found.a, found.b) == (pytest.approx(beta.a, rel=0.02), pytest.approx(beta.b, rel=0.02))
 
 
+@pytest.mark.no_cover
 def test_logistic_curves_are_those_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
@@ -51,6 +52,7 @@ def test_logistic_curves_are_those_of_scikit_learn():
     assert fits["logit_logit_b1"].curve.b1 == pytest.approx(slope.coef_[0, 0], abs=1e-4)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "curve",
     [
@@ -103,6 +105,7 @@ def test_a_rounded_beta_has_no_atom_of_its_own():
     assert (beta.b, atom) == (pytest.approx(0.1, rel=0.03), pytest.approx(5000 / 55_000, abs=0.01))
 
 
+@pytest.mark.no_cover
 def test_a_smoothed_curve_follows_what_no_family_can():
     world = sim.World(sim.UniformScores(), sim.WavyCurve())
     z = world.scores.draw(np.random.default_rng(0), 50_000)

@@ -19,6 +19,7 @@ def world_of_error(percent):
     return sim.World(sim.UniformScores(), sim.PowerCurve(d))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("n", "percent", "estimator", "miss"),
     [(500, 5, WIDTH, 0.725), (500, 5, SWEEP, 0.555), (500, 10, WIDTH, 0.087), (1000, 5, SWEEP, 0.160)],

@@ -9,6 +9,7 @@ from calibrant.simulate import estimation_bias
 from tests.simulate.published import L2
 
 
+@pytest.mark.no_cover
 def test_figure_1_of_the_paper():
     found = sim.bias(L2["ew_bin"], sim.World(sim.BetaScores(2.8, 0.05)), 200, repeats=20_000)
     assert 100 * found.mean == pytest.approx(6.703, abs=3 * np.sqrt(2) * 100 * found.bias_se)

@@ -33,6 +33,7 @@ def test_a_multiclass_sample_follows_its_true_probabilities():
         )
 
 
+@pytest.mark.no_cover
 def test_a_calibrated_multiclass_world_has_no_error_of_any_kind():
     world = sim.MulticlassWorld(sim.DirichletScores([0.7] * 4))
     assert [world.true_error(norm) for norm in (1, 2, "kl")] == pytest.approx([0, 0, 0], abs=1e-12)

@@ -48,6 +48,7 @@ def test_standardized_net_benefit_has_the_published_variance():
     assert found.n == pytest.approx(wanted, abs=1.5)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("estimator", [cal.observed_expected, cal.calibration_slope, cal.calibration_intercept])
 def test_intervals_of_that_many_rows_are_as_wide_as_asked(estimator):
     world = World(normal(-1.0, 1.3))

@@ -37,6 +37,7 @@ def test_a_fitted_world_has_the_error_of_the_true_one():
     assert seen.simulated == pytest.approx(seen.real, abs=5 * seen.simulated_sd)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_a_beta_is_recovered_from_scores_that_were_rounded_to_1(precision):
     world = sim.World(sim.BetaScores(2.8, 0.05), sim.Glm("logit_logit", 0, 0.3))
@@ -79,6 +80,7 @@ def test_a_world_that_no_parametric_curve_fits_is_smoothed_and_says_so(curve):
     assert fit.to_dict()["fits"] is False
 
 
+@pytest.mark.no_cover
 def test_a_world_of_the_fitted_families_is_rarely_rejected():
     worlds = [sim.PAPER_WORLDS["resnet110_c100"], sim.World(sim.UniformScores(), sim.PowerCurve(1.5))]
     rejected = [not sim.fit_world(world.sample(500, seed=seed)).fits for world in worlds for seed in range(15)]

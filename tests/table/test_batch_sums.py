@@ -11,6 +11,7 @@ from tests.scale.logs import assert_same_table
 pytestmark = pytest.mark.usefixtures("fast")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "grid",

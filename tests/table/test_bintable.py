@@ -11,6 +11,7 @@ from calibrant.table.bintable import merge
 from tests.table.rows import binnings, rows, unpack
 
 
+@pytest.mark.no_cover
 @given(rows, st.integers(1, 20))
 def test_a_whole_weight_is_a_repeated_row(rows, n):
     y, p, w = unpack(rows, True)
@@ -34,6 +35,7 @@ def test_rows_of_one_weight_are_cut_as_rows_without(weight, n):
     np.testing.assert_allclose(first.edges, second.edges)
 
 
+@pytest.mark.no_cover
 @given(
     rows,
     rows,
@@ -51,6 +53,7 @@ def test_merged_shards_are_the_whole(first, second, binning):
     assert merge([whole]).n == whole.n == len(p)
 
 
+@pytest.mark.no_cover
 @given(rows, binnings, st.booleans())
 def test_coarsening_the_exact_table_is_cutting_the_rows(rows, binning, weighted):
     y, p, w = unpack(rows, weighted)
@@ -61,6 +64,7 @@ def test_coarsening_the_exact_table_is_cutting_the_rows(rows, binning, weighted)
     np.testing.assert_allclose(direct.sums[keep], coarse.sums[keep], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.no_cover
 @given(rows, binnings)
 def test_a_cut_grid_cell_loses_nothing(rows, binning):
     y, p, _ = unpack(rows, False)

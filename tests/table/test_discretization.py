@@ -17,6 +17,7 @@ SCORES = st.one_of(
 ROWS = st.lists(st.tuples(st.booleans(), SCORES, st.integers(1, 4)), min_size=2, max_size=60)
 
 
+@pytest.mark.no_cover
 @given(ROWS, st.sampled_from(BINS), st.sampled_from([1, 3, 8, 64]), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
@@ -27,6 +28,7 @@ def test_the_error_bound_holds_whatever_the_rows(rows, bins, cells, weighted):
     assert gap <= table.error_bound(bins) + 1e-12
 
 
+@pytest.mark.no_cover
 @given(st.integers(0, 10**6), st.integers(2, 300), st.sampled_from([1, 3, 8, 64]), st.integers(1, 20))
 @settings(max_examples=80, deadline=None)
 def test_the_tighter_bound_holds_for_distinct_scores(seed, n, cells, bins):

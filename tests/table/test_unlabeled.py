@@ -40,6 +40,7 @@ def test_positive_unlabeled_rows_weigh_the_unlabeled_and_scale_the_positives_to_
     np.testing.assert_allclose(twice.observed_mean, table.observed_mean)
 
 
+@pytest.mark.no_cover
 def test_variances_are_those_of_repeated_draws():
     rng = np.random.default_rng(5)
     gaps = [Gaps.of(cal.BinTable.of(drawn(rng, 200, 2000, LESS), cal.EqualWidth(5))) for _ in range(800)]

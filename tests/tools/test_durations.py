@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 from tools.cpu_time import TOGETHER, longest_first
 from tools.durations import SLOW, UNKNOWN, Durations
@@ -55,6 +57,11 @@ def test_slow_tests_are_marked_and_not_traced(request):
 
 def test_tests_that_are_not_traced_exist():
     assert all((ROOT / path).exists() for path in TOGETHER)
+
+
+def test_what_is_collected_is_not_searched_for_garbage(request):
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > len(request.session.items)
 
 
 class Item:

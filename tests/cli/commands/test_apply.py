@@ -52,6 +52,7 @@ def test_recalibrated_columns_are_appended(invoke, tmp_path, task, source):
         assert made[new].stack().between(0, 1).all()
 
 
+@pytest.mark.no_cover
 def test_probabilities_in_percent_stay_in_percent(invoke, tmp_path):
     FRAME.assign(p=100 * FRAME["p"]).to_csv(tmp_path / "percent.csv", index=False)
     assert invoke("recalibrate percent.csv --truth y --prob p --percent --method platt")[0] == 0

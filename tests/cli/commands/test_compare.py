@@ -22,6 +22,7 @@ def test_two_models_of_every_task_are_compared(invoke, task):
         assert found["interval"]["low"] > 0
 
 
+@pytest.mark.no_cover
 def test_the_answer_is_in_words_and_names_the_models(invoke):
     code, out, err = invoke("compare all.parquet", MODELS["members"])
     assert code == 0, err
@@ -32,6 +33,7 @@ def test_the_answer_is_in_words_and_names_the_models(invoke):
     assert "<" not in out.replace("p < 0.001", "")
 
 
+@pytest.mark.no_cover
 def test_missing_rows_of_either_model_are_left_out_of_both(invoke, tmp_path):
     holes = frame()
     holes.loc[:9, "p"] = None
@@ -45,6 +47,7 @@ def test_missing_rows_of_either_model_are_left_out_of_both(invoke, tmp_path):
     assert "Left out 20 of 900 rows with missing values" in err
 
 
+@pytest.mark.no_cover
 def test_an_invalid_row_of_the_second_model_is_named(invoke, tmp_path):
     wrong = frame()
     wrong.loc[7, "q"] = 1.5

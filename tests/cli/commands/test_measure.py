@@ -29,6 +29,7 @@ def headline(invoke, options, *more):
     return json.loads(out)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_an_error_with_an_interval(invoke, task):
     first = headline(invoke, TASKS[task])[0]
@@ -36,6 +37,7 @@ def test_every_task_has_an_error_with_an_interval(invoke, task):
     assert 0 <= first["interval"]["low"] <= first["interval"]["high"]
 
 
+@pytest.mark.no_cover
 def test_the_numbers_are_those_of_the_library(invoke):
     draws = FRAME[[f"ma_{k}" for k in range(6)]].to_numpy()
     quantiles = FRAME[[f"qa_{level}" for level in LEVELS]].to_numpy()
@@ -56,6 +58,7 @@ def test_classes_are_told_by_what_their_columns_are_called_not_by_their_order(in
     assert by_number["Brier score"] == pytest.approx(float(cal.brier(sure)))
 
 
+@pytest.mark.no_cover
 def test_weights_of_unlabeled_rows_count(invoke):
     known = (FRAME["known"] == "yes").to_numpy()
     weight = FRAME["w"].to_numpy()
@@ -79,6 +82,7 @@ def test_a_single_sample_is_all_of_its_rows(invoke):
         assert headline(invoke, TASKS[task])[0]["value"] == pytest.approx(value)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", ["event", "classes by pattern", "spread", "quantiles", "members"])
 def test_groups_of_every_labelled_task_have_a_line(invoke, task):
     assert [one.get("group") for one in headline(invoke, TASKS[task], "--by g")][-2:] == ["even", "odd"]
@@ -127,6 +131,7 @@ def test_words_of_the_event_are_an_ordinary_event(invoke, tmp_path):
     assert [one["group"] for one in found if "group" in one] == ["1", "2"]
 
 
+@pytest.mark.no_cover
 def test_a_wrong_row_is_named_as_the_file_has_it_also_after_a_condition(invoke, tmp_path):
     log = FRAME[["y", "p"]].assign(day=np.repeat([1, 2], 450))
     log.loc[600, "p"] = 1.5

@@ -25,6 +25,7 @@ NAMED = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_map_to_use_without_further_thought(invoke, tmp_path, task):
     code, out, err = invoke("recalibrate all.parquet", TASKS[task])
@@ -35,6 +36,7 @@ def test_every_task_has_a_map_to_use_without_further_thought(invoke, tmp_path, t
     assert " loss " not in out.replace("log loss ", "").replace("pinball loss ", "")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_maps_by_name(invoke, tmp_path, task):
     code, _, err = invoke("recalibrate all.parquet", TASKS[task], "--method", NAMED[task])

@@ -28,6 +28,7 @@ def test_every_task_has_a_verdict_and_a_page(invoke, tmp_path, task):
     assert page.startswith("<!doctype html>")
 
 
+@pytest.mark.no_cover
 def test_members_are_reported_by_group_as_json(invoke):
     code, out, err = invoke("report all.parquet", TASKS["members"], "--by g --json")
     assert code == 0, err

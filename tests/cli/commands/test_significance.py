@@ -10,6 +10,7 @@ from tests.cli.commands.tasks import TASKS, frame
 FRAME = frame()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", [task for task in TASKS if task not in ("unlabeled", "single sample")])
 def test_predictions_that_are_too_sure_are_rejected(invoke, task):
     code, out, err = invoke("test all.parquet", TASKS[task], "--fail")

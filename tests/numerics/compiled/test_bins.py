@@ -16,6 +16,7 @@ pytest.importorskip("numba")
 from calibrant.numerics.compiled import loops
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 33, 100])
 def test_bins_of_equal_width_are_those_of_a_search_to_the_last_bit(bins, dtype, monkeypatch):

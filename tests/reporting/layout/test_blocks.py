@@ -9,6 +9,7 @@ from calibrant.reporting.layout.blocks import blocks, omitted_block
 from tests.reporting import hand_made
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["binary", "multiclass", "regression", "unlabeled", "hostile"])
 def test_every_kind_of_report_has_blocks_with_figures_and_their_text(name):
     contents = getattr(hand_made, name)()

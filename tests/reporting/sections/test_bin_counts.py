@@ -19,6 +19,7 @@ def test_every_error_is_that_of_ece(columns):
         assert found.equal_width[k] == pytest.approx(float(cal.ece(data, bins=cal.EqualWidth(bins))))
 
 
+@pytest.mark.no_cover
 def test_the_range_is_that_of_calibrated_samples():
     data = binary(1000, mean=-2.0)
     found = bin_counts(Part(data))

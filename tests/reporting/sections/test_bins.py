@@ -66,6 +66,7 @@ def clustered(rng, clusters=60, size=20, share=0.5):
     return cal.Binary(y, p, group=np.repeat(np.arange(clusters), size))
 
 
+@pytest.mark.no_cover
 def test_intervals_cover_with_clusters():
     rng = np.random.default_rng(5)
     covered, naive = [], []

@@ -29,6 +29,7 @@ def test_a_class_that_is_too_low_needs_more_than_a_temperature():
     assert section.maps[names.index("Temperature")].gain.high < section.maps[0].gain.low
 
 
+@pytest.mark.no_cover
 def test_the_gain_is_that_of_maps_fitted_on_other_rows():
     data = classes(5000, lowered=1.0)
     fold, q = np.random.default_rng(1).permutation(5000) % 5, np.empty((5000, 4))
@@ -42,6 +43,7 @@ def test_the_gain_is_that_of_maps_fitted_on_other_rows():
     assert gain.low < expected < gain.high
 
 
+@pytest.mark.no_cover
 def test_calibrated_vectors_are_not_repaired():
     found = [class_recalibration(classes(800, seed=seed)).maps[0].effect for seed in range(6)]
     assert found.count("best") <= 1

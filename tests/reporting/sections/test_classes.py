@@ -19,6 +19,7 @@ def section(data):
     return classes_section(data)
 
 
+@pytest.mark.no_cover
 def test_the_worst_class_comes_first(section):
     assert section.test.p_value == 0.001
     assert section.rows[0].name == "1"
@@ -56,12 +57,14 @@ def test_cells_by_class_and_range(data, section):
     assert section.ranges[4] == (0.1, 0.2)
 
 
+@pytest.mark.no_cover
 def test_calibrated_classes_are_not_flagged():
     section = classes_section(classes(seed=1))
     assert section.test.p_value > 0.05
     assert not any(row.flagged for row in section.rows)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "columns", [{"group": np.arange(3000) // 3}, {"weight": np.random.default_rng(0).random(3000)}]
 )

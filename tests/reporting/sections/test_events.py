@@ -20,6 +20,7 @@ def test_equal_probabilities_are_binomial():
     assert (low * 4, high * 4) == pytest.approx((binom.ppf(0.025, 40, 0.1), binom.ppf(0.975, 40, 0.1)))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("mean", [-4.0, 0.0])
 def test_different_probabilities_are_nearly_so(mean, spread):

@@ -60,6 +60,7 @@ def test_intervals_cover_the_gain_of_the_factor():
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.no_cover
 def test_calibrated_forecasts_are_not_repaired():
     found = [forecast_recalibration(gaussian(500, factor=1.0, seed=seed)).maps[0].effect for seed in range(8)]
     assert found.count("best") <= 1

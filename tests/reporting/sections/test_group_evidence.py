@@ -1,6 +1,7 @@
 """P-values of groups: small for any number of groups, and right under calibration."""
 
 import numpy as np
+import pytest
 
 import calibrant as cal
 from calibrant.inference.groupings import groupings
@@ -20,6 +21,7 @@ def test_rows_are_tested_as_by_group_does():
     np.testing.assert_allclose(found, [own.tests[k].p_value for k in range(4)])
 
 
+@pytest.mark.no_cover
 def test_tables_can_be_flagged_among_hundreds():
     tables = [cal.BinTable.of(binary(150, seed=k), cal.table.Distinct()) for k in range(100)]
     tables[17] = cal.BinTable.of(binary(150, shift=-3.0, seed=500), cal.table.Distinct())
@@ -35,6 +37,7 @@ def clustered(rng, *, shift=0.0, clusters=40, size=15):
     return rng.random(len(z)) < expit(own), expit(z), group
 
 
+@pytest.mark.no_cover
 def test_clusters_keep_the_level_where_rows_would_not():
     rng, rejected, naive = np.random.default_rng(3), 0, 0
     for _ in range(120):

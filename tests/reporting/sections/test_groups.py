@@ -68,6 +68,7 @@ def test_crosses_are_named_by_both_columns(data):
     assert "high × a" in {row.name for row in found.rows}
 
 
+@pytest.mark.no_cover
 def test_one_bad_group_among_two_hundred_is_flagged():
     good = binary(20_000)
     group = np.arange(20_000) % 200
@@ -97,6 +98,7 @@ def test_missing_groups_are_a_group():
         group_section(data, np.full(300, None), column="g")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "columns", [{"group": np.arange(10_000) // 5}, {"weight": np.random.default_rng(1).random(10_000)}]
 )

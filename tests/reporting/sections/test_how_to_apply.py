@@ -11,6 +11,7 @@ from tests.reporting.sections.worlds import binary
 MAPS = ["Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", MAPS)
 def test_commands_and_code_recalibrate_alike(name, tmp_path):
     data, new = binary(400, slope=0.6), np.linspace(0.01, 0.99, 30)

@@ -59,6 +59,7 @@ def test_the_curve_after_is_near_the_diagonal(section):
     assert len(after.confidence.score) > 10
 
 
+@pytest.mark.no_cover
 def test_calibrated_predictions_are_not_repaired():
     found = [recalibration_section(part(1500, seed=seed)) for seed in range(8)]
     assert sum(section.maps[0].effect == "best" for section in found) <= 1
@@ -75,6 +76,7 @@ def test_brier_score_where_log_loss_is_infinite():
     assert np.isfinite(section.maps[0].gain.value)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["weighted", "clustered", "table", "few scores"])
 def test_every_kind_of_data(kind):
     rng = np.random.default_rng(0)

@@ -23,6 +23,7 @@ def section(data):
     return shares_section(data)
 
 
+@pytest.mark.no_cover
 def test_the_true_share_has_the_smallest_error(data, section):
     assert section.prior == pytest.approx(data.prior)
     assert len(section.priors) == len(section.errors) == 17
@@ -48,6 +49,7 @@ def test_the_largest_share(data, section):
     assert data.prior < section.largest < 1
 
 
+@pytest.mark.no_cover
 def test_a_table_gives_the_same(data, section):
     found = shares_section(cal.BinTable.of(data, cal.table.HybridGrid()))
     np.testing.assert_allclose([e.value for e in found.errors], [e.value for e in section.errors], atol=2e-3)

@@ -30,6 +30,7 @@ def test_one_test_is_left_as_it_is():
     assert judged_together(PLAIN) is PLAIN
 
 
+@pytest.mark.no_cover
 def test_calibrated_models_are_accused_in_one_of_twenty_reports():
     p = np.random.default_rng(0).random((2000, 3))
     given = [with_p_values(a, of_groups=[b, 1.0], of_change=c) for a, b, c in p.tolist()]
