@@ -22,6 +22,8 @@ METHODS = {
 
 #: Cells of pairs with fewer samples are not shown.
 FEWEST = 20
+#: Of each kind of fault, so many pairs are listed by name.
+WORST_PAIRS = 4
 
 
 def _error(samples: float) -> float:
@@ -72,12 +74,15 @@ def pair_table(lines: list[Line]) -> list[str]:
     cells = [line for line in _pooled(lines) if _float(line, "samples") >= FEWEST]
     if not cells:
         return []
+    samples = [_float(cell, "samples") for cell in cells]
     table = [
         "Pairs of models in worlds with steps, waves, spikes, ties, rare events, clusters and weights (`compare` at 95 "
         "%, `PairedGaps`). Equal errors: twins whose scores are independent "
         "given the outcome, or nine tenths equal, and models with the same error but another curve. Different errors: "
-        "against a model that predicts the true chance. Each cell has 20 to 200 samples; the standard error of 0.04 is "
-        "0.03 in 50 samples. n counts rows, or clusters of 1 to 100 rows.",
+        f"against a model that predicts the true chance. Each cell has {min(samples):.0f} to {max(samples):.0f} "
+        "samples; the standard error of 0.05 is 0.015 in 200. Clusters have 1 to 100 rows.",
+        "",
+        *_worst_pairs(cells),
         "",
         "| target | n | settings chosen on them | pairs | equal: called different, mean | most | covered, mean | least "
         "| different: covered, mean | least | found, mean | difference, mean |",
@@ -91,8 +96,33 @@ def pair_table(lines: list[Line]) -> list[str]:
         covered, found, size = ([_float(c, key) for c in other] for key in ("cover", "significant", "difference"))
         shown = [*_mean_and(max, called), *_mean_and(min, kept), *_mean_and(min, covered)]
         shown += [f"{np.mean(values):.3f}" if values else "" for values in (found, size)]
-        table.append(f"| {target} | {n:.0f} | {'yes' if tuned else 'no'} | {len(own)} | {' | '.join(shown)} |")
+        table.append(f"| {target} | {_rows(own[0])} | {'yes' if tuned else 'no'} | {len(own)} | {' | '.join(shown)} |")
     return table
+
+
+def _worst_pairs(cells: list[Line]) -> list[str]:
+    """The pairs of equal errors most often called different, and the differences least often covered."""
+    called = sorted((c for c in cells if abs(_float(c, "difference")) < 1e-9), key=lambda c: -_float(c, "significant"))
+    missed = sorted((c for c in cells if abs(_float(c, "difference")) >= 1e-9), key=lambda c: _float(c, "cover"))
+    worst = [*called[:WORST_PAIRS], *missed[:WORST_PAIRS]]
+    return [
+        "The worst pairs:",
+        "",
+        "| target | models | n | samples | true difference | covered | called different |",
+        "|-|-|-|-|-|-|-|",
+        *(
+            f"| {c['target']} | {c['models']} | {_rows(c)} | {_float(c, 'samples'):.0f} "
+            f"| {_float(c, 'difference'):.4f} | {_float(c, 'cover'):.3f} | {_float(c, 'significant'):.3f} |"
+            for c in worst
+        ),
+    ]
+
+
+def _rows(cell: Line) -> str:
+    """What n counts."""
+    kinds = {"uneven clusters": " clusters", "log-normal weights": " weighted rows"}
+    kind = next((words for start, words in kinds.items() if str(cell["models"]).startswith(start)), "")
+    return f"{_float(cell, 'n'):.0f}{kind}"
 
 
 def _pooled(lines: list[Line]) -> list[Line]:

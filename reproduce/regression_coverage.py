@@ -173,7 +173,7 @@ def tasks(samples: int) -> dict[str, list[tuple[Any, ...]]]:
         ],
         "scale": [*product(NOISE, (100, 1000), (10 * samples,)), *product(NOISE, (10_000,), (2 * samples,))],
         "pit": [*product((1.0, 1.1, 1.3, 0.8), SIZES, (samples,))],
-        "compare": [*product(models, ("normal", "t5", "skewed"), (300, 2000), (samples,))],
+        "compare": [*product(models, ("normal", "t5", "skewed"), (300, 2000), (4 * samples,))],
     }
 
 

@@ -82,6 +82,7 @@ def test_scores_of_distributions_are_resampled_without_evaluating_them_again():
         cal.interval(cal.nll, infinite)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("score", [cal.brier, cal.log_loss])
 def test_scores_of_classes_are_resampled_from_the_losses_of_their_rows(score):
     rng = np.random.default_rng(1)

@@ -22,6 +22,7 @@ def rejections(world, method, n, repeats):
     return np.mean([cal.calibration_test(world.sample(n, k), method=method).p_value <= 0.05 for k in range(repeats)])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", ALL, ids=lambda m: type(m).__name__)
 def test_a_calibrated_model_is_rejected_at_the_level(method):
     assert rejections(BENT.calibrated(), method, 300, 80) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 80)

@@ -18,6 +18,7 @@ def clustered(seed, clusters, size, share, slope=1.0):
     return cal.Binary(u < 1 / (1 + np.exp(-slope * z)), p, group=np.repeat(np.arange(clusters), size))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("clusters", "size", "share"), [(20, 30, 0.3), (200, 10, 1.0), (60, 10, 0.5)])
 def test_calibrated_models_are_rarely_rejected(clusters, size, share):
     rejected = sum(ClusteredScore().test(clustered(k, clusters, size, share)).p_value < 0.05 for k in range(100))

@@ -95,6 +95,7 @@ def test_forecasts_have_the_interval_that_everyone_is_given():
     assert found.interval.method == repr(PitInversion())
 
 
+@pytest.mark.no_cover
 def test_intervals_of_coverage_hold_at_the_levels_of_many_groups():
     good, bad = (next(task for task in tasks(f) if isinstance(task, cal.Gaussian)) for f in (1.0, 3.0))
     highs = [headline_error(good, level=level).interval.high for level in (0.9, 0.95, 0.999, 0.99999)]

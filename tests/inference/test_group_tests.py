@@ -16,6 +16,7 @@ def some_groups(seed, groups, rows, truth=lambda p, group: p, scores=lambda rng,
     return cal.Binary(rng.random(len(p)) < truth(p, group), p), groupings(group, length=len(p))
 
 
+@pytest.mark.no_cover
 def test_any_false_alarm_is_rare_for_unlike_groups():
     def scores(rng, size):
         return np.where(np.arange(size) % 2 == 0, rng.beta(0.3, 8, size), np.round(rng.beta(2, 0.1, size), 2))

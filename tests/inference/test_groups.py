@@ -53,6 +53,7 @@ def test_the_worst_of_many_calibrated_groups_is_no_alarm():
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)
 
 
+@pytest.mark.no_cover
 def test_several_columns_and_their_cross():
     data, place = grouped(200)
     device = np.where(np.arange(600) % 2 == 0, "web", None)
@@ -78,6 +79,7 @@ def interaction(n, rng, columns=2, error=0.15):
     return cal.Binary(rng.random(n) < p + error * sign, p), by
 
 
+@pytest.mark.no_cover
 def test_an_error_that_only_combinations_show_is_found_by_them():
     data, by = interaction(20_000, np.random.default_rng(0), columns=6)
     each = cal.by_group(cal.ece, data, by=by, intervals=0)
@@ -91,6 +93,7 @@ def test_an_error_that_only_combinations_show_is_found_by_them():
     assert found.search.significant >= 16
 
 
+@pytest.mark.no_cover
 def test_what_is_found_on_one_half_is_confirmed_on_the_other():
     data, by = interaction(20_000, np.random.default_rng(1), columns=3)
     found = cal.by_group(cal.ece, data, by=by, depth=2, confirm=True, intervals=20)
@@ -188,6 +191,7 @@ def patients(rng, *, number=150, rows=8, truth=lambda p, by: p, shared=0.8, weig
     return cal.Binary(ndtr(luck) < truth(p, by), p, group=patient, weight=weight), by
 
 
+@pytest.mark.no_cover
 def test_clustered_groups_of_a_calibrated_model_are_no_alarm_where_rows_would_be():
     alarms, naive = [], []
     for k in range(20):

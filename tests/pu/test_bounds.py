@@ -86,6 +86,7 @@ def quiet_band(data, low, high, bins):
         return pu.prior_band(data, low, high, bins=bins)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=100, deadline=None)
 @given(scores, scores, st.floats(0.05, 0.95), st.floats(0, 0.95), st.integers(1, 9))
 def test_theorem_2_holds_on_every_input(positive, unlabeled, prior, other, n):

@@ -89,6 +89,7 @@ def test_the_identity_holds_with_weights():
         assert estimator(data) == pytest.approx(estimator(supervised), abs=1e-12)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=60, deadline=None)
 @given(scores, scores, st.floats(0.01, 0.99), st.integers(1, 12), st.randoms())
 def test_pu_ece_has_its_range_and_forgets_the_order_of_rows(positive, unlabeled, prior, n, random):
@@ -142,6 +143,7 @@ def test_a_float32_score_is_summed_in_double_precision():
         assert cal.ece(narrow, bins=bins) == pytest.approx(cal.ece(wide, bins=bins), abs=1e-14)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("world", "row"), [(LESS, [0.1497, 0.0790, 0.0387, 0.0213]), (BETTER, [0.1860, 0.1133, 0.0614, 0.0435])]
 )

@@ -22,12 +22,14 @@ def coverage(method, n, world, draws, seed):
     return hits / draws
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", [LESS, BETTER])
 def test_the_debiased_interval_covers_away_from_calibration(world):
     assert coverage(pu.DebiasedDelta(), 100, LESS, 400, seed=0) >= 0.93
     assert coverage(pu.DebiasedDelta(), 1000, world, 300, seed=1) >= 0.93
 
 
+@pytest.mark.no_cover
 def test_the_basic_bootstrap_covers_nearly():
     assert coverage(pu.BasicBootstrap(199), 100, LESS, 300, seed=0) >= 0.88  # 0.93 in 3000 draws
     assert coverage(pu.BasicBootstrap(199), 1000, LESS, 300, seed=1) >= 0.88  # 0.92 in 1500 draws
@@ -58,6 +60,7 @@ def single_sample(rng, n, world, known):
     return cal.PositiveUnlabeled.from_labels(s, p, scenario="single-sample", **{known: value})
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("known", ["label_frequency", "prior"])
 def test_the_score_test_has_its_size_in_a_single_sample(known):
     rng = np.random.default_rng(4)

@@ -31,6 +31,7 @@ def test_it_is_the_mean_of_both_maps_with_the_prior_nearest_to_the_mean_score():
         np.testing.assert_allclose(fitted.predict_proba(rows.unlabeled), np.mean(parts, axis=0), atol=1e-9)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", [LESS, BETTER, CALIBRATED], ids=["less", "better", "calibrated"])
 def test_a_prior_ten_per_cent_off_does_little_harm(world):
     """Above all not what a map that trusts it does.

@@ -38,6 +38,7 @@ def test_the_band_is_the_best_of_all_blocks_written_out():
     assert band.upper == pytest.approx(upper)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "world", [World(UniformScores(), PowerCurve(2)), PAPER_WORLDS["densenet40_c10"]], ids=["bent", "skewed"]
 )

@@ -12,6 +12,7 @@ from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
 from tests.inference.worlds import BENT
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("world", [BENT, BENT.calibrated(), PAPER_WORLDS["resnet110_c10"]], ids=lambda w: w.name[:25])
 def test_inversion_covers_the_true_error(world):
     held = []
@@ -162,6 +163,7 @@ def test_the_interval_says_how_finely_it_has_looked():
     assert "upper end" not in cal.inference.Inversion(19, side="lower").interval(whole).assumption
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [1, 2, 3, 20])
 def test_a_few_rows_of_any_kind_have_an_interval(n):
     rng = np.random.default_rng(n)

@@ -24,6 +24,7 @@ def true_error(factor, *, central, norm=1):
     return np.mean(np.abs(share - p) ** norm) ** (1 / norm)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("factor", [1.0, 1.3])
 @pytest.mark.parametrize("estimator", [cal.interval_error, cal.quantile_error])
 def test_the_interval_covers(factor, estimator):
@@ -91,6 +92,7 @@ def test_what_it_is_not_for_is_refused():
         cal.interval(partial(cal.interval_error, levels=[0.0, 1.0]), data)
 
 
+@pytest.mark.no_cover
 def test_the_upper_end_covers_a_gap_of_one_sign():
     """Noise does not raise the mean of such a gap, unlike that of one that changes its sign; the error is 0.0826."""
     rng, high = np.random.default_rng(3), []

@@ -9,6 +9,7 @@ from calibrant.inference.forecasts.scale_factor import LogMeanSquare
 from tests.inference.spreads import forecasts
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("noise", ["normal", "t5", "skewed"])
 def test_the_interval_covers_the_factor(noise):
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ def test_the_equations_of_the_fit_are_solved():
     np.testing.assert_allclose((share * (ratio * np.exp(-found) - 1)) @ half, 0, atol=1e-5)
 
 
+@pytest.mark.no_cover
 def test_simulated_noise_is_that_of_repeated_samples():
     rng = np.random.default_rng(2)
     fits = [fit(forecasts(rng, 1000)) for _ in range(60)]

@@ -13,6 +13,7 @@ from tests.inference.spreads import forecasts
 ESTIMATORS = (cal.ence, cal.sweep_ence, cal.debiased_ence, cal.uce)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("noise", "factor"), [("normal", 1.0), ("t5", 1.0), ("skewed", 1.0), ("normal", 1.3)])
 def test_the_interval_covers_a_calibrated_and_an_overconfident_forecaster(noise, factor):
     rng, hits = np.random.default_rng(0), []
@@ -83,6 +84,7 @@ def test_what_it_is_not_for_is_refused():
     assert "Bootstrap" in cal.interval(cal.ence, data, method=Bootstrap(19)).interval.method
 
 
+@pytest.mark.no_cover
 def test_levels_near_one_have_ends_as_far_out_as_normal_quantiles():
     data = forecasts(np.random.default_rng(2), 2000, factor=1.3)
     found = [cal.interval(cal.ence, data, level=level).interval for level in (0.95, 0.99, 0.999)]
@@ -116,12 +118,14 @@ def high_below(ratio, target, truth, n, samples):
     return np.mean(found)
 
 
+@pytest.mark.no_cover
 def test_the_upper_end_allows_for_jumps_that_a_fit_smooths():
     """Without that it was below the truth in 0.08 of 500 samples."""
     target = Target("relative spread error", 1)
     assert high_below(lambda std: np.where(std > 1, 1.2, 0.9), target, 0.15, 10_000, 60) <= 0.05
 
 
+@pytest.mark.no_cover
 def test_the_upper_end_of_the_variance_error_follows_the_largest_spreads():
     """The fit is constant beyond the 97 % quantile of the spreads; by it alone 0.09 of 500 upper ends were too low."""
     log_sigma = 0.5 * ndtri((np.arange(400_000) + 0.5) / 400_000)

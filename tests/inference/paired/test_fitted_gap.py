@@ -25,6 +25,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("task", SAMPLES)
 def test_the_noise_of_the_influence_is_that_of_repeated_samples(task):
     """Calibrated: the squared length of the coordinates is noise alone."""

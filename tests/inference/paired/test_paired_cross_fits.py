@@ -42,6 +42,7 @@ def test_a_model_does_not_differ_from_itself():
     assert (found.difference, found.p_value) == (0.0, 1.0)
 
 
+@pytest.mark.no_cover
 def test_groups_widen_the_interval():
     worse, better = views(temperatures=(2.0, 1.0))
     rows = np.repeat(np.arange(600), 2)

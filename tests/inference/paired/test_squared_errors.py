@@ -39,6 +39,20 @@ def test_models_that_rank_rows_alike_differ_by_their_brier_scores():
     assert found.error == pytest.approx(loss.std() / np.sqrt(4000), rel=0.1)
 
 
+@pytest.mark.no_cover
+def test_covariance_of_difference_and_sum_where_events_are_few():
+    """Seven times what is seen, if each row is multiplied by a mean gap that contains its own residual."""
+    values, covariances = [], []
+    for k in range(300):
+        rng = np.random.default_rng([5, k])
+        p = np.minimum(rng.beta(0.5, 40, 200), 0.5)
+        found = resolutions(rng.random(200) < 2 * p, p, 2 * p).found[0]
+        values.append(found.value)
+        covariances.append(found.covariance[0, 1])
+    seen = np.cov(np.transpose(values))
+    assert abs(np.mean(covariances)) <= 0.5 * np.sqrt(seen[0, 0] * seen[1, 1])
+
+
 def test_finer_cells_are_chosen_where_they_cost_nothing():
     rng = np.random.default_rng(3)
     p, other = rng.random((2, 2000))

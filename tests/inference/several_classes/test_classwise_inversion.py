@@ -38,6 +38,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_covers(name):
     data, true = WORLDS[name](100_000, 99)

@@ -8,6 +8,7 @@ from calibrant.inference import LearnedTest
 from tests.inference.class_worlds import sample
 
 
+@pytest.mark.no_cover
 def test_the_level_is_exact():
     p_values = np.array([LearnedTest(99, parts=3, seed=k).test(sample(90, 3, seed=k)[0]).p_value for k in range(40)])
     assert np.mean(p_values <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)

@@ -30,6 +30,7 @@ def test_it_is_below_the_error_and_above_zero(norm):
     assert "lower bound only" in found[0].assumption
 
 
+@pytest.mark.no_cover
 def test_a_calibrated_model_is_rarely_bounded_away_from_zero():
     lows = [SequentialBound(seed=k).interval(sample(120, 3, seed=k)[0]).low for k in range(25)]
     assert np.mean(np.array(lows) > 0) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)

@@ -9,6 +9,7 @@ from calibrant.inference.several_classes.vector_test import default_draws
 from tests.inference.class_worlds import sample
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("classes", "n"), [(3, 100), (10, 200), (50, 100)])
 def test_the_level_is_exact(classes, n):
     p_values = [VectorTest(99).test(sample(n, classes, seed=k)[0]).p_value for k in range(80)]

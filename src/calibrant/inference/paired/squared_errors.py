@@ -51,9 +51,9 @@ class SquaredErrors:
         """
         both = np.stack([a.contributions, b.contributions])
         contributed = both @ both.T
-        own_a, own_b, cross = a.shared_noise(a), b.shared_noise(b), a.shared_noise(b)
-        degenerate, added = (np.array([[own_a[k], cross[k]], [cross[k], own_b[k]]]) for k in (0, 1))
-        degenerate, linear = (_TURN @ part @ _TURN.T for part in (degenerate, contributed - added))
+        cross = a.shared_noise(b)
+        noise = np.array([[a.shared_noise(a), cross], [cross, b.shared_noise(b)]])
+        degenerate, linear = (_TURN @ part @ _TURN.T for part in (noise, contributed - 2 * noise))
         variance = np.maximum(np.diag(degenerate), 0.0) + np.maximum(np.diag(linear), 0.0)
         most = np.sqrt(variance[0] * variance[1])
         shared = float(np.clip(degenerate[0, 1] + linear[0, 1], -most, most))

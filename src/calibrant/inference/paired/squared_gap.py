@@ -61,17 +61,17 @@ class SquaredGap:
     ----------
     square : float
         Q.
-    share, factor : array
-        W_j, and what products of residuals are multiplied by.
+    factor : array
+        What products of residuals of a cell are multiplied by; 0 if it holds a single cluster.
     noise : sparse array of (clusters and rows, cells)
         Sums of weighted residuals about the mean gap. Where predictions have more variance than the residuals show, as
         they do without any event, the rest follows, row by row.
     contributions : array
-        What each of these adds to Q, to first order.
+        What each of these adds to Q, to first order, given the residuals of all others. The mean gap of a cell would
+        not do: it contains the residual of the row itself, which an event among few dominates.
     """
 
     square: float
-    share: Floats
     factor: Floats
     noise: Any
     contributions: Floats
@@ -91,23 +91,22 @@ class SquaredGap:
         seen, predicted = (_cell_sums(cell, weight * values) for values in (apart**2 * scale[cell], spread))
         unseen = weight * np.sqrt(spread * _unseen(share, seen, predicted)[cell])
         noise = _stacked(_by_cluster(sample, cell, weight * apart * np.sqrt(scale)[cell]), unseen, cell)
-        contributions = 2 * (noise @ gap)
+        own = _stacked(sums, weight * residual, cell)
+        contributions = 2 * (noise @ (factor * total) - (noise * own) @ factor)
         contributions[: sample.clusters] += shares @ (gap**2 - float(share @ gap**2))
         return cls(
             float(factor @ (total**2 - _column_sums(sums * sums))),
-            share,
             factor,
             noise,
             contributions * np.sqrt(sample.clusters / max(sample.clusters - 1, 1)),
         )
 
-    def shared_noise(self, other: SquaredGap) -> tuple[float, float]:
-        """The covariance of both squares if gaps are zero, and what noise of the gaps adds to that of contributions."""
+    def shared_noise(self, other: SquaredGap) -> float:
+        """The covariance of both squares if gaps are zero; noise of the gaps adds twice it to that of contributions."""
         products = (self.noise.T @ other.noise).tocoo()
         squares, (i, j) = products.data**2, products.coords
         own = ((one.noise * one.noise) @ one.factor for one in (self, other))
-        pairs = float(np.sum(self.factor[i] * other.factor[j] * squares)) - float(np.prod([*own], axis=0).sum())
-        return 2 * pairs, 4 * float(np.sum(squares / (self.share[i] * other.share[j])))
+        return 2 * (float(np.sum(self.factor[i] * other.factor[j] * squares)) - float(np.prod([*own], axis=0).sum()))
 
 
 def _unseen(share: Floats, seen: Floats, predicted: Floats) -> Floats:
@@ -118,12 +117,12 @@ def _unseen(share: Floats, seen: Floats, predicted: Floats) -> Floats:
     return np.asarray(np.maximum(0.0, 1 - residual / np.maximum(outcome, 1e-300))[part])
 
 
-def _stacked(noise: Any, unseen: Floats, cell: Numbers) -> Any:
-    """Noise of clusters, and below it the unseen noise of each row."""
+def _stacked(sums: Any, values: Floats, cell: Numbers) -> Any:
+    """Sums over clusters and cells, and below them a value of each row in its cell."""
     from scipy.sparse import csr_array, vstack
 
-    rows = csr_array((unseen, cell, np.arange(len(cell) + 1)), shape=(len(cell), noise.shape[1]))
-    return vstack([noise, rows], format="csr")
+    rows = csr_array((values, cell, np.arange(len(cell) + 1)), shape=(len(cell), sums.shape[1]))
+    return vstack([sums, rows], format="csr")
 
 
 def _by_cluster(sample: Sample, cell: Numbers, values: Floats) -> Any:
