@@ -16,7 +16,7 @@ from reproduce.coverage_designs import ClusteredWorld, designs
 from reproduce.coverage_files import Line
 from reproduce.coverage_worlds import ScoreWorld, calibrated, rough, unseen
 
-SAMPLES = 25
+SAMPLES = 100
 ESTIMATORS: dict[str, Callable[[cal.Binary], cal.Estimate]] = {
     "ks_error": cal.ks_error,
     "smooth_ece": cal.smooth_ece,

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 import calibrant as cal
 from calibrant.numerics.inverted_path import tail_risk
@@ -13,6 +13,8 @@ from tests.pu.test_inference import single_sample
 from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn
 
 OVERCONFIDENT = (0.0, 4.0)
+#: Error from a sum over a grid of x; the gap is negative at low scores, and positive for a sixth of the rows.
+FLAT, FLAT_ERROR = (float(np.log(0.5)), 1.0), 0.0998779
 
 
 @pytest.mark.no_cover
@@ -132,3 +134,61 @@ def test_a_higher_level_is_wider_by_at_least_the_ratio_of_normal_quantiles():
         assert high.low < usual.low < usual.high < high.high
     ratio = ndtri(1 - tail_risk(0.99)) / ndtri(1 - tail_risk(0.95))
     assert 0.95 * ratio < (high.high - high.low) / (usual.high - usual.low) < 1.3 * ratio
+
+
+def flat_sample(rng):
+    """A single sample of 1000 rows with prior 0.2 of which a fifth of the positives are labelled."""
+    y = rng.random(1000) < 0.2
+    score = expit(FLAT[0] + FLAT[1] * (rng.standard_normal(1000) + 2 * y - 1))
+    labelled = y & (rng.random(1000) < 0.2)
+    return cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", prior=0.2)
+
+
+@pytest.mark.no_cover
+def test_a_precise_mean_gap_makes_the_lower_end_informative():
+    rng = np.random.default_rng(0)
+    lows = np.array([PUInversion(199).interval(single_sample(rng, 1000, LESS, "prior")).low for _ in range(30)])
+    assert np.median(lows) > 0.5 * TRUE_ERROR[LESS]
+    assert np.mean(lows > TRUE_ERROR[LESS]) <= 0.05
+
+
+@pytest.mark.no_cover
+def test_zero_is_rarely_excluded_from_calibrated_data():
+    rng = np.random.default_rng(1)
+    ends = [PUInversion(199).interval(single_sample(rng, 1000, CALIBRATED, "prior")).low for _ in range(100)]
+    assert np.mean(np.array(ends) > 0) <= 0.05
+
+
+@pytest.mark.no_cover
+def test_the_upper_end_allows_for_signs_that_the_data_do_not_tell():
+    intervals = [PUInversion(199).interval(flat_sample(np.random.default_rng([601, 1000, k]))) for k in range(200)]
+    assert np.mean([one.high < FLAT_ERROR for one in intervals]) <= 0.04
+
+
+def test_constant_scores_have_the_mean_gap_as_their_limit():
+    group = np.repeat(np.arange(30), 4)
+    data = cal.PositiveUnlabeled(np.full(20, 0.3), np.full(100, 0.3), prior=0.4, group=group)
+    assert PUInversion().interval(data).low == pytest.approx(0.1)
+
+
+def test_clusters_make_the_limit_lower_as_their_number_says():
+    data = drawn(np.random.default_rng(5), 100, 1000, LESS)
+    group = np.repeat(np.arange(1100), 4)
+    alone = PUInversion().interval(data)
+    copied = np.repeat(data.positive, 4), np.repeat(data.unlabeled, 4)
+    copies = PUInversion().interval(cal.PositiveUnlabeled(*copied, prior=0.5, group=group))
+    ignored = PUInversion().interval(cal.PositiveUnlabeled(*copied, prior=0.5))
+    assert copies.low == pytest.approx(alone.low, abs=0.002)
+    assert ignored.low > alone.low + 0.005
+
+
+@pytest.mark.no_cover
+def test_few_labelled_rows_of_a_known_frequency_are_not_taken_for_a_small_prior():
+    lows = []
+    for k in range(200):
+        rng = np.random.default_rng([605, k])
+        score = rng.beta(1, 9, 1000)  # the true error is 0.05
+        labelled = rng.random(1000) < 0.2 * score / 2
+        data = cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", label_frequency=0.2)
+        lows.append(PUInversion(199).interval(data).low)
+    assert np.mean(np.array(lows) > 0.05) <= 0.03
