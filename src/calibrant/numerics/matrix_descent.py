@@ -6,11 +6,14 @@ at any point with gradient g
 
 .. math:: f - f^* \le \tfrac12\, g^\top (2 \Lambda)^{-1} g, \qquad \Lambda = \text{the costs of the parameters},
 
-and the search ends when this is below the tolerance.
+and the search ends when this is below the tolerance. Near the minimum, values differ by less than their rounding in
+single precision, which stops L-BFGS sooner or later, depending on the processor; steps by gradients alone, which are
+more precise, then finish the search.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,8 @@ from calibrant.numerics.special import row_max, row_sum
 _STEPS = 200
 #: Corrections that L-BFGS remembers.
 _MEMORY = 10
+#: Steps by gradients alone, at most.
+_LAST_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,35 @@ def descend(z: Reals, codes: Codes, weight: Floats | None, cost: Floats, *, tole
 
     options = {"maxiter": _STEPS, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0}
     found = minimize(objective, np.zeros(cost.size), jac=True, method="L-BFGS-B", callback=stop, options=options)
-    theta = found.x.reshape(cost.shape) * unit
+    x = found.x
+    if problem.gap > tolerance:
+        x = _by_gradients(lambda at: (objective(at)[1], problem.gap), x, tolerance)
+    theta = x.reshape(cost.shape) * unit
     if not np.array_equal(theta, problem.at):  # the last point looked at was not taken
         problem.evaluate(theta)
     return Descent(theta, problem.value, problem.gap)
+
+
+def _by_gradients(evaluate: Callable[[Floats], tuple[Floats, float]], x: Floats, tolerance: float) -> Floats:
+    """The point of the smallest bound on a way from `x`, given gradient and bound at any point.
+
+    The length of a step follows from the last two gradients (Barzilai and Borwein 1988); the first is that of a
+    function with unit curvature, which the scale of the parameters makes of the objective at the start.
+    """
+    gradient, least = evaluate(x)
+    best, length = x, 1.0
+    for _ in range(_LAST_STEPS):
+        if least <= tolerance:
+            break
+        moved = -length * gradient
+        x = x + moved
+        before, (gradient, gap) = gradient, evaluate(x)
+        if gap < least:
+            best, least = x, gap
+        change = gradient - before
+        along = float(moved @ change)
+        length = along / float(change @ change) if along > 0 else 1.0
+    return best
 
 
 class _SingleLoss:
