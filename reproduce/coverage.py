@@ -177,7 +177,8 @@ def publish() -> None:
     """Write the report, and its summaries into the page of the documentation."""
     from reproduce.coverage_report import marked_parts, report
 
-    tables = {path.stem: read_csv(path) for path in RESULTS.glob("*coverage*.csv")}
+    paths = [*RESULTS.glob("*coverage*.csv"), RESULTS / "regression_designs.csv"]
+    tables = {path.stem: read_csv(path) for path in paths}
     head = f"{date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}."
     write(RESULTS / "coverage.md", report(tables, head))
     page = PAGE.read_text(encoding="utf8")

@@ -15,8 +15,11 @@ LISTED, SURE = 0.2, 0.025
 OTHER_TASKS = {
     "multiclass_coverage": "Several classes",
     "regression_coverage": "Regression",
+    "regression_designs": "Regression: spreads that repeat, clusters, weights",
     "unlabeled_coverage": "Positive-unlabeled data",
 }
+#: Cells of each of them on the page of the documentation.
+MOST_ON_PAGE = 12
 
 
 def report(tables: Tables, head: str) -> str:
@@ -95,7 +98,7 @@ def marked_parts(tables: Tables) -> dict[str, list[str]]:
     return {
         "coverage": coverage,
         "estimators": others,
-        "tasks": ["", *other_tasks(tables)],
+        "tasks": ["", "All cells are in `reproduce/results/coverage.md`.", "", *other_tasks(tables, MOST_ON_PAGE)],
         "comparisons": ["", *comparisons(tables), ""],
         "tests": tests(tables),
     }
@@ -259,19 +262,30 @@ def estimator_table(cells: list[Cell], *, by_world: bool = True) -> list[str]:
     return lines
 
 
-def other_tasks(tables: Tables) -> list[str]:
-    """Cells of the other tasks, measured by scripts of their own; nothing where there are none."""
+def other_tasks(tables: Tables, most: int | None = None) -> list[str]:
+    """Cells of the other tasks, measured by scripts of their own, the lowest coverage first and at most so many."""
     lines: list[str] = []
     for name, words in OTHER_TASKS.items():
-        cells = cells_of(tables.get(name, []))
-        if cells:
-            lines += [f"### {words}", "", "| target | world | n | samples | covered | low above | high below | width |"]
-            lines.append("|-" * 8 + "|")
-            for cell in cells:
-                width = cell.means.get("width", float("nan"))
-                words = [cell.target, _starred(cell), str(cell.n), str(cell.samples), _tails(cell), f"{width:.4g}"]
-                lines.append("| " + " | ".join(words) + " |")
-            lines.append("")
+        cells = sorted(cells_of(tables.get(name, [])), key=lambda cell: cell.means["covered"])
+        if not cells:
+            continue
+        samples, covered = [cell.samples for cell in cells], [cell.means["covered"] for cell in cells]
+        shown = cells[:most]
+        rest = "" if len(shown) == len(cells) else f"; the {len(shown)} that cover least"
+        lines += [
+            f"### {words}",
+            "",
+            f"{len(cells)} cells of {min(samples)} to {max(samples)} samples, covered in {np.mean(covered):.3f} on "
+            f"average{rest}:",
+            "",
+            "| target | world | n | samples | covered | low above | high below | width |",
+            "|-" * 8 + "|",
+        ]
+        for cell in shown:
+            width = cell.means.get("width", float("nan"))
+            row = [cell.target, _starred(cell), str(cell.n), str(cell.samples), _tails(cell), f"{width:.4g}"]
+            lines.append("| " + " | ".join(row) + " |")
+        lines.append("")
     return lines
 
 
