@@ -39,11 +39,12 @@ class Cell:
     @property
     def required(self) -> dict[str, float]:
         """The largest share of samples in which each thing may go wrong."""
-        clustered = "clusters" in self.world
+        clustered, one_sided = "clusters" in self.world, "lower bound" in self.target
         covered, low = (CLUSTERED_COVERED, CLUSTERED_LOW_ABOVE) if clustered else (COVERED, LOW_ABOVE)
+        low = LOWER_ABOVE if one_sided else low
         limits = {"missed": 1 - covered, "low_above": low, "lower_above": LOWER_ABOVE}
         if self.calibrated:
-            limits["zero_excluded"] = CLUSTERED_LOW_ABOVE if clustered else ZERO_EXCLUDED
+            limits["zero_excluded"] = LOWER_ABOVE if one_sided else CLUSTERED_LOW_ABOVE if clustered else ZERO_EXCLUDED
         return limits
 
     @property

@@ -275,8 +275,7 @@ def other_tasks(tables: Tables, most: int | None = None) -> list[str]:
         lines += [
             f"### {words}",
             "",
-            f"{len(cells)} cells of {min(samples)} to {max(samples)} samples, covered in {np.mean(covered):.3f} on "
-            f"average{rest}:",
+            f"{len(cells)} cells of {_range(samples)} samples, covered in {np.mean(covered):.3f} on average{rest}:",
             "",
             "| target | world | n | samples | covered | low above | high below | width |",
             "|-" * 8 + "|",
@@ -287,6 +286,10 @@ def other_tasks(tables: Tables, most: int | None = None) -> list[str]:
             lines.append("| " + " | ".join(row) + " |")
         lines.append("")
     return lines
+
+
+def _range(values: list[int]) -> str:
+    return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(values[0])
 
 
 def _tails(cell: Cell) -> str:
