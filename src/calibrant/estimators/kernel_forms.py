@@ -18,7 +18,7 @@ BLOCK = 1024
 MEDIAN_OF = 1024
 #: Standard deviations beyond which the Gaussian density is zero in double precision.
 NEGLIGIBLE = 9.0
-#: Waves whose sums take as long as the pairs of one row with all others; beyond that, all pairs are summed.
+#: Waves are summed if there are at most so many for each row; with more of them, all pairs take less time.
 WAVES_PER_ROW = 0.25
 
 
@@ -155,8 +155,8 @@ def _laplace_in_order(at: Floats, residual: Floats, bandwidth: float) -> float:
 
 
 def _waves(at: NDArray[Any], bandwidth: float) -> float:
-    """Number of waves that `_gaussian_by_waves` adds up."""
-    return math.ceil(NEGLIGIBLE * (float(np.ptp(at)) / bandwidth + NEGLIGIBLE) / math.tau)
+    """Number of waves that `_gaussian_by_waves` adds up, not rounded."""
+    return NEGLIGIBLE * (float(np.ptp(at)) / bandwidth + NEGLIGIBLE) / math.tau
 
 
 def _gaussian_by_waves(at: NDArray[Any], residual: Floats, bandwidth: float) -> float:
@@ -170,7 +170,7 @@ def _gaussian_by_waves(at: NDArray[Any], residual: Floats, bandwidth: float) -> 
     step = math.tau / (float(np.ptp(p)) + NEGLIGIBLE * bandwidth)
     turn, total = np.exp(1j * step * p), float(residual.sum()) ** 2
     wave = residual.astype(np.complex128)
-    for k in range(1, int(_waves(at, bandwidth)) + 1):
+    for k in range(1, math.ceil(_waves(at, bandwidth)) + 1):
         wave *= turn
         total += 2 * abs(complex(wave.sum())) ** 2 * math.exp(-((k * step * bandwidth) ** 2) / 2)
     return total * step * bandwidth / math.sqrt(math.tau)
