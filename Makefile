@@ -17,7 +17,7 @@ STUDY ?=
 CELLS ?= 20
 # `make fast SINCE=main~3` compares with a commit of your choice.
 SINCE ?=
-# `make mutants ROOM=inference/gap_fit BUDGET=5` mutates one module for at most five minutes.
+# `make mutants ROOM=inference/inversion/binary_fit BUDGET=5` mutates one module for at most five minutes.
 ROOM ?=
 BUDGET ?= 30
 # `make fuzz MINUTES=60 SEED=1000` runs an hour of cases that the tests never see.

@@ -65,7 +65,7 @@ WRITERS = {
     ),
     "apply": (
         "from calibrant.cli.apply import apply_to_file\n"
-        "from calibrant.cli.new_columns import Inputs\n"
+        "from calibrant.cli.maps import Inputs\n"
         "import pyarrow as pa, pyarrow.parquet as pq\n"
         "source = str(path.parent / 'source.parquet')\n"
         "pq.write_table(pa.table({'id': np.arange(200_000), 'p': rng.random(200_000)}), source)\n"

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.peers import write_results
 from calibrant import recalibrate as rc
-from calibrant.recalibrate.cross_validation import row_losses
+from calibrant.recalibrate.model_averaging import row_losses
 
 SEEDS = 5
 #: Rows per data set at most, so that the whole table takes minutes.

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.reporting.part import Part
-from calibrant.reporting.sections.bin_counts import bin_counts
+from calibrant.reporting.part_results import Part
 from calibrant.reporting.sections.recalibration import recalibration_section
-from calibrant.reporting.sections.reliability import reliability_section
+from calibrant.reporting.sections.reliability import bin_counts, reliability_section
 
 RUNS = 5
 

@@ -9,7 +9,7 @@ import numpy as np
 import calibrant as cal
 from benchmarks.peers import cpu_seconds, write_results
 from calibrant import simulate as sim
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import batched, name_of
 from calibrant.simulate import estimation_bias
 

@@ -65,7 +65,8 @@ def prepare(folder: Path, cases) -> None:
 
 def ours(f: np.ndarray, y: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, float]:
     """Our out-of-fold maps on the same folds, and the CPU time of the whole public call (its folds are its own)."""
-    from calibrant.numerics import class_map, smoothers
+    from calibrant.numerics import multiclass_map as class_map
+    from calibrant.numerics import smoothers
 
     if f.shape[1] == 2:
         g = smoothers.cross_fitted(f[:, 1], fold, y.astype(float), 1.0 - y)

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.peers import write_results
 from calibrant.estimators.variational_norms import contributions
-from calibrant.numerics.class_map import cross_fitted
+from calibrant.numerics.multiclass_map import cross_fitted
 
 NORMS = {"L1": 1.0, "L2": 2.0, "squared": "squared", "KL": "kl"}
 #: Seeds of this report; constants of the map were chosen on others.

@@ -10,8 +10,8 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic_line import LogisticLine
-from calibrant.numerics.multinomial_lines import MultinomialLines
+from calibrant.numerics.logistic.binary import LogisticLine
+from calibrant.numerics.logistic.multinomial import MultinomialLines
 from calibrant.numerics.special import expit, softmax
 
 SIZES, RATES = (100, 1000), (0.02, 0.3)

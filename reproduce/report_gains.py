@@ -24,12 +24,10 @@ from scipy.special import expit, ndtr, ndtri
 
 import calibrant as cal
 from calibrant import recalibrate
-from calibrant.reporting.part import Part
-from calibrant.reporting.sections.gains import FIT_ERRORS, gain_parts, with_fit_error
-from calibrant.reporting.sections.held_out import HeldOut
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.ranking import ranked
-from calibrant.reporting.sections.recalibration import candidates, require_enough
+from calibrant.inference.held_out_gains import FIT_ERRORS, gain_parts, with_fit_error
+from calibrant.reporting.contents import CannotBuild
+from calibrant.reporting.part_results import Part
+from calibrant.reporting.sections.recalibration import HeldOut, candidates, ranked, require_enough
 
 Row = dict[str, Any]
 

@@ -20,9 +20,9 @@ START = pytest.StashKey[float]()
 TOGETHER = (
     "tests/fuzz/",
     "tests/inference/test_coverage.py",
-    "tests/recalibrate/test_sql.py",
+    "tests/recalibrate/test_export.py",
     "tests/reporting/test_journeys.py",
-    "tests/reporting/test_page.py",
+    "tests/reporting/layout/test_page.py",
     "tests/reporting/test_worlds.py",
     "tests/reproduce/",
     "tests/test_docs.py",

@@ -5,7 +5,7 @@ Run as ``python -m tools.findings_page``.
 
 from __future__ import annotations
 
-from calibrant.reporting.explanations import EXPLANATIONS
+from calibrant.reporting.model import EXPLANATIONS
 from tools.project import ROOT
 
 PATH = "docs/findings.md"

@@ -1,7 +1,7 @@
 """Which small faults in a room would its tests miss?
 
     python -m tools.mutants numerics                  # every module of a room
-    python -m tools.mutants inference/binary_error/hat_fit         # one module
+    python -m tools.mutants inference/inversion/binary_fit         # one module
     python -m tools.mutants numerics --minutes 10     # as many mutants as fit, drawn at random
 
 Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
@@ -65,7 +65,7 @@ class Mutant:
 
 
 def modules_of(project: Project, room: str) -> list[str]:
-    """The modules that `numerics` or `inference/binary_error/hat_fit` names."""
+    """The modules that `numerics` or `inference/inversion/binary_fit` names."""
     name = f"{PACKAGE}.{room.strip('/').removesuffix('.py').replace('/', '.')}"
     plain = [module for module, path in project.modules.items() if not path.stem.startswith("__")]
     return [module for module in plain if module == name or module.startswith(f"{name}.")]
@@ -268,7 +268,7 @@ def _environment(**values: str) -> Iterator[None]:
 def main(arguments: list[str] | None = None) -> int:
     """Try the mutants of a room and write the survivors."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("room", help="a room, such as numerics, or a module, such as inference/binary_error/hat_fit")
+    parser.add_argument("room", help="a room, such as numerics, or a module, such as inference/inversion/binary_fit")
     parser.add_argument("--minutes", type=float, default=30, help="stop after this time")
     parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
@@ -276,7 +276,7 @@ def main(arguments: list[str] | None = None) -> int:
     project = Project(ROOT)
     modules = modules_of(project, options.room) if options.room else []
     if not modules:
-        parser.error(f"no module is called {options.room!r}; try ROOM=numerics or ROOM=inference/binary_error/hat_fit")
+        parser.error(f"no module is called {options.room!r}; try ROOM=numerics or ROOM=inference/inversion/binary_fit")
     done = run(project, modules, minutes=options.minutes, seed=options.seed, jobs=options.jobs)
     text = report(project, options.room, done)
     path = ROOT / "mutants" / f"{options.room.strip('/').replace('/', '-')}.md"

@@ -72,11 +72,17 @@ class Project:
         *rooms, name = module.split(".")[1:] or [PACKAGE]
         return Path("tests", *rooms, f"test_{name.lstrip('_')}.py")
 
+    def mirrored(self, path: Path) -> str | None:
+        """The module that a file of tests mirrors: `test_sums.py`, or `test_sums_weighted.py` for some of them."""
+        names = [name for name in self.modules if self.mirror(name).parent == path.parent]
+        fitting = [name for name in names if f"{path.stem}_".startswith(f"{self.mirror(name).stem}_")]
+        return max(fitting, key=len, default=None)
+
     def tests_of(self, module: str) -> list[Path]:
-        """The files of tests of a module: first the one that mirrors it, then those that use it."""
-        mirror = self.mirror(module)
-        using = [path for path in self.test_files if module in self.uses[path] and path != mirror]
-        return [mirror, *using] if mirror in self.test_files else using
+        """The files of tests of a module: first those that mirror it, then those that use it."""
+        mirrors = [path for path in self.test_files if self.mirrored(path) == module]
+        using = [path for path in self.test_files if module in self.uses[path] and path not in mirrors]
+        return [*sorted(mirrors, key=lambda path: path != self.mirror(module)), *using]
 
     def importers(self, module: str) -> list[str]:
         """The modules that import a module directly, imports inside functions included."""

@@ -9,8 +9,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli.apply import apply_to_file, sql_of
-from calibrant.cli.formats import UsageError
-from calibrant.cli.new_columns import Inputs
+from calibrant.cli.console import UsageError
+from calibrant.cli.maps import Inputs
 from tests.cli.odd_tables import MAP, odd_table, read, written
 
 

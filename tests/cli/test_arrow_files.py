@@ -9,8 +9,8 @@ import pytest
 
 from calibrant.cli import arrow_files
 from calibrant.cli.apply import apply_to_file
-from calibrant.cli.formats import UsageError
-from calibrant.cli.new_columns import Inputs
+from calibrant.cli.console import UsageError
+from calibrant.cli.maps import Inputs
 from tests.cli.odd_tables import MAP, odd_table, written
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import batched
 
 WORLDS = {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import batched
 from calibrant.simulate import PAPER_WORLDS, IdentityCurve, World
 

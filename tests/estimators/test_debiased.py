@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.debiased import debiased_power, folded_normal_power
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import Clipped, batched, name_of
 from tests.estimators.batches import assert_as_one_by_one
 

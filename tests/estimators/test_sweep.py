@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.sweep import largest_rising
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.target import batched, name_of
 from tests.estimators.batches import WORLDS, assert_as_one_by_one
 

@@ -8,8 +8,8 @@ import pytest
 import calibrant as cal
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.inference import miscalibration_cost
-from calibrant.inference.binary_bounds.isotonic_bands import band_of
 from calibrant.inference.decision_costs import _Gains, _losses_in_band
+from calibrant.inference.isotonic_bands import band_of
 
 AT = np.array([0.2, 0.05, 0.5, 0.8])
 

@@ -1,12 +1,34 @@
-"""Tests of many groups: any false alarm is rare, and one bad group among many is found."""
+"""Tests of many groups: any false alarm is rare, and one bad group among many is found.
+
+Sums of groups in cells of the scores.
+
+Which groups are looked at.
+
+P-values of groups: small for any number of groups, and right under calibration.
+"""
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.group_tests import cells_of_groups, group_tests, one_by_one, slice_tests
+from calibrant.inference import group_tests as slice_sums
+from calibrant.inference.group_tests import (
+    ScoreCells,
+    adjusted_of_tables,
+    adjusted_p_values,
+    cells_of_groups,
+    confirmed,
+    group_evidence,
+    group_tests,
+    one_by_one,
+    slice_tests,
+    strongest,
+    words,
+)
 from calibrant.inference.groupings import groupings
 from calibrant.inference.sample import Sample
+from calibrant.numerics.special import expit
+from tests.reporting.sections.worlds import binary
 
 
 def some_groups(seed, groups, rows, truth=lambda p, group: p, scores=lambda rng, size: rng.random(size)):
@@ -129,3 +151,155 @@ def test_impossible_outcomes_are_found_without_warnings():
     p = np.repeat([0.0, 1.0], 30)
     found = cal.by_group(cal.brier, np.tile([0, 1, 1], 20), p, by=np.zeros(60), intervals=0)
     assert found.rows[0].adjusted < 0.01
+
+
+def slice_sums_rows(weight=None):
+    rng = np.random.default_rng(0)
+    p = np.round(rng.beta(0.5, 2, 3000), 2)
+    group = rng.integers(0, 3, 3000)
+    return cal.Binary(rng.random(3000) < p, p, weight=weight), groupings(group, length=3000)[0]
+
+
+def test_sums_are_those_of_the_rows_and_equal_scores_share_a_cell():
+    data, grouping = slice_sums_rows()
+    scores = ScoreCells.of(data)
+    assert all(len(set(scores.cell[data.y_prob == p])) == 1 for p in np.unique(data.y_prob))
+    found = scores.sums(grouping)
+    for k in range(3):
+        inside = grouping.index == k
+        assert found.count[k].sum() == inside.sum()
+        assert found.observed[k].sum() == data.y_true[inside].sum()
+        gap = (data.y_prob[inside] - data.y_true[inside]).mean()
+        assert found.gap[k] == pytest.approx(gap)
+        p = data.y_prob[inside]
+        assert found.gap_error[k] == pytest.approx(np.sqrt((p * (1 - p)).sum()) / len(p), rel=1e-3)
+
+
+def test_equal_weights_change_nothing_and_many_groups_have_fewer_cells(monkeypatch):
+    data, grouping = slice_sums_rows()
+    plain = ScoreCells.of(data).sums(grouping)
+    weighted = ScoreCells.of(slice_sums_rows(weight=np.full(3000, 7.0))[0]).sums(grouping)
+    for name in ("count", "predicted", "observed"):
+        assert getattr(weighted, name) == pytest.approx(getattr(plain, name))
+    monkeypatch.setattr(slice_sums, "_MOST_SLICES", 100)
+    coarse = ScoreCells.of(data).sums(grouping)
+    assert coarse.count.shape == (3, 32)
+    assert coarse.count.sum(axis=1) == pytest.approx(plain.count.sum(axis=1))
+
+
+def rows(n=4000):
+    rng = np.random.default_rng(0)
+    p, place = rng.random(n), rng.integers(0, 5, n)
+    return cal.Binary(rng.random(n) < np.where(place == 3, p**1.7, p), p), groupings(place, length=n)
+
+
+def test_the_strongest_keep_their_order():
+    found = group_evidence(*rows(), None)
+    assert [one.number for one in found] == [0, 1, 2, 3, 4]
+    two = strongest(found, 2)
+    assert 3 in [one.number for one in two]
+    assert sorted(one.number for one in two) == [one.number for one in two]
+
+
+def test_rows_that_confirm_are_not_those_that_found():
+    data, columns = rows()
+    half, found = confirmed(data, columns, None, 2)
+    assert len(half) == 2000
+    one = next(one for one in found if one.grouping.names[one.number] == 3)
+    assert one.adjusted < 1e-3
+    assert one.found < 1e-3
+    assert len(one.grouping.index) == 2000
+    inside = half.take(one.grouping.rows()[one.number])
+    assert inside.y_prob.mean() > inside.y_true.mean()
+
+
+def test_halves_consist_of_whole_clusters():
+    data, columns = rows()
+    data = cal.Binary(data.y_true, data.y_prob, group=np.arange(len(data)) // 7)
+    half, found = confirmed(data, columns, None, 2)
+    own = np.unique(half.group)
+    assert len(own) == 572 // 2
+    assert len(half) == np.isin(data.group, own).sum()
+    assert next(one for one in found if one.grouping.names[one.number] == 3).adjusted < 1e-3
+    one = cal.Binary([0, 1], [0.5, 0.5], group=[1, 1])
+    with pytest.raises(cal.InvalidPredictions, match="one cluster only"):
+        confirmed(one, groupings([0, 1], length=2), None, 2)
+
+
+def test_the_words_name_the_tests():
+    data, columns = rows(50)
+    assert words(data, columns, None) == "multi-scale and likelihood ratio tests"
+    assert words(data, columns * 5, None) == "gap and likelihood ratio tests"
+    assert words(data, columns, cal.inference.Spiegelhalter()) == "Spiegelhalter()"
+    assert words(cal.Binary([0], [0.1], group=["a"]), columns, None) == "clustered score test"
+    gauss = cal.Gaussian([0.0], [0.0], [1.0])
+    assert words(gauss, columns, None) == "default test"
+
+
+def grouping(labels):
+    return groupings(labels, length=len(labels))[0]
+
+
+def test_rows_are_tested_as_by_group_does():
+    data, labels = binary(2000, slope=0.6), np.arange(2000) % 4
+    found = adjusted_p_values(data, grouping(labels))
+    own = cal.by_group(cal.ece, data, by=labels, intervals=0)
+    np.testing.assert_allclose(found, [own.tests[k].p_value for k in range(4)])
+
+
+@pytest.mark.no_cover
+def test_tables_can_be_flagged_among_hundreds():
+    tables = [cal.BinTable.of(binary(150, seed=k), cal.table.Distinct()) for k in range(100)]
+    tables[17] = cal.BinTable.of(binary(150, shift=-3.0, seed=500), cal.table.Distinct())
+    found = adjusted_of_tables(tables)
+    assert found[17] == 0.001
+    assert np.delete(found, 17).min() > 0.02
+
+
+def clustered(rng, *, shift=0.0, clusters=40, size=15):
+    z = rng.normal(-0.5, 1, clusters * size)
+    group = np.repeat(np.arange(clusters), size)
+    own = np.sqrt(1 + 0.35) * (z + shift) + rng.normal(0, 1, clusters)[group]  # its mean over clusters is nearly p
+    return rng.random(len(z)) < expit(own), expit(z), group
+
+
+@pytest.mark.no_cover
+def test_clusters_keep_the_level_where_rows_would_not():
+    rng, rejected, naive = np.random.default_rng(3), 0, 0
+    for _ in range(120):
+        y, p, group = clustered(rng)
+        whole = grouping(np.zeros(len(y), dtype=int))
+        rejected += adjusted_p_values(cal.Binary(y, p, group=group), whole)[0] < 0.05
+        naive += cal.inference.Cox().test(cal.Binary(y, p)).p_value < 0.05
+    assert rejected <= 14  # 99.6 % of samples at a level of 5 %
+    assert naive > 15
+
+
+def test_clusters_do_not_hide_a_shift():
+    y, p, group = clustered(np.random.default_rng(0), shift=-1.0)
+    assert adjusted_p_values(cal.Binary(y, p, group=group), grouping(np.zeros(len(y), dtype=int)))[0] < 0.01
+
+
+def test_few_clusters_cannot_be_tested():
+    y, p, group = clustered(np.random.default_rng(0), clusters=4)
+    assert np.isnan(adjusted_p_values(cal.Binary(y, p, group=group), grouping(np.zeros(len(y), dtype=int)))[0])
+
+
+def test_forecasts_that_are_shifted_or_too_narrow():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=1500)
+    labels = np.repeat(["right", "shifted", "narrow"], 500)
+    z += np.where(labels == "shifted", 0.3, 0.0)
+    z *= np.where(labels == "narrow", 1.3, 1.0)
+    data = cal.Gaussian(z, np.zeros(1500), np.ones(1500))
+    found = dict(zip(sorted(set(labels)), adjusted_p_values(data, grouping(labels)), strict=True))
+    assert found["right"] > 0.05 > max(found["shifted"], found["narrow"])
+
+
+def test_several_classes():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 1000)
+    y = (rng.random((1000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    p[500:] = p[500:, [1, 2, 0]]
+    found = adjusted_p_values(cal.Multiclass(y, p), grouping(np.arange(1000) // 500))
+    assert found[0] > 0.05 > found[1]

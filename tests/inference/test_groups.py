@@ -1,4 +1,9 @@
-"""Results by group."""
+"""Results by group.
+
+Predicted and observed events of a group.
+
+Estimates drawn towards their mean.
+"""
 
 from functools import partial
 
@@ -8,6 +13,7 @@ import pytest
 from scipy.special import ndtr
 
 import calibrant as cal
+from calibrant.inference.groups import balance, shrunk
 
 
 def grouped(n=600):
@@ -278,3 +284,40 @@ def test_other_tests_and_forecasts_need_independent_rows():
     forecast = cal.Gaussian(np.zeros(40), np.zeros(40), np.ones(40), group=np.arange(40) // 2)
     with pytest.raises(cal.InvalidPredictions, match="one row per group"):
         cal.by_group(cal.crps, forecast, by=np.arange(40) % 2)
+
+
+def test_the_direction_is_said_where_it_is_clear():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    low = balance(cal.Binary(rng.random(500) < np.sqrt(p), p))
+    assert low["direction"] == "too low"
+    assert low["observed"] > low["predicted"] == p.mean()
+    assert balance(cal.Binary([1, 0], [0.5, 0.4]))["direction"] == ""
+
+
+def test_several_classes_count_right_predictions_and_forecasts_nothing():
+    data = cal.Multiclass([0, 1, 2], [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
+    assert balance(data)["events"] == 2
+    assert balance(cal.Gaussian([0.0], [0.0], [1.0])) == {}
+
+
+def test_weights_count():
+    found = balance(cal.Binary([1, 0], [0.5, 0.3], weight=[3, 1]))
+    assert (found["observed"], found["events"]) == (0.75, 1)
+
+
+def test_equal_groups_are_drawn_together_entirely_and_unlike_ones_hardly():
+    rng = np.random.default_rng(0)
+    error = np.full(400, 0.1)
+    alike = shrunk(rng.normal(0.2, 0.05, 400), error)  # less spread than noise
+    assert np.ptp(alike) == 0
+    unlike = rng.normal(0, 2, 400)
+    assert np.abs(shrunk(unlike, error) - unlike).max() < 0.05
+
+
+def test_shrunken_estimates_are_closer_to_the_truth():
+    rng = np.random.default_rng(1)
+    truth, error = rng.normal(0, 0.1, 1000), rng.uniform(0.02, 0.4, 1000)
+    seen = truth + error * rng.normal(size=1000)
+    assert np.mean((shrunk(seen, error) - truth) ** 2) < 0.5 * np.mean((seen - truth) ** 2)
+    assert shrunk(np.array([0.3]), np.array([0.1])) == [0.3]

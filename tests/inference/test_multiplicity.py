@@ -1,9 +1,24 @@
-"""Adjusted p-values: their definition, their level, and that many hypotheses do not make them large."""
+"""Adjusted p-values: their definition, their level, and that many hypotheses do not make them large.
+
+Levels of bands that hold everywhere at once.
+
+Ranks and their combination.
+"""
 
 import numpy as np
 import pytest
 
-from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
+from calibrant.inference.multiplicity import (
+    cauchy_combined,
+    cauchy_rank,
+    check_band,
+    gamma_tails,
+    holm,
+    pointwise_level,
+    rank_p,
+    rank_p_values,
+    step_down_min,
+)
 
 
 def test_holm_multiplies_by_the_number_of_hypotheses_left_and_never_falls():
@@ -65,3 +80,45 @@ def test_gamma_tails_are_those_of_the_law_with_the_same_moments():
 def test_the_combined_tail_of_equal_tails_is_theirs_and_stays_positive():
     assert cauchy_combined(np.full(4, 0.03), [1, 2, 3, 4]) == pytest.approx(0.03)
     assert 0 < cauchy_combined(np.array([0.0, 0.5]), [1, 1]) < 1e-290
+
+
+def test_points_that_do_not_vary_are_left_out():
+    assert pointwise_level(np.zeros((3, 3)), 0.9) == 0.9
+    one = np.diag([2.0, 0.0])
+    assert pointwise_level(one, 0.9) == pytest.approx(0.9, abs=0.01)
+
+
+def test_bands_of_correlated_gaussians_hold_together():
+    rng = np.random.default_rng(5)
+    covariance = np.exp(-np.abs(np.subtract.outer(np.arange(20), np.arange(20))) / 5.0)
+    drawn = rng.multivariate_normal(np.zeros(20), covariance, 4000)
+    from scipy.special import ndtri
+
+    k = ndtri((1 + pointwise_level(covariance, 0.95)) / 2)
+    assert np.mean(np.abs(drawn).max(axis=1) <= k) == pytest.approx(0.95, abs=0.015)
+
+
+def test_other_words_are_refused():
+    with pytest.raises(ValueError, match="band must be one of"):
+        check_band("uniform")
+
+
+def test_ranks_are_uniform_and_ties_are_shared():
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    assert np.array_equal(np.sort(rank_p_values(values)[:, 1]), np.arange(1, 51) / 50)
+    tied = np.array([[1.0], [1.0 + 1e-15], [0.0]])
+    assert rank_p_values(tied)[:, 0].tolist() == [2 / 3, 2 / 3, 1.0]
+
+
+def test_the_combined_p_value_is_a_rank_of_exchangeable_lines():
+    values = np.random.default_rng(1).normal(size=(40, 5))
+    single = rank_p_values(values)
+    found = [cauchy_rank(np.roll(single, -k, axis=0), np.ones(5)) for k in range(40)]
+    assert np.allclose(np.sort(found), np.arange(1, 41) / 40)
+
+
+def test_one_strong_column_is_enough():
+    single = np.random.default_rng(2).random((100, 6))
+    single[0] = [0.01, 0.5, 0.6, 0.4, 0.7, 0.5]
+    single[1:, 0] = np.linspace(0.02, 1, 99)
+    assert cauchy_rank(single, np.ones(6)) < 0.15

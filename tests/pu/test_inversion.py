@@ -1,4 +1,9 @@
-"""The interval of the true error from positive-unlabeled data."""
+"""The interval of the true error from positive-unlabeled data.
+
+Pooled scores of positive-unlabeled data.
+
+The lower limit of the calibration error by the mean gap.
+"""
 
 from functools import partial
 
@@ -7,9 +12,10 @@ import pytest
 from scipy.special import expit, ndtri
 
 import calibrant as cal
-from calibrant.numerics.inverted_path import tail_risk
-from calibrant.pu import PUInversion
-from tests.pu.test_inference import single_sample
+from calibrant.numerics.inversion import tail_risk
+from calibrant.pu import Gaps, PUInversion
+from calibrant.pu.inversion import CELLS, ZERO_SHARE, PooledScores, fine_cells, mean_gap_limit
+from tests.pu.test_binned_inference import single_sample
 from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn
 
 OVERCONFIDENT = (0.0, 4.0)
@@ -192,3 +198,72 @@ def test_few_labelled_rows_of_a_known_frequency_are_not_taken_for_a_small_prior(
         data = cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", label_frequency=0.2)
         lows.append(PUInversion(199).interval(data).low)
     assert np.mean(np.array(lows) > 0.05) <= 0.03
+
+
+def test_pools_keep_all_mass_in_order():
+    data = drawn(np.random.default_rng(0), 300, 3000, LESS)
+    table = fine_cells(data, needed_by="test")
+    scores = PooledScores.of(table)
+    assert len(scores.position) <= CELLS
+    assert np.all(np.diff(scores.position) > 0)
+    assert np.all(np.diff(scores.score) > 0)
+    gaps = scores.gaps
+    assert (gaps.share.sum(), gaps.positive.sum()) == pytest.approx((1, 1))
+    assert gaps.predicted.sum() == pytest.approx(data.unlabeled.mean())
+    assert gaps.gap.sum() == pytest.approx(cal.pu.Gaps.of(table).gap.sum())
+
+
+def test_positives_between_two_pools_belong_to_the_lower_one():
+    data = cal.PositiveUnlabeled([0.05, 0.5, 0.95], [0.1, 0.2, 0.8, 0.9], prior=0.4)
+    scores = PooledScores.of(fine_cells(data, needed_by="test"))
+    assert scores.gaps.positive == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
+
+
+def test_rates_say_where_positives_are_and_clusters_count_less():
+    data = drawn(np.random.default_rng(1), 100, 1000, LESS)
+    table = fine_cells(data, needed_by="test")
+    scores, half = PooledScores.of(table), PooledScores.of(table, 2.0)
+    assert scores.positives(scores.score).sum() == pytest.approx(1)
+    np.testing.assert_allclose(scores.positives(np.zeros(len(scores.score))), scores.gaps.share)
+    assert half.information == pytest.approx(scores.information / 2)
+
+
+def test_bins_are_refused():
+    bins = cal.BinTable.of(drawn(np.random.default_rng(2), 50, 500, LESS), cal.EqualMass(5))
+    with pytest.raises(ValueError, match="fine table"):
+        fine_cells(bins, needed_by="PUInversion")
+
+
+def one_cell(mean, *, prior=0.4, spread=0.2, rows=400.0, **known):
+    """Gaps of a single cell with these moments of the score."""
+    of_score = np.array([mean]), np.array([mean**2 + spread**2])
+    return Gaps(prior, np.ones(1), np.ones(1), *of_score, np.zeros(1), rows / 10, rows, **known)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("prior_error", [0.0, 0.02])
+@pytest.mark.parametrize(("gap", "expected"), [(0.0, ZERO_SHARE * 0.02), (0.1, 0.02)])
+def test_the_limit_exceeds_the_mean_gap_at_its_risk(gap, expected, prior_error):
+    rng = np.random.default_rng(2)
+    means = 0.4 + 0.01 * rng.standard_normal(8000)
+    priors = 0.4 + gap + prior_error * rng.standard_normal(8000)
+    limits = [
+        mean_gap_limit(one_cell(mean, prior=prior), risk=0.02, prior_error=prior_error)
+        for mean, prior in zip(means, priors, strict=True)
+    ]
+    assert np.mean(np.array(limits) > gap) == pytest.approx(expected, rel=0.25)
+
+
+def test_the_limit_of_a_prior_interval_is_that_of_its_nearest_prior():
+    limit = partial(mean_gap_limit, one_cell(0.33), risk=0.02)
+    assert limit(prior_interval=(0.2, 0.5)) == 0
+    assert limit(prior_interval=(0.45, 0.6)) == mean_gap_limit(one_cell(0.33, prior=0.45), risk=0.02) > 0
+    assert limit(prior_interval=(0.1, 0.2)) == mean_gap_limit(one_cell(0.33, prior=0.2), risk=0.02) > 0
+    assert limit(prior_error=0.05) == 0
+
+
+def test_a_known_label_frequency_with_no_labelled_row_is_not_precise():
+    few = one_cell(0.05, prior=0.0, spread=0.01, rows=500.0, frequency=0.2, known_frequency=True)
+    assert mean_gap_limit(few, risk=0.02) == 0  # five labelled rows are expected
+    more = one_cell(0.05, prior=0.0, spread=0.01, rows=2000.0, frequency=0.2, known_frequency=True)
+    assert 0 < mean_gap_limit(more, risk=0.02) < 0.05

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
-from calibrant.numerics.logistic import RIDGE, logistic_fit
+from calibrant.numerics.logistic.binary import RIDGE, logistic_fit
 from calibrant.recalibrate import Beta, Platt, Quadratic, Spline
 from tests.recalibrate.worlds import quadratic_world
 

@@ -1,4 +1,7 @@
-"""Maps survive the disk, and damaged, foreign or newer files are refused."""
+"""Maps survive the disk, and damaged, foreign or newer files are refused.
+
+Arrays survive JSON to the last bit.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant as cal
 from calibrant import recalibrate as rc
 from calibrant.data.saved_files import InvalidFile
-from calibrant.recalibrate.array_encoding import encoded_array
+from calibrant.recalibrate.persistence import decoded_array, decoded_bytes, encoded_array, encoded_bytes
 
 MAPS = {
     "Identity": rc.Identity(),
@@ -343,3 +346,24 @@ def test_a_registered_map_does_not_hide_one_of_the_package(tmp_path, monkeypatch
     own().fit(*rows()).save(path)
     assert json.loads(path.read_text())["map"]["room"] is None
     assert type(rc.load(path)) is own
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "i1", "i8", ">i4", "u2", "bool"])
+def test_arrays_come_back_to_the_last_bit(dtype):
+    array = np.arange(6).reshape(2, 3).astype(dtype)
+    back = decoded_array(json.loads(json.dumps(encoded_array(array))))
+    np.testing.assert_array_equal(back, array)
+    assert back.dtype == array.dtype.newbyteorder("=")
+    back[0] = 1  # it is an array of its own
+
+
+def test_other_types_and_other_text_are_refused():
+    with pytest.raises(ValueError, match="no arrays of type"):
+        decoded_array({"__array__": "|O", "shape": [1], "base64": ""})
+    with pytest.raises(ValueError, match="no arrays of type"):
+        decoded_array({"__array__": "f8,f8", "shape": [1], "base64": ""})
+    with pytest.raises(ValueError, match="not valid base64"):
+        decoded_bytes("?")
+    with pytest.raises(ValueError, match="reshape"):
+        decoded_array({"__array__": "|i1", "shape": [10**9], "base64": "AQI="})
+    assert decoded_bytes(encoded_bytes(b"trees")) == b"trees"

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit, logsumexp
 
-from calibrant.numerics.logistic import logistic_fit
+from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.recalibrate import Platt, Quadratic, Spline
 from calibrant.recalibrate.spline import _directions, _evidence, natural_spline_basis
 from tests.recalibrate.worlds import quadratic_world

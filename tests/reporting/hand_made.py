@@ -26,10 +26,9 @@ from calibrant.reporting.contents import (
     Spread,
     SpreadBin,
     Threshold,
-    Value,
     Verdict,
 )
-from calibrant.results.estimate import Significance
+from calibrant.results.estimate import Significance, Value
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 

@@ -1,10 +1,14 @@
-"""Sections that cannot be made say why, and mistakes of the program are not hidden."""
+"""Sections that cannot be made say why, and mistakes of the program are not hidden.
 
+A report says which section it begins.
+"""
+
+import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.assembling import Assembly, sentence
-from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.reporting.assembling import Assembly, sentence, tell, told_to
+from calibrant.reporting.contents import CannotBuild
 
 
 def fails(error):
@@ -42,3 +46,15 @@ def test_a_reason_names_no_function():
     assert sentence("ProfileLikelihood needs at least 8 groups") == "It needs at least 8 groups."
     assert sentence("") == "These data do not allow it."
     assert sentence("all scores\nare one.") == "All scores are one."
+
+
+def test_sections_are_told_while_somebody_listens():
+    heard = []
+    p = np.random.default_rng(0).random(300)
+    with told_to(heard.append):
+        cal.report(cal.Binary(np.arange(300) % 2, p))
+    assert "Recalibration" in heard
+    assert "" not in heard
+    before = list(heard)
+    tell("Nobody listens")
+    assert heard == before

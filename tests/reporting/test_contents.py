@@ -1,6 +1,10 @@
-"""The parts of a report as plain values."""
+"""The parts of a report as plain values.
 
-from calibrant.reporting.contents import Value, Verdict
+A section that cannot be made says why.
+"""
+
+from calibrant.reporting.contents import CannotBuild, Verdict
+from calibrant.results.estimate import Value
 
 
 def test_a_value_excludes_only_what_lies_outside_a_known_interval():
@@ -13,3 +17,7 @@ def test_a_verdict_reads_as_its_sentences():
     verdict = Verdict("B12", "not calibrated", "problem", "too extreme", "Too extreme.")
     assert str(verdict) == "Too extreme."
     assert str(Verdict("B12", "not calibrated", "problem", "too extreme", "One.", "Two.")) == "One. Two."
+
+
+def test_the_message_is_the_reason():
+    assert str(CannotBuild("One score only.")) == "One score only."

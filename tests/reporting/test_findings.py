@@ -1,4 +1,11 @@
-"""The numbered findings: each rule speaks when it should, and none contradicts the verdict."""
+"""The numbered findings: each rule speaks when it should, and none contradicts the verdict.
+
+The findings on several classes.
+
+The findings on predicted distributions.
+
+The findings on positive and unlabeled rows.
+"""
 
 from dataclasses import replace
 
@@ -6,12 +13,22 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.contents import Bin, BinCounts, Value
-from calibrant.reporting.findings import of_probabilities
+from calibrant.reporting.contents import Bin, BinCounts, MapRow, Recalibration
+from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
+from calibrant.reporting.verdicts.binary import binary_verdict
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities
-from calibrant.reporting.verdicts.probabilities import verdict
+from calibrant.reporting.verdicts.forecasts import forecast_verdict
+from calibrant.reporting.verdicts.multiclass import multiclass_verdict
+from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.results.estimate import Value
 from tests.reporting.samples import CALIBRATED, P
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, maps, over_time
+from tests.reporting.verdicts.test_forecasts import BASE as SPREADS
+from tests.reporting.verdicts.test_forecasts import NARROW, PIT
+from tests.reporting.verdicts.test_multiclass import BASE as VECTORS
+from tests.reporting.verdicts.test_multiclass import CLASSES, QUIET, REFUNDS
+from tests.reporting.verdicts.test_unlabeled import BASE as ASSUMED
+from tests.reporting.verdicts.test_unlabeled import UNSURE
 
 BINS = BinCounts((2, 10, 1000), (0.007, 0.01, 0.024), (0.007, 0.01, 0.02), (0, 0, 0), (1, 1, 1))
 RANGES = (
@@ -72,26 +89,26 @@ TABLE = [
     ("evidence", "code", "severity", "text"), TABLE, ids=[f"{k}-{row[1]}" for k, row in enumerate(TABLE)]
 )
 def test_each_finding(evidence, code, severity, text):
-    found = [f for f in of_probabilities(evidence, verdict(evidence)) if f.code == code]
+    found = [f for f in of_probabilities(evidence, binary_verdict(evidence)) if f.code == code]
     assert [(f.severity, f.text) for f in found] == [(severity, text)]
 
 
 def test_findings_come_most_serious_first_and_none_without_rows():
     order = {"problem": 0, "caution": 1, "note": 2}
     given = replace(PLAIN, bin_counts=BINS, recalibration=maps(), groups=(groups(group()),))
-    ranks = [order[f.severity] for f in of_probabilities(given, verdict(given))]
+    ranks = [order[f.severity] for f in of_probabilities(given, binary_verdict(given))]
     assert ranks == sorted(ranks)
-    assert of_probabilities(Probabilities(n=0), verdict(Probabilities(n=0))) == ()
+    assert of_probabilities(Probabilities(n=0), binary_verdict(Probabilities(n=0))) == ()
 
 
 def test_decisions_are_not_called_miscalibrated_nor_recalibrated():
     given = replace(PLAIN, decisions=Decisions(9, Value(0.5), 9, Value(0.5)), recalibration=maps())
-    assert {f.code for f in of_probabilities(given, verdict(given))} == {"CAL104"}
+    assert {f.code for f in of_probabilities(given, binary_verdict(given))} == {"CAL104"}
 
 
 def test_no_gain_is_announced_where_nothing_is_significant():
     given = replace(PLAIN, test=ACCEPTS, recalibration=maps())
-    assert "CAL501" not in {f.code for f in of_probabilities(given, verdict(given))}
+    assert "CAL501" not in {f.code for f in of_probabilities(given, binary_verdict(given))}
 
 
 def test_certain_forecasts_that_failed_are_a_problem():
@@ -99,3 +116,109 @@ def test_certain_forecasts_that_failed_are_a_problem():
     y = np.concatenate([np.zeros(50), CALIBRATED.y_true])
     found = {f.code: f for f in cal.report(cal.Binary(y, p)).findings}
     assert found["CAL101"].text.startswith("50 rows were predicted as exactly 1 and came out 0.")
+
+
+CLASS_FINDINGS_TABLE = [
+    (VECTORS, "CAL211", "problem",
+     "The probability vectors are not calibrated (whole-vector test, p ≤ 0.001, n = 9,000)."),
+    (VECTORS, "CAL205", "problem", "Over-confident: confidence exceeds accuracy by 14.6 points (13.7 to 15.6)."),
+    (VECTORS, "CAL212", "problem",
+     "2 of 7 classes are miscalibrated after adjustment; totals are off most for Refunds (1.77) and Other (0.87)."),
+    (replace(VECTORS, test=ACCEPTS, top=QUIET), "CAL202", "note",
+     "No significant miscalibration detected (whole-vector test, p = 0.21, n = 9,000); the top-label error is at "
+     "most 1.6 "
+     "points."),
+    (replace(VECTORS, impossible=3), "CAL101", "problem",
+     "3 rows were of a class predicted with a probability of exactly 0. Log loss is infinite; the Brier score is used "
+     "instead."),
+    (replace(VECTORS, decisions=Value(0.8)), "CAL104", "caution",
+     "The predictions are only 0 and 1: decisions, not probabilities."),
+    (replace(VECTORS, classes=replace(CLASSES, rows=(replace(REFUNDS, observed=4),))), "CAL302", "caution",
+     "1 of 7 classes have fewer than 10 rows: they are shown but cannot be judged."),
+    (replace(VECTORS, n=120, top=replace(VECTORS.top, undetected=0.1)), "CAL402", "caution",
+     "With 120 tickets and 7 classes, a top-label error below about 10 points would usually go undetected."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("evidence", "code", "severity", "text"), CLASS_FINDINGS_TABLE, ids=[row[1] for row in CLASS_FINDINGS_TABLE]
+)
+def test_class_findings_each_finding(evidence, code, severity, text):
+    found = [f for f in of_classes(evidence, multiclass_verdict(evidence)) if f.code == code]
+    assert [(f.severity, f.text) for f in found] == [(severity, text.replace("rows were", "tickets were"))]
+
+
+def test_nothing_is_found_in_nothing_and_no_class_is_accused_without_the_vector():
+    assert of_classes(replace(VECTORS, n=0), multiclass_verdict(replace(VECTORS, n=0))) == ()
+    calm = replace(VECTORS, test=ACCEPTS, top=QUIET)
+    assert not {"CAL205", "CAL211", "CAL212"} & {f.code for f in of_classes(calm, multiclass_verdict(calm))}
+
+
+SPLINE = MapRow("Spline of the spread", 5, Value(0.01), Value(0.0068, 0.0044, 0.0092), "best")
+FACTOR = MapRow("One factor (std scaling)", 1, Value(0.01), Value(-0.005, -0.008, -0.002), "makes it worse")
+HIDDEN = replace(SPREADS, ence=0.18, ence_null=(0.04, 0.09), spread_p=1e-5)
+
+FORECAST_FINDINGS_TABLE = [
+    (NARROW, "CAL601", "problem", "The predicted spread is too narrow: error-to-spread ratio 1.27 (1.24 to 1.31)."),
+    (SPREADS, "CAL202", "note", "No significant miscalibration detected (error-to-spread test, p = 0.40, n = 442)."),
+    (replace(SPREADS, test=PIT, by_spread=False), "CAL201", "caution",
+     "The predicted distributions are not calibrated (uniformity of F(y), p < 0.001, n = 442)."),
+    (HIDDEN, "CAL201", "caution", "The predicted distributions are not calibrated (n = 442)."),
+    (replace(SPREADS, variation=0.03), "CAL602", "caution",
+     "The predicted spread hardly varies (coefficient of variation 0.03): it cannot tell easy rows from hard ones."),
+    (replace(SPREADS, largest_share=0.31, largest_row=217, largest_error=4.2, largest_spread=0.01), "CAL603", "caution",
+     "One row makes up 31 % of the mean squared standardised error (row 217: error 4.2, predicted spread 0.010)."),
+    (HIDDEN, "CAL604", "caution",
+     "Intervals cover as they should on average, although the spread of single rows is wrong (ENCE 18 %, "
+     "calibrated 4 to "
+     "9 %)."),
+    (replace(NARROW, recalibration=Recalibration("CRPS", 1.0, (SPLINE, FACTOR))), "CAL605", "caution",
+     "One factor is not enough: scaling all spreads would worsen CRPS by 0.5 % (0.2 to 0.8 %)."),
+    (replace(NARROW, recalibration=Recalibration("CRPS", 1.0, (SPLINE,))), "CAL501", "note",
+     "Recalibration helps: a spline of the spread lowers cross-validated CRPS by 0.68 % (0.44 to 0.92 %)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("evidence", "code", "severity", "text"),
+    FORECAST_FINDINGS_TABLE,
+    ids=[f"{k}-{r[1]}" for k, r in enumerate(FORECAST_FINDINGS_TABLE)],
+)
+def test_forecast_findings_each_finding(evidence, code, severity, text):
+    found = [f for f in of_forecasts(evidence, forecast_verdict(evidence)) if f.code == code]
+    assert [(f.severity, f.text) for f in found] == [(severity, text)]
+
+
+def test_quiet_forecasts_have_no_cautions():
+    assert {f.code for f in of_forecasts(SPREADS, forecast_verdict(SPREADS))} == {"CAL202"}
+    assert of_forecasts(replace(SPREADS, n=0), forecast_verdict(replace(SPREADS, n=0))) == ()
+    few = replace(SPREADS, n=5, largest_share=0.4)
+    assert "CAL603" not in {f.code for f in of_forecasts(few, forecast_verdict(few))}
+
+
+UNLABELED_FINDINGS_TABLE = [
+    (ASSUMED, "CAL201", "problem", "The predictions are not calibrated if 19 % are positive (score test, p < 0.001)."),
+    (replace(ASSUMED, test=UNSURE), "CAL202", "caution",
+     "No significant miscalibration detected if 19 % are positive (score test, p = 0.40); the error is at most 7 "
+     "points."),
+    (replace(ASSUMED, impossible=2, ranges=12), "CAL701", "problem",
+     "At 2 of 12 score ranges the labelled positives imply a share above 100 % (interval excludes it)."),
+    (replace(ASSUMED, prior=0.5), "CAL702", "problem",
+     "The assumed share of positives, 50 %, is larger than these data allow (at most 36 %)."),
+    (ASSUMED, "CAL703", "caution", "The error ranges from 3.2 to 12.8 points for shares between 11 and 27 %."),
+    (ASSUMED, "CAL704", "note", "Labelled positives are assumed to be a random sample of all positives."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("evidence", "code", "severity", "text"), UNLABELED_FINDINGS_TABLE, ids=[row[1] for row in UNLABELED_FINDINGS_TABLE]
+)
+def test_unlabeled_findings_each_finding(evidence, code, severity, text):
+    found = [f for f in of_unlabeled(evidence, unlabeled_verdict(evidence)) if f.code == code]
+    assert [(f.severity, f.text) for f in found] == [(severity, text)]
+
+
+def test_an_impossible_share_is_not_also_called_miscalibrated():
+    given = replace(ASSUMED, prior=0.5)
+    assert "CAL201" not in {f.code for f in of_unlabeled(given, unlabeled_verdict(given))}
+    assert of_unlabeled(replace(ASSUMED, positives=0), unlabeled_verdict(replace(ASSUMED, positives=0))) == ()

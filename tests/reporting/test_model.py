@@ -1,13 +1,18 @@
-"""The report as plain results, saved by the ending of its path."""
+"""The report as plain results, saved by the ending of its path.
+
+Explanations of findings, here and in the documentation.
+"""
 
 import importlib.metadata
 import json
 from email.message import Message
+from pathlib import Path
 
 import pytest
+from tools.findings_page import PATH, text
 
 from calibrant.reporting.contents import Reliability
-from calibrant.reporting.model import Finding, documentation, finite
+from calibrant.reporting.model import EXPLANATIONS, Finding, documentation, finite
 
 
 def test_saving_is_by_ending_and_atomic(over, tmp_path):
@@ -67,3 +72,19 @@ def test_every_finding_explains_itself(over):
     for finding in over.findings:
         assert finding.explanation
         assert finding.link.endswith(finding.code.lower())
+
+
+DOCS = Path(__file__).parents[2] / PATH
+
+
+def test_the_documentation_says_the_same():
+    assert DOCS.read_text(encoding="utf8") == text(), "run: python -m tools.findings_page"
+
+
+@pytest.mark.parametrize("code", EXPLANATIONS)
+def test_every_explanation_is_whole(code):
+    found = EXPLANATIONS[code]
+    assert found.title
+    assert found.meaning.endswith(".")
+    assert found.what_to_do.endswith(".")
+    assert f"## {code}\n" in text()

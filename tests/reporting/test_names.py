@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.inference.hypothesis_tests.classical_tests import (
-    Cox,
-    HosmerLemeshow,
-    KernelTest,
-    KolmogorovSmirnov,
-    Spiegelhalter,
-)
+from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.reporting.names import (
     listed,
     map_in_sentence,

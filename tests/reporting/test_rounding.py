@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from calibrant.reporting.contents import Value
 from calibrant.reporting.rounding import (
     approximate,
     at_least,
@@ -26,6 +25,7 @@ from calibrant.reporting.rounding import (
     score,
     value_column,
 )
+from calibrant.results.estimate import Value
 
 
 def test_the_two_ends_of_an_interval_never_print_alike():

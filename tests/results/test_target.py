@@ -12,7 +12,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.estimators.variational_norms import Distance
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results import Clipped, Target, estimates
 from calibrant.results.target import batched, declared_by, name_of, norm_of
 

@@ -1,4 +1,7 @@
-"""A table that grows from a stream."""
+"""A table that grows from a stream.
+
+Batches of any shape become rows.
+"""
 
 import os
 import pickle
@@ -13,6 +16,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.scale import StreamingTable, bin_table
+from calibrant.scale.streaming import batch_rows
 from tests.scale.logs import assert_same_table, make_log
 
 
@@ -195,3 +199,22 @@ def test_a_stream_into_fixed_bins_takes_weights_and_can_be_added_and_empty(fast)
     assert (stream + other).weight.tolist() == [2.0, 0.0, 3.0, 0.0]
     with pytest.raises(ValueError, match="cut alike"):
         stream + StreamingTable()
+
+
+def test_events_classes_and_pixels():
+    y, p = batch_rows([[0.2, 0.7]], [[0, 1]], None)
+    assert (y.tolist(), p.tolist()) == ([0, 1], [0.2, 0.7])
+    pixels = np.zeros((1, 3, 2, 2))
+    pixels[:, 1] = 1.0
+    y, p = batch_rows(pixels, [[[1, 0], [-1, 1]]], -1)
+    assert (y.tolist(), p.tolist()) == ([1, 0, 1], [1.0, 1.0, 1.0])  # whether the top class was right
+
+
+def test_a_batch_may_be_left_out_whole():
+    y, p = batch_rows(np.full((2, 3), 1 / 3), [-1, -1], -1)
+    assert len(y) == len(p) == 0
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(cal.InvalidPredictions, match="shape of target"):
+        batch_rows(np.zeros((2, 3)), np.zeros(3), None)

@@ -1,4 +1,13 @@
-"""Bias by construction: against the published simulations, by hand, and the same on any number of processes."""
+"""Bias by construction: against the published simulations, by hand, and the same on any number of processes.
+
+Tables of biases: the published figures, and the same numbers as `bias`.
+
+Tables that run in several processes, continue after an interruption, and show progress.
+"""
+
+import json
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -6,6 +15,7 @@ import pytest
 import calibrant as cal
 from calibrant import simulate as sim
 from calibrant.simulate import estimation_bias
+from calibrant.simulate.estimation_bias import run_all
 from tests.simulate.published import L2
 
 
@@ -66,3 +76,168 @@ def test_the_number_of_samples_measured_at_once_changes_nothing(monkeypatch):
     for one in found.values():
         for name, values in one.items():
             np.testing.assert_array_equal(values, found[1][name])
+
+
+#: Figures 4 and 6 at n = 200: bias in percent, mean over the networks of a data set (1000 repeats each).
+FIGURE_4 = {
+    "c10": {
+        "ew_bin": 0.58,
+        "em_bin": 0.96,
+        "ew_debias": -4.23,
+        "em_debias": -1.11,
+        "ew_sweep": -3.77,
+        "em_sweep": -0.15,
+    },
+    "c100": {
+        "ew_bin": -0.32,
+        "em_bin": 1.40,
+        "ew_debias": -3.73,
+        "em_debias": -0.62,
+        "ew_sweep": -5.28,
+        "em_sweep": -0.33,
+    },
+    "imgnet": {
+        "ew_bin": 5.97,
+        "em_bin": 3.95,
+        "ew_debias": -1.27,
+        "em_debias": -1.17,
+        "ew_sweep": 0.56,
+        "em_sweep": 0.81,
+    },
+}
+
+
+FIGURE_6 = {
+    "c10": {"ew_bin": 6.92, "em_bin": 2.54, "em_debias": 0.90, "em_sweep": 3.63},
+    "c100": {"ew_bin": 10.14, "em_bin": 4.98, "em_debias": 1.49, "em_sweep": 4.24},
+    "imgnet": {"ew_bin": 10.82, "em_bin": 7.27, "em_debias": 2.02, "em_sweep": 4.70},
+}
+
+
+def of_data_set(suffix):
+    return [world for name, world in sim.PAPER_WORLDS.items() if name.endswith(f"_{suffix}")]
+
+
+@pytest.mark.parametrize("suffix", FIGURE_4)
+def test_figures_4_and_6_of_the_paper_at_the_smallest_size(suffix):
+    for worlds, expected in (
+        (of_data_set(suffix), FIGURE_4),
+        ([w.calibrated() for w in of_data_set(suffix)], FIGURE_6),
+    ):
+        table = sim.bias_table(L2, worlds, [200])
+        for name, percent in expected[suffix].items():
+            rows = list(table.select(estimator=name))
+            error = np.sqrt(sum(row.bias_se**2 for row in rows)) / len(rows)
+            # both simulations have this error, and the printed anchor is rounded
+            allowed = 3 * np.sqrt(2) * error + 0.00005
+            assert np.mean([row.bias for row in rows]) == pytest.approx(percent / 100, abs=allowed), name
+
+
+def test_bias_falls_with_the_sample_size():
+    table = sim.bias_table({"ECE": cal.ece}, [sim.World(sim.UniformScores())], [50, 200, 800, 3200], repeats=100)
+    assert all(before.bias > after.bias > 0 for before, after in pairwise(table))
+
+
+def test_a_table_is_made_of_biases():
+    world = sim.World(sim.BetaScores(2, 1), sim.PowerCurve(1.5))
+    table = sim.bias_table({"a": cal.ece, "b": cal.sweep_ece}, {"w": world}, [40, 80], repeats=50, seed=2)
+    alone = sim.bias(cal.sweep_ece, world, 80, repeats=50, seed=2)
+    (row,) = table.select(estimator="b", n=80)
+    assert {**row.to_dict(), "estimator": ""} == {**alone.to_dict(), "estimator": ""}
+    assert len(table) == 4
+    assert table.mean_absolute_bias()["b"] == pytest.approx(np.mean([abs(r.bias) for r in table.select(estimator="b")]))
+    assert "n =" in str(table)
+
+
+def test_tables_are_written_as_csv(tmp_path):
+    table = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5)
+    table.to_csv(tmp_path / "t.csv")
+    header, line = (tmp_path / "t.csv").read_text().splitlines()
+    assert header.startswith("estimator,world,n,repeats,truth,mean,bias,bias_se")
+    assert '"UniformScores(), IdentityCurve()"' in line
+
+
+def test_the_number_of_processes_changes_nothing():
+    worlds = [sim.PAPER_WORLDS["resnet110_c10"], sim.World(sim.UniformScores(), sim.PowerCurve(2))]
+    settings = {"repeats": 40, "seed": 7}
+    alone = sim.bias_table(L2, worlds, [50, 100], **settings)
+    assert sim.bias_table(L2, worlds, [50, 100], processes=2, **settings) == alone
+
+
+def test_an_interrupted_table_continues(tmp_path):
+    seen = []
+
+    def counting(data):
+        seen.append(len(data))
+        if len(seen) == 31:
+            raise KeyboardInterrupt
+        return cal.ece(data)
+
+    run = partial(
+        sim.bias_table,
+        {"e": counting},
+        [sim.World(sim.UniformScores())],
+        [20, 40],
+        repeats=20,
+        cache=tmp_path / "cells",
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    (kept,) = (tmp_path / "cells").glob("*.json")
+    assert json.loads(kept.read_text())["key"]["n"] == 20
+    before = len(seen)
+    table = run()
+    assert seen[before:] == [20, 40, *[40] * 20]  # one look at each cell for its key, then only the second is run
+    assert run() == table
+    whole = sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 40], repeats=20)
+    assert [row.bias for row in table] == pytest.approx([row.bias for row in whole], abs=1e-12)
+    assert not list((tmp_path / "cells").glob("*.tmp"))
+
+
+def test_the_cache_tells_lambdas_apart(tmp_path):
+    table = lambda estimator: sim.bias_table(  # noqa: E731
+        {"e": estimator}, [sim.World(sim.UniformScores())], [30], repeats=5, cache=tmp_path
+    )
+    assert table(lambda data: 0.25).rows[0].mean == 0.25
+    assert table(lambda data: 0.5).rows[0].mean == 0.5
+
+
+def test_a_damaged_cell_is_run_again(tmp_path):
+    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20], repeats=5, cache=tmp_path)
+    first = run()
+    (path,) = tmp_path.glob("*.json")
+    path.write_text("{", encoding="utf8")
+    assert run() == first
+
+
+def test_progress_is_silent_away_from_a_terminal_and_can_be_asked_for(capsys):
+    run = partial(sim.bias_table, {"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5)
+    run()
+    assert capsys.readouterr().err == ""
+    run(progress=True)
+    assert "100%" in capsys.readouterr().err
+
+
+def test_progress_without_rich_is_a_plain_line(capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+    sim.bias_table({"e": cal.ece}, [sim.World(sim.UniformScores())], [20, 30], repeats=5, progress=True)
+    assert "2/2 simulations" in capsys.readouterr().err
+
+
+def test_a_lambda_cannot_go_to_another_process_and_the_message_says_so():
+    with pytest.raises(ValueError, match="processes=1"):
+        sim.bias_table({"e": lambda d: 0.0}, [sim.World(sim.UniformScores())], [20, 30], repeats=2, processes=2)
+
+
+def test_results_come_in_the_order_of_the_tasks_and_known_ones_are_read(tmp_path):
+    ran = []
+
+    def run(task):
+        ran.append(task)
+        return [{"square": task**2}]
+
+    keys = [{"task": task} for task in (3, 1, 2)]
+    first = run_all(run, [3, 1, 2], keys, cache=tmp_path)
+    assert [rows[0]["square"] for rows in first] == [9, 1, 4]
+    assert run_all(run, [2, 5], [{"task": 2}, {"task": 5}], cache=tmp_path) == [first[2], [{"square": 25}]]
+    assert ran == [3, 1, 2, 5]

@@ -1,4 +1,7 @@
-"""From rows to sums: where rows fall, by loops and searches, and that sums of parts are sums of the whole."""
+"""From rows to sums: where rows fall, by loops and searches, and that sums of parts are sums of the whole.
+
+The bins of many samples are the tables of each.
+"""
 
 import numpy as np
 import pytest
@@ -6,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.rows import SUMS, Rows
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.table import from_rows
 from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, HybridGrid, LogGrid
-from calibrant.table.from_rows import CellSums, added, cut_rows, equal_mass_table, of_bins
+from calibrant.table.from_rows import CellSums, added, bin_samples, cut_rows, equal_mass_table, of_bins
+from tests.estimators.batches import WORLDS
 from tests.table.rows import binnings, rows, unpack
 
 
@@ -236,3 +241,28 @@ def test_rows_sorted_along_with_the_edges_make_the_cells_of_the_formula(grid, dt
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-12)
     np.testing.assert_array_equal(found.sums[[0, 4]], expected.sums[[0, 4]])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("binning", [cal.EqualWidth(4), cal.EqualMass(3), cal.Edges([0, 0.2, 1]), cal.pu.PaperBins()])
+def test_sums_are_those_of_the_table_of_each_sample(world, binning):
+    scores, outcomes = WORLDS[world].draw(np.random.default_rng(0), (5, 40))
+    bins = bin_samples(SortedSamples.of(scores, outcomes), binning)
+    share = np.broadcast_to(bins.share, bins.mass.shape)
+    for sample, (y, p) in enumerate(zip(outcomes, scores, strict=True)):
+        table = cal.BinTable.of(cal.Binary(y, p), binning).filled()
+        filled = share[sample] > 0
+        assert share[sample][filled] == pytest.approx(table.share)
+        gap = table.predicted_mean - table.observed_mean
+        assert bins.mass[sample][filled] == pytest.approx(table.share * gap, abs=1e-14)
+        several = table.count > 1
+        rate = table.observed_mean[several]
+        variance = rate * (1 - rate) / (table.count[several] - 1) * table.share[several] ** 2
+        assert bins.mass_variance[sample][filled][several] == pytest.approx(variance, abs=1e-15)
+        assert np.isnan(bins.mass_variance[sample][filled][~several]).all()
+
+
+def test_from_samples_scores_outside_the_edges_are_refused():
+    samples = SortedSamples.of(np.array([[0.1, 0.7]]), np.array([[0, 1]], dtype=np.int8))
+    with pytest.raises(ValueError, match="outside the edges"):
+        bin_samples(samples, cal.EqualWidth(5, low=0.2, high=0.8))

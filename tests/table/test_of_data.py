@@ -1,4 +1,7 @@
-"""From what a user gives to the table an estimator needs, and what is refused in which words."""
+"""From what a user gives to the table an estimator needs, and what is refused in which words.
+
+The groups of a report.
+"""
 
 from dataclasses import replace
 
@@ -7,7 +10,16 @@ import pytest
 
 import calibrant as cal
 from calibrant.numerics.rows import SUMS
-from calibrant.table.of_data import binned, fine, outcome_cells, require_fine, require_kind
+from calibrant.table.of_data import (
+    binned,
+    fine,
+    group_tables,
+    number_of_rows,
+    outcome_cells,
+    require_fine,
+    require_kind,
+)
+from tests.reporting.samples import SPREAD
 
 P = np.array([0.1, 0.2, 0.2, 0.7, 0.9])
 Y = np.array([0, 1, 0, 1, 1])
@@ -135,3 +147,24 @@ def test_tables_of_no_spreads_are_refused():
     for measure in (cal.ence, cal.uce, cal.sweep_ence, cal.mean_squared_z, cal.std_dispersion, cal.spread_curve):
         with pytest.raises(cal.InvalidPredictions, match="no rows with a positive weight"):
             measure(table.take(np.zeros(2, dtype=bool)))
+
+
+PARITY, HALF = np.arange(1500) % 2, np.repeat(["all rows", None], 750)
+
+
+def test_a_report_shows_the_largest_groups_and_a_gate_sees_all():
+    p = np.linspace(0, 1, 140)
+    data, by = cal.Binary(p > 0.5, p), np.arange(140) % 70
+    assert len(group_tables(data, by)) == 50
+    assert len(group_tables(data, by, most=None)) == 70
+
+
+def test_every_grouping_of_forecasts_names_its_groups():
+    parts = group_tables(SPREAD, {"parity": PARITY, "half": HALF})
+    assert list(parts) == ["parity = 0", "parity = 1", "half = 'all rows'", "half = (missing)"]
+    assert {number_of_rows(part) for part in parts.values()} == {750}
+
+
+def test_a_table_has_no_rows_to_group():
+    with pytest.raises(cal.InvalidPredictions, match="one table per group"):
+        group_tables(cal.BinTable.of(SPREAD, cal.table.LogGrid()), PARITY)

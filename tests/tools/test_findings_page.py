@@ -1,6 +1,6 @@
 """The page of findings is made from the explanations."""
 
-from calibrant.reporting.explanations import EXPLANATIONS
+from calibrant.reporting.model import EXPLANATIONS
 from tools import findings_page
 
 

@@ -21,12 +21,11 @@ from calibrant.cli.arrow_files import (
     in_background,
     opened_arrow,
 )
-from calibrant.cli.formats import UsageError, copy_of_standard_input
-from calibrant.cli.new_columns import Inputs, NewColumns, Numbers
-from calibrant.cli.text_files import CsvText, JsonText, opened_text, suffix_of
-from calibrant.cli.typed_text import csv_table, json_table
+from calibrant.cli.console import UsageError, copy_of_standard_input
+from calibrant.cli.maps import Inputs, NewColumns, Numbers
+from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, opened_text, suffix_of
 from calibrant.data.validation import InvalidPredictions
-from calibrant.recalibrate.sql import SqlMap
+from calibrant.recalibrate.export import SqlMap
 
 _CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
 

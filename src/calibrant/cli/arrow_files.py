@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibrant.cli.formats import UsageError
+from calibrant.cli.console import UsageError
 from calibrant.data.validation import InvalidPredictions
 
 #: Rows are read and written in pieces of about so many bytes, and at most so many rows.

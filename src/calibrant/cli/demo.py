@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.cli.columns import Columns
+from calibrant.cli.console import write_table
 from calibrant.cli.files import load
-from calibrant.cli.formats import write_table
 from calibrant.reporting import report
 
 

@@ -1,4 +1,4 @@
-from .distributions import Distribution as Distribution
+from .forecasts import Distribution as Distribution
 from .forecasts import Forecast as Forecast
 from .forecasts import Gaussian as Gaussian
 from .forecasts import Quantiles as Quantiles

@@ -26,10 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import groups, validation
 from calibrant.data.array_likes import column_names, frozen, row_index
-from calibrant.data.class_probabilities import SUM_TOLERANCE as SUM_TOLERANCE
-from calibrant.data.class_probabilities import Top, checked_class_probabilities, label_shares, of_logits
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
+from calibrant.data.validation import InvalidPredictions, Top, checked_class_probabilities, label_shares, of_logits
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.rows import Rows
 

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
 from calibrant.estimators.norms import check_norm, result, with_norm
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.special import expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -21,7 +20,7 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data, outcome_cells
 
 if TYPE_CHECKING:
-    from calibrant.numerics.penalised_logistic import LogisticFits
+    from calibrant.numerics.logistic.stacked import LogisticFits
     from calibrant.numerics.smoothers import LogitBins
 
 #: The exponent 5 below: how abruptly the result goes to zero as noise explains more of it.
@@ -134,7 +133,7 @@ class _Curves:
     @classmethod
     def of(cls, bins: LogitBins, positive: Floats) -> _Curves:
         """From the number of positive outcomes per set and bin."""
-        from calibrant.numerics.penalised_logistic import logistic_fits, unfitted
+        from calibrant.numerics.logistic.stacked import logistic_fits, unfitted
         from calibrant.numerics.smoothers import families
 
         negative = np.maximum(bins.mass - positive, 0.0)

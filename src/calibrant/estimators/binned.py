@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from calibrant.data.predictions import Binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
-from calibrant.table.from_samples import bin_samples
+from calibrant.table.from_rows import bin_samples
 from calibrant.table.of_data import Data, binned, fine
 
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.variational_norms import Norm, contributions
-from calibrant.numerics.arrays import Codes, Floats, Reals, row_blocks
-from calibrant.numerics.folds import Seed, fold_counts, fold_of_rows
-from calibrant.numerics.sizes import GRID_CELLS, GRID_ROWS
-from calibrant.numerics.weights import Mass
+from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Reals, row_blocks
+from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
+from calibrant.numerics.rows import Mass
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import outcome_cells
@@ -198,7 +197,7 @@ def recalibrated(rows: CrossFitted, recalibrator: Any, *, targets: Sequence[int]
         positive = rows.information * rows.observed
         g = cross_fitted(rows.predicted[:, -1], rows.fold, positive, rows.information - positive, targets=wanted)
         return rows.with_map(g if rows.columns == 1 else np.stack([1 - g, g], axis=1))
-    from calibrant.numerics.class_map import cross_fitted as cross_fitted_vectors
+    from calibrant.numerics.multiclass_map import cross_fitted as cross_fitted_vectors
 
     group = None if rows.cluster is None else np.unique(rows.cluster, return_inverse=True)[1].reshape(-1)
     return rows.with_map(

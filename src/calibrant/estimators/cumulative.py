@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.predictions import binary
-from calibrant.numerics.running_gaps import running_gap_extremes
+from calibrant.numerics.sorting import running_gap_extremes
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable

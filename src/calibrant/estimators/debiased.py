@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.estimators.norms import check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
-from calibrant.table.from_samples import bin_samples
+from calibrant.table.from_rows import bin_samples
 from calibrant.table.of_data import Data, binned
 
 

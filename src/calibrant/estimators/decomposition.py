@@ -12,8 +12,15 @@ from numpy.typing import ArrayLike
 from calibrant.data.predictions import Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted
-from calibrant.estimators.log_scores import PROVENANCE, floored, log_losses
-from calibrant.estimators.proper_scores import Score, _probability_rows, brier, log_loss
+from calibrant.estimators.proper_scores import (
+    PROVENANCE,
+    Score,
+    _probability_rows,
+    brier,
+    floored,
+    log_loss,
+    log_losses,
+)
 from calibrant.estimators.variational import Source
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.numerics.arrays import Floats

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.class_probabilities import SUM_TOLERANCE
 from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import SUM_TOLERANCE
 from calibrant.numerics.arrays import Codes
 from calibrant.numerics.binned_sums import unit_bins
 from calibrant.numerics.class_sums import checked_class_sums
@@ -18,7 +18,7 @@ from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, batched, estimates
 from calibrant.table.binning import EqualWidth
 from calibrant.table.bintable import BinTable
-from calibrant.table.from_samples import SampleBins
+from calibrant.table.from_rows import SampleBins
 
 
 @estimates("classwise mean")

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.estimators.pit import central_curve, pit_curve
 from calibrant.estimators.regression_common import (
     ForecastData,
     equal_width,
@@ -21,6 +20,7 @@ from calibrant.estimators.regression_common import (
     table_or_forecast,
     with_std,
 )
+from calibrant.estimators.regression_coverage import central_curve, pit_curve
 from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth

@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.predictions import binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.equal_mass import Rank, RunningWeight, positions_of
-from calibrant.numerics.sorted_samples import SortedSamples
+from calibrant.numerics.equal_mass import Rank, RunningWeight, SortedSamples, positions_of
 from calibrant.numerics.sorting import SortedRows, sorted_rows
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
 from calibrant.table.binning import EqualMass, EqualWidth, check_rank
 from calibrant.table.bintable import BinTable
-from calibrant.table.from_rows import equal_mass_table
-from calibrant.table.from_samples import bin_samples
+from calibrant.table.from_rows import bin_samples, equal_mass_table
 from calibrant.table.of_data import Data, fine
 from calibrant.table.task import Spread
 

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.estimators.log_scores import floored
+from calibrant.estimators.proper_scores import floored
 from calibrant.numerics.arrays import Floats
 
 

@@ -15,7 +15,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.weights import all_alike, weighted_rows
+from calibrant.numerics.rows import all_alike, weighted_rows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 

@@ -1,31 +1,175 @@
-"""`calibration_test`: is the model calibrated?"""
+"""`calibration_test`: is the model calibrated? And the default test of binary predictions.
+
+The default test: many statistics of the same residuals, from the mean gap to fine bins, combined into one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.clustered_score import ClusteredScore
-from calibrant.inference.forecasts.regression_tests import MeanSquaredZ, PitUniformity, SpreadChiSquare
-from calibrant.inference.hypothesis_tests.classical_tests import (
-    Cox,
-    HosmerLemeshow,
-    KernelTest,
-    KolmogorovSmirnov,
-    Spiegelhalter,
-)
-from calibrant.inference.hypothesis_tests.multiscale import MultiScale
-from calibrant.inference.several_classes.learned_test import LearnedTest
-from calibrant.inference.several_classes.vector_test import VectorTest
-from calibrant.pu.inference import PUScore
+from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
+from calibrant.inference.clustered_scores import ClusteredScore
+from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.learned_bounds import LearnedTest
+from calibrant.inference.multiclass_tests import VectorTest
+from calibrant.inference.multiplicity import cauchy_combined, rank_p, rank_p_values
+from calibrant.inference.sample import PooledCells, Sample
+from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
-from calibrant.table.task import task_of
-from calibrant.table.unlabeled import Unlabeled
+from calibrant.table.task import Unlabeled, task_of
+
+Places = NDArray[np.intp]
+
+#: Log-odds are clipped to this.
+_LIMIT = 36.0
+
+#: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
+_MIN_VARIANCE = 1e-30
+
+#: Simulated outcomes of cells that are worked on at once.
+_AT_ONCE = 1 << 17
+
+
+@dataclass(frozen=True)
+class MultiScale:
+    r"""Adaptive test of calibration: many p-values combined, and made exact by simulation under the null hypothesis.
+
+    The statistics are the mean gap; the score statistics for the log-odds (slope) and for both together; the largest
+    running gap; and for 2, 4, ..., 128 bins of equal mass two sums of squares, with v the variance of a bin's mean
+    outcome:
+
+    .. math:: S_B = \sum_b s_b (\bar p_b - \bar y_b)^2, \qquad
+              C_B = \sum_b (\bar p_b - \bar y_b)^2 / v_b, \qquad v_b = \frac{\overline{p(1-p)}_b}{n_b}.
+
+    S detects errors where most rows are, the standardised C those where the model is confident.
+
+    Outcomes are simulated as Y ~ Bernoulli(p), cell by cell, and all statistics are computed for each sample. Their
+    p-values, at most 0.9, are combined by :math:`\sum_j \omega_j \cot(\pi p_j)` (Cauchy combination), with weights ω
+    of 1 for the running gap and for mean and slope together, 1/2 for each of these two alone, 0.1 for each S and 0.15
+    for each C; the p-value is the rank of that sum among those of the simulated samples. It is exact at every n
+    (slightly too large where scores were pooled into cells), and at least 1 / (draws + 1).
+
+    Parameters
+    ----------
+    draws : int
+        Number of simulated samples.
+    seed : int
+
+    References
+    ----------
+    Liu, Xie (2020), Cauchy combination test, for the sum: the smallest p-value alone has less power. Its power and
+    that of the classical tests are in docs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> cal.calibration_test(data, method=cal.inference.MultiScale()).p_value < 0.05
+    True
+    """
+
+    draws: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.seed(self.seed)
+        validation.whole("draws", self.draws)
+
+    def test(self, data: Predictions | BinTable) -> Significance:
+        """The p-value; the statistic is the smallest single p-value."""
+        cells = Sample.of(data, needed_by="MultiScale").pooled(256)
+        rng = np.random.default_rng([self.seed, 1])  # unlike the numbers of data simulated with the same seed
+        found = statistics(cells, with_drawn(cells, self.draws, rng))
+        single = rank_p_values(found)
+        combined = cauchy_combined(single, weights(found.shape[1]))
+        p_value = float(rank_p(combined[0], combined[1:]))
+        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
+
+
+def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """The observed mean outcomes (first column) and those of samples drawn from the predictions, some at a time.
+
+    The rows are cells. In smaller arrays, whose memory is used again, everything takes less time.
+    """
+    chance, step = np.clip(cells.predicted, 0.0, 1.0), max(1, _AT_ONCE // len(cells.share))
+    for start in range(0, draws + 1, step):
+        outcomes = cells.outcomes(chance, min(step, draws + 1 - start), rng)
+        if start == 0:
+            outcomes[:, 0] = cells.observed
+        yield outcomes
+
+
+def statistics(cells: PooledCells, samples: Iterable[Floats]) -> Floats:
+    """One column per statistic, positive and large where the gap is large; one row per sample of outcomes.
+
+    The arrays of `samples`, mean outcomes per cell (row) and sample (column), are overwritten.
+    """
+    variance = cells.share**2 * cells.predicted * (1 - cells.predicted) / cells.count
+    with np.errstate(divide="ignore"):
+        odds = np.log(cells.predicted) - np.log1p(-cells.predicted)
+    odds = np.clip(odds, -_LIMIT, _LIMIT)
+    total = max(float(variance.sum()), 1e-300)
+    odds = odds - float(variance @ odds) / total
+    along = max(float(variance @ odds**2), 1e-300)
+    ends, first, factors = _bins_of_cells(cells, variance)
+    found = []
+    for observed in samples:
+        residual = np.subtract(cells.predicted[:, None], observed, out=observed)
+        residual *= cells.share[:, None]
+        slope = (odds @ residual) ** 2 / along
+        running = accumulate_rows(residual)
+        mean = running[-1] ** 2 / total
+        largest = np.maximum(running.max(axis=0), -running.min(axis=0)) ** 2
+        gaps = running.take(ends, axis=0)
+        later = gaps[first]
+        np.subtract(gaps[1:], gaps[:-1], out=gaps[1:])
+        gaps[first] = later
+        gaps *= gaps
+        found.append(np.vstack([mean, slope, mean + slope, largest, factors.T @ gaps]))
+    return np.ascontiguousarray(np.concatenate(found, axis=1).T)
+
+
+def weights(columns: int) -> Floats:
+    """The weight of each of the statistics in their combination."""
+    return np.concatenate([[0.5, 0.5, 1.0, 1.0], np.tile([0.1, 0.15], (columns - 4) // 2)])
+
+
+def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places, Floats]:
+    """The last cell of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
+
+    Also which of these bins is the first of its number, and the factors of their squared gaps, in two columns for each
+    number of bins: 1 / share and 1 / variance.
+    """
+    middle = np.cumsum(cells.share) - cells.share / 2
+    levels, bins = [], 2
+    while bins <= min(128, cells.effective_n / 4):
+        number = (middle * bins).astype(np.intp)
+        levels.append(np.append(0, 1 + np.flatnonzero(number[1:] != number[:-1])))
+        bins *= 2
+    sizes = [len(starts) for starts in levels]
+    first = np.cumsum([0, *sizes])
+    factors = np.zeros((int(first[-1]), 2 * len(levels)))
+    for k, starts in enumerate(levels):
+        rows = slice(first[k], first[k + 1])
+        factors[rows, 2 * k] = 1 / np.add.reduceat(cells.share, starts)
+        factors[rows, 2 * k + 1] = 1 / np.maximum(np.add.reduceat(variance, starts), _MIN_VARIANCE)
+    ends = [np.append(starts[1:], len(middle)) - 1 for starts in levels]
+    return np.concatenate([np.zeros(0, np.intp), *ends]), first[:-1], factors
+
 
 OfOutcomes = MultiScale | KolmogorovSmirnov | Spiegelhalter | HosmerLemeshow | KernelTest | Cox | ClusteredScore
 OfForecasts = MeanSquaredZ | PitUniformity | SpreadChiSquare

@@ -14,12 +14,12 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
-from calibrant.inference.binary_bounds.isotonic_bands import Band, isotonic_band
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.decision_curves import checked_thresholds
-from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
+from calibrant.inference.isotonic_bands import Band, isotonic_band
+from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.combined_shares import combined_share_limits
+from calibrant.numerics.confidence_limits import combined_share_limits
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
@@ -73,7 +73,7 @@ class MiscalibrationCost:
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the cost with its band (needs matplotlib)."""
-        from calibrant.plot.decisions import cost_diagram
+        from calibrant.plot.validation import cost_diagram
 
         return cost_diagram(self, ax=ax, **style)
 

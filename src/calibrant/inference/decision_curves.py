@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.recalibration_framework import probability_cells
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
+from calibrant.estimators.validation_study import probability_cells
+from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.sample import Sample
-from calibrant.inference.simultaneous import BandKind, check_band, pointwise_level
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.binomial_interval import mid_p_interval
-from calibrant.numerics.combined_shares import combined_share_limits
+from calibrant.numerics.confidence_limits import combined_share_limits, mid_p_interval
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
 
@@ -84,7 +83,7 @@ class DecisionCurve:
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the curve with its band, treating everyone and treating no one (needs matplotlib)."""
-        from calibrant.plot.decisions import decision_diagram
+        from calibrant.plot.validation import decision_diagram
 
         return decision_diagram(self, ax=ax, **style)
 

@@ -16,12 +16,10 @@ from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import interval_error
 from calibrant.inference.intervals import interval
-from calibrant.results.estimate import Estimate, Significance
-from calibrant.results.printable import printable
+from calibrant.results.estimate import Estimate, Significance, printable
 from calibrant.table.binning import PaperBins
 from calibrant.table.bintable import BinTable
-from calibrant.table.task import Spread, task_of
-from calibrant.table.unlabeled import Unlabeled
+from calibrant.table.task import Spread, Unlabeled, task_of
 
 End = Literal["lower", "estimate", "upper"]
 

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from calibrant.inference.binary_bounds.residual_noise import LEAST_CLUSTERS
-from calibrant.results.estimate import Estimate, Significance
-from calibrant.results.printable import printable
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.results.estimate import Estimate, Significance, printable
 
 #: Groups shown when the result is printed.
 _SHOWN = 20

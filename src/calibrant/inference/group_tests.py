@@ -1,23 +1,133 @@
-"""One test of calibration per group, adjusted for the number of groups, of which there may be thousands."""
+"""Tests of many groups at once, adjusted for their number, and which groups to look at.
+
+Tests of very many overlapping groups: all columns and their crosses, from a few sums of each.
+
+Which of very many groups to look at: those with the most evidence, or those that other rows confirm.
+
+P-values of groups that allow for all of them: of rows, of clustered rows, of tables, of forecasts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.inference.binary_error.pooled_cells import PooledCells
-from calibrant.inference.calibration_tests import TestMethod, calibration_test
-from calibrant.inference.cluster_sums import ClusteredRows
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.calibration_tests import (
+    MultiScale,
+    Places,
+    TestMethod,
+    calibration_test,
+    statistics,
+    weights,
+    with_drawn,
+)
+from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
+from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
 from calibrant.inference.groupings import Grouping
-from calibrant.inference.hypothesis_tests.mixture_likelihood import likelihood_ratio_p
-from calibrant.inference.hypothesis_tests.multiscale import Places, statistics, weights, with_drawn
+from calibrant.inference.likelihood_ratio_test import likelihood_ratio_of_cells, likelihood_ratio_p
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
-from calibrant.inference.slice_sums import ScoreCells, gap_p, ratio_p
+from calibrant.inference.sample import PooledCells, Sample, cluster_labels
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import two_sided_tail
+from calibrant.table.bintable import BinTable
+
+#: Cells of the scores, a power of two, at most; and cells of all groups of one column, at most.
+_SLICE_CELLS, _MOST_SLICES = 128, 1 << 22
+
+#: Cells in which the number of events of a group is judged: its variance hardly depends on how fine they are.
+_GAP_CELLS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCells:
+    """The rows and the cell of each row's score: cells of about equal mass that never divide equal scores.
+
+    Cells depend on the scores alone, so that outcomes within them are draws from the predictions whichever rows a group
+    takes.
+    """
+
+    data: Binary
+    cell: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, data: Binary) -> ScoreCells:
+        """From rows; one sort."""
+        order = np.argsort(data.y_prob)
+        ordered = data.y_prob[order]
+        new = np.append(True, ordered[1:] != ordered[:-1])
+        first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+        cell = np.empty(len(order), dtype=np.intp)
+        cell[order] = first * _SLICE_CELLS // len(order)
+        return cls(data, cell)
+
+    def sums(self, grouping: Grouping) -> GroupCells:
+        """The sums of every group, in cells of neighbouring scores pooled where there are very many groups."""
+        groups, cells = len(grouping.names), _SLICE_CELLS
+        while groups * cells > _MOST_SLICES and cells > 1:
+            cells //= 2
+        place = grouping.index * cells + (self.cell // (_SLICE_CELLS // cells) if cells < _SLICE_CELLS else self.cell)
+        shape, size = (groups, cells), groups * cells
+        p, weight = self.data.y_prob.astype(np.float64, copy=False), self.data.weight
+        if weight is None:
+            both = np.bincount(2 * place + self.data.y_true, minlength=2 * size).reshape(*shape, 2).astype(np.float64)
+            expected: Floats = np.bincount(place, p, size).astype(np.float64).reshape(shape)
+            return GroupCells(both.sum(axis=2), expected, both[:, :, 1])
+        total, squares, predicted, observed = (
+            np.bincount(place, column, size).reshape(shape)
+            for column in (weight, weight**2, weight * p, weight * self.data.y_true)
+        )
+        unit = np.divide(total.sum(axis=1), squares.sum(axis=1), out=np.zeros(groups), where=total.sum(axis=1) > 0)
+        return GroupCells(total * unit[:, None], predicted * unit[:, None], observed * unit[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCells:
+    """Rows (Kish's number of them, with weights), expected and observed events of each group (line) in each cell."""
+
+    count: Floats
+    predicted: Floats
+    observed: Floats
+
+    @property
+    def probability(self) -> Floats:
+        """The mean prediction of each cell."""
+        mean = np.divide(self.predicted, self.count, out=np.zeros_like(self.count), where=self.count > 0)
+        return np.clip(mean, 0.0, 1.0)
+
+    @property
+    def gap(self) -> Floats:
+        """Mean prediction less mean outcome of each group."""
+        return (self.predicted - self.observed).sum(axis=1) / np.maximum(self.count.sum(axis=1), 1e-300)
+
+    @property
+    def gap_error(self) -> Floats:
+        """The standard error of the gap of each group, if it is calibrated."""
+        p = self.probability
+        return np.sqrt((self.count * p * (1 - p)).sum(axis=1)) / np.maximum(self.count.sum(axis=1), 1e-300)
+
+
+def gap_p(cells: GroupCells) -> Floats:
+    """Two-sided p-values of the number of events of each group."""
+    step = max(1, cells.count.shape[1] // _GAP_CELLS)
+    count, predicted = (
+        np.add.reduceat(x, np.arange(0, x.shape[1], step), axis=1) for x in (cells.count, cells.predicted)
+    )
+    coarse = GroupCells(count, predicted, cells.observed)
+    return two_sided_tail(coarse.count, coarse.probability, coarse.observed.sum(axis=1))
+
+
+def ratio_p(cells: GroupCells) -> Floats:
+    """Reciprocal likelihood ratios of each group, which notice errors of any shape."""
+    return likelihood_ratio_of_cells(cells.count, cells.probability, cells.observed)
+
 
 #: Share of the significance that the simulated tests use; the likelihood ratios, which no number of draws limits, use
 #: the rest.
@@ -195,3 +305,152 @@ def cells_of_groups(data: Binary, grouping: Grouping, order: Places | None = Non
 def _likelihood_ratios(data: Binary, grouping: Grouping, order: Places) -> Floats:
     starts = np.flatnonzero(np.diff(grouping.index[order], prepend=-1))
     return likelihood_ratio_p(data.y_prob[order].astype(np.float64), data.y_true[order], starts)
+
+
+#: Up to this many columns and crosses the tests of groups are simulated; of more, all are adjusted by Holm's method.
+MOST_SIMULATED = 4
+
+#: The seed of the halves in which groups are found and confirmed.
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEvidence:
+    """One group of one grouping with its p-values: by itself, adjusted, and adjusted where it was found."""
+
+    grouping: Grouping
+    number: int
+    statistic: float
+    p_value: float
+    adjusted: float
+    found: float | None = None
+
+
+def group_evidence(
+    data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, *, simulated: bool = True
+) -> list[GroupEvidence]:
+    """The tests of all groups, in the order of the groupings and of the names in each."""
+    tests = all_tests(data, groupings, test, simulated=simulated)
+    return [
+        GroupEvidence(one, k, *(float(column[k]) for column in (found.statistic, found.p_value, found.adjusted)))
+        for one, found in zip(groupings, tests, strict=True)
+        for k in range(len(one.names))
+    ]
+
+
+def strongest(groups: Sequence[GroupEvidence], number: int) -> list[GroupEvidence]:
+    """Those with the most evidence, in the order in which they are given; those that were not tested come last."""
+    adjusted, alone = (np.array([getattr(one, name) for one in groups]) for name in ("adjusted", "p_value"))
+    return [groups[k] for k in sorted(np.lexsort((alone, adjusted))[:number].tolist())]
+
+
+def confirmed(
+    data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, number: int
+) -> tuple[Predictions, list[GroupEvidence]]:
+    """The groups with the most evidence on a random half of the rows, tested on the other half, which is returned.
+
+    Their p-values there are adjusted by Holm's method over these groups only: which they are depends on nothing in the
+    second half. Groups without rows in it are left out.
+    """
+    first, second = _halves(data)
+    candidates = strongest(group_evidence(data.take(first), [one.take(first) for one in groupings], test), number)
+    found = {(one.grouping.column, one.grouping.names[one.number]): one.adjusted for one in candidates}
+    columns = {column for column, _ in found}
+    other = [one.take(second) for one in groupings if one.column in columns]
+    again = [
+        replace(one, found=found[key])
+        for one in group_evidence(data.take(second), other, test, simulated=False)
+        if (key := (one.grouping.column, one.grouping.names[one.number])) in found
+    ]
+    if not again:
+        message = "confirm=True found no group that has rows in both halves; group by fewer columns, or quantiles=..."
+        raise InvalidPredictions(message)
+    adjusted = holm([one.p_value for one in again])
+    return data.take(second), [replace(one, adjusted=p) for one, p in zip(again, adjusted, strict=True)]
+
+
+def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The numbers of the rows of a random half of the rows, or of the clusters, which stay whole, and of the others."""
+    clusters = np.arange(len(data)) if data.group is None else cluster_labels(data, len(data))
+    number = int(clusters.max()) + 1
+    if number < 2:
+        unit = "row" if data.group is None else "cluster"
+        message = f"confirm=True divides the {unit}s into two halves; there is one {unit} only."
+        raise InvalidPredictions(message)
+    is_first = np.zeros(number, dtype=np.bool_)
+    is_first[np.random.default_rng(SEED).permutation(number)[: number // 2]] = True
+    return np.flatnonzero(is_first[clusters]), np.flatnonzero(~is_first[clusters])
+
+
+def words(data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, *, simulated: bool = True) -> str:
+    """The name of the test of each group."""
+    if test is not None:
+        return repr(test)
+    if data.group is not None and isinstance(data, Binary | Multiclass):
+        return "clustered score test" + ("" if isinstance(data, Binary) else " of the predicted class")
+    if not isinstance(data, Binary):
+        return "default test"
+    return (
+        "multi-scale and likelihood ratio tests" if simulated and _few(groupings) else "gap and likelihood ratio tests"
+    )
+
+
+def all_tests(
+    data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None = None, *, simulated: bool = True
+) -> list[GroupTests]:
+    """The tests of each grouping, by the method that is right for the data: one for reports and for `by_group`."""
+    if data.group is not None and _takes_clusters(data, test):
+        return clustered_tests(data, groupings)
+    if data.group is not None or not isinstance(data, Binary) or not (test is None or isinstance(test, MultiScale)):
+        return one_by_one(data, groupings, test)
+    if test is None and not (simulated and _few(groupings)):
+        return slice_tests(data, groupings)
+    options = {} if test is None else {"draws": test.draws, "seed": test.seed}
+    return group_tests(data, groupings, **options)
+
+
+def _takes_clusters(data: Predictions, test: TestMethod | None) -> TypeGuard[Binary | Multiclass]:
+    if isinstance(data, Binary):
+        return test is None or isinstance(test, ClusteredScore)
+    return test is None and isinstance(data, Multiclass)
+
+
+def _few(groupings: Sequence[Grouping]) -> bool:
+    return len(groupings) <= MOST_SIMULATED
+
+
+#: Cells per group, and simulated samples, of the test of tables.
+_EVIDENCE_CELLS, _DRAWS = 256, 999
+
+
+def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
+    """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
+
+    Outcomes and classes are tested as by `calibrant.by_group`, forecasts for the mean and the mean square of their
+    standardised errors, with Holm's adjustment.
+    """
+    if isinstance(data, Forecast):
+        return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
+    return all_tests(data, [grouping])[0].adjusted
+
+
+def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
+    """The same for tables of one event each: the statistics of `MultiScale`, ranked step-down over all groups."""
+    rng = np.random.default_rng([seed, 4])
+    found = np.empty((_DRAWS + 1, len(tables)))
+    for k, table in enumerate(tables):
+        cells = Sample.of(table, needed_by="report").pooled(_EVIDENCE_CELLS)
+        values = statistics(cells, with_drawn(cells, 2 * _DRAWS, rng))
+        tails = gamma_tails(values[_DRAWS + 1 :], values[: _DRAWS + 1])
+        found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
+    return step_down_min(found[0], found[1:])
+
+
+def spread_p_value(data: Any) -> float:
+    """Of a forecast or a table of spreads: is the mean square of z 1 and, where there are rows, is its mean 0?"""
+    try:
+        of_square = MeanSquaredZ().test(data).p_value
+    except (InvalidPredictions, ValueError):  # one row, or no error at all
+        return float("nan")
+    shift = mean_standardised_error(data)
+    return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)

@@ -1,4 +1,9 @@
-"""One result per group, and which groups are significantly miscalibrated."""
+"""One result per group, shrunken towards their mean, and which groups are significantly miscalibrated.
+
+Predicted and observed events of one group, and the direction of their difference.
+
+Estimates of many groups drawn towards their mean: small groups look extreme mostly by chance.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +17,75 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Predictions, binary
+from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod
-from calibrant.inference.cluster_sums import ClusteredRows
-from calibrant.inference.group_balance import balance
+from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.group_results import ByGroup, GroupResult, Search
-from calibrant.inference.group_search import GroupEvidence, confirmed, group_evidence, strongest, words
+from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest, words
 from calibrant.inference.groupings import Grouping, groupings
-from calibrant.inference.interval_methods import Method
-from calibrant.inference.intervals import as_estimate, interval
-from calibrant.inference.shrinkage import shrunk
-from calibrant.inference.slice_sums import ScoreCells
+from calibrant.inference.intervals import Method, as_estimate, interval
+from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Significance
+
+#: Number of standard errors beyond which a mean gap has a direction.
+_CLEAR = 2.0
+
+
+def balance(data: Predictions) -> dict[str, Any]:
+    """Events, mean prediction and mean outcome of a group; of the predicted class, for several classes.
+
+    >>> import calibrant as cal
+    >>> balance(cal.Binary([0, 0, 1, 0] * 50, [0.9] * 200))["direction"]
+    'too high'
+    """
+    if isinstance(data, Multiclass):
+        data = data.top_label()
+    if not isinstance(data, Binary):
+        return {}
+    share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
+    p = data.y_prob.astype(np.float64)
+    predicted, observed = float(share @ p), float(share @ data.y_true)
+    clear = abs(predicted - observed) > _CLEAR * _gap_error(data, p, share)
+    return {
+        "events": int(data.y_true.sum()),
+        "predicted": predicted,
+        "observed": observed,
+        "direction": ("too high" if predicted > observed else "too low") if clear else "",
+    }
+
+
+def _gap_error(data: Binary, p: Floats, share: Floats) -> float:
+    """The standard error of the mean gap: if the group is calibrated, or from its clusters."""
+    if data.group is not None:
+        return float(ClusteredRows.of(data).sums().gap_error[0])
+    return float(np.sqrt(share**2 @ (p * (1 - p))))
+
+
+def shrunk(values: Floats, error: Floats) -> Floats:
+    r"""Empirical Bayes estimates of groups with these standard errors.
+
+    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
+              \tau^2 = \max\Bigl(0,
+              \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
+              w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
+
+    References
+    ----------
+    DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
+    Estimator and its Generalizations.
+
+    Examples
+    --------
+    >>> shrunk(np.array([0.0, 0.1, 0.5]), np.array([0.01, 0.01, 0.5])).round(2)
+    array([0.  , 0.1 , 0.06])
+    """
+    weight = 1 / np.maximum(error**2, 1e-18)
+    mean = float(weight @ values / weight.sum())
+    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
+    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
+    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
+    return np.asarray(mean + kept * (values - mean))
 
 
 def by_group(

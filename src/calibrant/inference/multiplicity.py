@@ -1,8 +1,14 @@
-"""Many hypotheses tested at once: adjusted p-values that can be small for any number of them."""
+"""Many hypotheses or points at once: adjusted and combined p-values, simultaneous bands.
+
+Bands that hold at all points of a curve at once, from how its points vary together.
+
+Several statistics of data and of draws from the null hypothesis, combined into one exact p-value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -141,3 +147,79 @@ def step_down_min(observed: Floats, draws: Floats) -> Floats:
     adjusted = np.empty(len(observed))
     adjusted[order] = np.maximum.accumulate(rank_p(observed[order], smallest))
     return adjusted
+
+
+#: Whether an interval is for its point of the curve by itself, or all of them hold at once.
+BandKind = Literal["pointwise", "simultaneous"]
+
+#: Draws of the largest deviation, and their seed.
+DRAWS, SEED = 4000, 0
+
+#: Draws that are worked on at once, a divisor of their number.
+_AT_ONCE = 200
+
+
+def check_band(band: BandKind) -> BandKind:
+    """Refuse other words."""
+    if band not in get_args(BandKind):
+        message = f"band must be one of {get_args(BandKind)}, got {band!r}."
+        raise ValueError(message)
+    return band
+
+
+def pointwise_level(covariance: Floats, level: float) -> float:
+    r"""The level of pointwise intervals that together hold with probability `level`, for estimates that vary like this.
+
+    .. math:: 2 \Phi(k) - 1, \qquad P\Bigl(\max_t \frac{|Z_t|}{\sqrt{C_{tt}}} \le k\Bigr) = \text{level}, \quad
+              Z \sim N(0, C)
+
+    with k the quantile of 4000 draws. Points that do not vary are left out.
+
+    Examples
+    --------
+    >>> alike, apart = pointwise_level(np.ones((3, 3)), 0.95), pointwise_level(np.eye(3), 0.95)
+    >>> bool(abs(alike - 0.95) < 0.01), bool(abs(apart - 0.95 ** (1 / 3)) < 0.005)
+    (True, True)
+    """
+    from scipy.special import ndtr
+
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    some = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
+    if not some.any():
+        return level
+    correlation = covariance[np.ix_(some, some)] / np.outer(spread[some], spread[some])
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    rng, largest = np.random.default_rng(SEED), []
+    for _ in range(0, DRAWS, _AT_ONCE):
+        drawn = rng.standard_normal((_AT_ONCE, len(values))) @ root.T
+        largest.append(np.maximum(drawn.max(axis=1), -drawn.min(axis=1)))
+    k = float(np.quantile(np.concatenate(largest), level))
+    return float(np.clip(2 * ndtr(k) - 1, level, 1 - 1e-9))
+
+
+def rank_p_values(statistics: Floats) -> Floats:
+    """For each line the share of lines, itself included, whose statistic is at least as large, column by column.
+
+    Numbers that differ by rounding alone are taken for equal.
+
+    >>> rank_p_values(np.array([[3.0], [1.0], [2.0], [2.0]]))[:, 0]
+    array([0.25, 1.  , 0.75, 0.75])
+    """
+    ordered = np.sort(statistics, axis=0)
+    slack = 1e-10 * (np.abs(statistics) + np.abs(ordered[len(ordered) // 2]))
+    below = [np.searchsorted(*pair) for pair in zip(ordered.T, (statistics - slack).T, strict=True)]
+    return (len(statistics) - np.stack(below, axis=1)) / len(statistics)
+
+
+def cauchy_rank(single: Floats, weight: Floats) -> float:
+    r"""The p-value of the first line by the rank of :math:`\sum_j \omega_j \cot(\pi p_j)` among the lines.
+
+    It is exact whatever the dependence of the columns if the lines are exchangeable (Liu and Xie 2020 for the sum).
+
+    >>> cauchy_rank(np.array([[0.25, 0.5], [1.0, 1.0], [0.75, 0.75], [0.5, 0.25]]), np.ones(2))
+    0.5
+    """
+    inner = single * (len(single) / (len(single) + 1))  # else the largest rank, p = 1, outweighs all other columns
+    combined = (1 / np.tan(np.pi * inner)) @ weight
+    return float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))

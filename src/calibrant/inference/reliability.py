@@ -13,16 +13,15 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
-from calibrant.inference.binary_bounds.isotonic_bands import band_of, clopper_pearson
+from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
-from calibrant.pu.inference import reliability
+from calibrant.pu.binned_inference import reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import binned
-from calibrant.table.task import task_of
-from calibrant.table.unlabeled import Gaps, Unlabeled
+from calibrant.table.task import Gaps, Unlabeled, task_of
 
 Kind = Literal["isotonic", "binned", "spread", "positive-unlabeled"]
 

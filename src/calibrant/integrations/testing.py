@@ -11,9 +11,9 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.gates import End, Gate, headline_error, headline_errors
-from calibrant.reporting.groups import group_tables
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import group_tables
 
 __all__ = ["assert_calibrated"]
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from calibrant.estimators.binned import ece
-from calibrant.integrations.training_batches import batch_rows
 from calibrant.results.estimate import Estimate
-from calibrant.scale.streaming import StreamingTable
+from calibrant.scale.streaming import StreamingTable, batch_rows
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 

@@ -10,9 +10,9 @@ import torch
 from torchmetrics import Metric
 
 from calibrant.data.predictions import Binary
-from calibrant.integrations.training_batches import batch_rows
 from calibrant.numerics.rows import SUMS
 from calibrant.results.estimate import Estimate
+from calibrant.scale.streaming import batch_rows
 from calibrant.table.binning import HybridGrid
 from calibrant.table.bintable import BinTable
 

@@ -7,9 +7,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.sorting import SortedRows, positives_between
-from calibrant.numerics.switch import compiled
 
 
 def isotonic_blocks(rows: SortedRows) -> tuple[NDArray[np.intp], Floats, Floats]:

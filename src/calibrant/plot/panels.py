@@ -1,4 +1,7 @@
-"""Several classes side by side, and where a model claims too much or too little."""
+"""Classes or groups side by side: panels, confidence strip, forest plot.
+
+One interval per group: the forest plot.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ import numpy as np
 
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators.binned import ece
+from calibrant.inference.group_results import ByGroup
+from calibrant.inference.groups import forest_rows
 from calibrant.inference.reliability import ConfidenceGaps, class_tables, confidence_gaps
-from calibrant.plot.canvas import BLUE, ORANGE, axes, legend_below, row_of_axes
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, legend_below, row_of_axes
 from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
@@ -101,3 +106,32 @@ def _gaps(result: Estimate | BinTable | Predictions) -> ConfidenceGaps:
         return confidence_gaps(result)
     several = isinstance(result, Multiclass)
     return confidence_gaps(ece(result.top_label() if isinstance(result, Multiclass) else result), top_label=several)
+
+
+def forest(result: ByGroup | Mapping[Any, Estimate], *, ax: Any = None, alpha: float = 0.05, most: int = 40) -> Any:
+    """The estimate of each group with its interval, worst on top; squares are filled where the group stands out.
+
+    Of more than `most` groups those with the most evidence are drawn, and the title says so. The figure's data are
+    `calibrant.inference.forest_rows`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> made = {name: Estimate(e, name="ECE", method="", n=9) for name, e in (("a", 0.1), ("b", 0.3))}
+    >>> [label.get_text() for label in forest(made, ax=Figure().subplots()).get_yticklabels()]
+    ['b (n = 9)', 'a (n = 9)']
+    """
+    ax = axes(ax)
+    rows = forest_rows(result, alpha=alpha, most=most)
+    for place, row in enumerate(rows):
+        ax.plot([row.low, row.high], [place, place], color=BLUE, linewidth=1.5, zorder=1)
+        face = BLUE if row.significant else "white"
+        ax.plot([row.value], [place], marker="s", color=BLUE, markerfacecolor=face, linestyle="", zorder=2)
+    ax.axvline(0.0, color=GREY, linestyle="--", linewidth=1)
+    ax.set_yticks(range(len(rows)), [f"{row.group} (n = {row.n:,})" for row in rows])
+    ax.invert_yaxis()
+    if len(result) > len(rows):
+        ax.set_title(f"{len(rows)} of {len(result):,} groups, those with the most evidence")
+    estimates = result if isinstance(result, Mapping) else result.estimates
+    ax.set_xlabel(next((estimate.name for estimate in estimates.values()), ""))
+    return ax

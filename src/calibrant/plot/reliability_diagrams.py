@@ -14,7 +14,7 @@ from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.special import expit, log_odds
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, legend_below, square
 from calibrant.plot.regression import spread_diagram
-from calibrant.pu.inference import Reliability
+from calibrant.pu.binned_inference import Reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Cut, Edges, EqualWidth
 from calibrant.table.bintable import BinTable

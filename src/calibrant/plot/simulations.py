@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.plot.canvas import axes
 
 if TYPE_CHECKING:
-    from calibrant.simulate.bias_grid import BiasTable
+    from calibrant.simulate.estimation_bias import BiasTable
     from calibrant.simulate.world_fit import Goodness
 
 #: One for each line, before they repeat.

@@ -16,7 +16,7 @@ from calibrant.table.binning import BoundBins as BoundBins
 from calibrant.table.binning import PaperBins as PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import binned
-from calibrant.table.unlabeled import Gaps
+from calibrant.table.task import Gaps
 
 Bins = EqualWidth | EqualMass | PaperBins | BoundBins | int
 

@@ -1,4 +1,4 @@
-"""The risks of `calibrant.pu.risks` for training in PyTorch: pip install 'calibrant[torch]'."""
+"""The risks of `calibrant.pu.training` for training in PyTorch: pip install 'calibrant[torch]'."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from calibrant.pu.risks import Loss
+from calibrant.pu.training import Loss
 
 
 def upu_loss(positive: Any, unlabeled: Any, *, prior: float, loss: Loss = "logistic") -> Any:

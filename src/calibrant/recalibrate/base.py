@@ -23,11 +23,11 @@ from calibrant.data.labels import Labels, class_codes, ordered_columns
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.weights import importance_weights, weighted_rows
+from calibrant.numerics.rows import importance_weights, weighted_rows
+from calibrant.recalibrate.export import SqlMap, not_sql
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
-from calibrant.recalibrate.sql import SqlMap, not_sql
-from calibrant.recalibrate.sql_scores import SqlScores
+from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.table.bintable import BinTable
 
 #: Scores, observed classes and weights, as `Recalibrator._fit` gets them.

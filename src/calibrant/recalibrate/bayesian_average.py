@@ -1,21 +1,276 @@
-"""A Bayesian average of corrections of the log odds, centred at no correction: safe with few rows."""
+"""A Bayesian average of corrections of the log odds, and the families of corrections it averages.
+
+Families of corrections of the log odds, each with a prior centred at no correction.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Self
 
 import numpy as np
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.broken_line import broken_line
+from calibrant.numerics.logistic.stacked import logistic_fits, unfitted
+from calibrant.numerics.piecewise_linear import broken_line
+from calibrant.numerics.smoothers import matern, nystrom_root
 from calibrant.numerics.special import expit
 from calibrant.recalibrate.base import BinaryRecalibrator, Sample
 from calibrant.recalibrate.inputs import BinomialCells, Scores, pooled_log_odds
-from calibrant.recalibrate.log_odds_corrections import LARGEST, Corrections, Family, fit_families
-from calibrant.recalibrate.mixture_weights import certainty_floor
-from calibrant.recalibrate.sql_scores import SqlScores
+from calibrant.recalibrate.model_averaging import certainty_floor
+from calibrant.recalibrate.sql_expressions import SqlScores
+
+#: Log odds are cut at this size.
+LARGEST = 27.6
+
+#: Prior standard deviations of level and slope, in units of the spread of the log odds, and their prior weights. Those
+#: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1. Slopes can be
+#: far off (boosted trees need 8); a level that far off is mostly a small sample with too many events or too few.
+_LEVELS, _SCALES, _SCALE_WEIGHTS = (0.3, 0.6, 2.0, 2.0), (0.3, 1.0, 4.0, 16.0), (0.40, 0.46, 0.12, 0.02)
+
+#: Prior weights of no correction, of a level or a slope alone, an affine correction, one with a bend, and wavy ones.
+#: Corrections of one parameter are found by few rows, at half the harm that affine ones do to calibrated predictions.
+_IDENTITY, _LEVEL, _SLOPE, _AFFINE, _BENT, _WAVY = 0.50, 0.03, 0.26, 0.12, 0.04, 0.05
+
+#: Prior standard deviations of a level alone, and of the slope of the log odds about 0, less 1, with their weights.
+_LEVEL_SCALES, _LEVEL_WEIGHTS = (0.3, 1.0), (0.5, 0.5)
+_SLOPE_SCALES, _SLOPE_WEIGHTS = (0.3, 0.8), (0.35, 0.65)
+
+#: Wavy corrections need this many rows and distinct scores; their length scales and prior standard deviations.
+_WAVY_ROWS, _WAVY_SCORES = 50, 8
+_LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
+
+#: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n, and the same
+#: where some scores are certain to within 1e-6: these are mostly rounding, but rare events must not pay for it. One
+#: error among them is evidence enough.
+_CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
+
+#: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
+_SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
+
+_SDS = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
+
+#: Precisions of the coefficients, a member per line, and prior weights of the members of each family but waves.
+_PRIORS = {
+    "identity": (np.empty((1, 0)), np.array([_IDENTITY])),
+    "level": (1 / np.array(_LEVEL_SCALES)[:, None] ** 2, _LEVEL * np.array(_LEVEL_WEIGHTS)),
+    "slope": (1 / np.array(_SLOPE_SCALES)[:, None] ** 2, _SLOPE * np.array(_SLOPE_WEIGHTS)),
+    "affine": (1 / _SDS[:, :2] ** 2, _AFFINE * np.array(_SCALE_WEIGHTS)),
+    "bent": (1 / _SDS**2, _BENT * np.array(_SCALE_WEIGHTS)),
+}
+
+#: What is used of fits.
+_FITTED = ("coefficients", "evidence")
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Members that share an offset and a basis: their prior standard deviations, precisions and weights.
+
+    Attributes
+    ----------
+    name : str
+        Families of the same name differ in offset and basis only.
+    note : str
+        What their offset is, for the names of the members.
+    columns : callable
+        Makes the basis, (m, p), which not everyone needs.
+    """
+
+    name: str
+    note: str
+    offset: Floats
+    columns: Callable[[], Floats]
+    scales: tuple[float, ...]
+    precision: Floats
+    weight: Floats
+    slope_unit: float = np.inf
+
+    @cached_property
+    def basis(self) -> Floats:
+        """The functions of the log odds whose coefficients are fitted."""
+        return self.columns()
+
+    @property
+    def members(self) -> list[str]:
+        """Their names."""
+        name = self.name + self.note
+        return [f"{name}, prior sd {scale:g}" if scale else name for scale in self.scales]
+
+    def slope(self, coefficients: Floats) -> Floats:
+        """Slope of the corrected log odds in the predicted ones, of each member at the centre."""
+        if self.slope_unit == np.inf:
+            return np.ones(len(coefficients))
+        return np.asarray(1 + coefficients[:, min(1, coefficients.shape[1] - 1)] / self.slope_unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Corrections:
+    """The families, in units that were learnt from log odds and their weights.
+
+    Attributes
+    ----------
+    scores, ranks : array
+        Log odds, rising, and their mid-ranks.
+    rows : float
+        Effective number of rows.
+    centres, spreads : array
+        Mean and standard deviation of the log odds, weighted by information, as they are and (if there are any beyond
+        `limit`) cut.
+    """
+
+    scores: Floats
+    ranks: Floats
+    rows: float
+    centres: Floats
+    spreads: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, weight: Floats) -> Corrections:
+        """From pooled log odds, rising, and the rows they stand for."""
+        total = float(weight.sum())
+        found = [_centre_and_spread(x, weight) for x in _offsets(scores, scores, _limit(total))]
+        centres, spreads = np.array(found).T
+        return cls(scores, (np.cumsum(weight) - weight / 2) / total, total, centres, spreads)
+
+    @property
+    def corners(self) -> Floats:
+        """Log odds where corrections bend, the ends, and some between: where a broken line may begin."""
+        limit, low, high = _limit(self.rows), self.scores[0], self.scores[-1]
+        spread = self.spreads[0]
+        inside = np.linspace(low - spread, high + spread, 9)
+        quantiles = np.interp(np.linspace(0, 1, 9), self.ranks, self.scores)
+        ends = [-LARGEST, -limit, limit, LARGEST, low, high]
+        found = np.unique(np.clip(np.concatenate([ends, inside, quantiles]), -LARGEST, LARGEST))
+        return np.append(found[:-1][np.diff(found) > _SMALLEST_STEP], found[-1])
+
+    def families(self, x: Floats) -> Iterator[Family]:
+        """What is averaged, with the bases at the log odds x."""
+        limit = _limit(self.rows)
+        offsets, fitted = _offsets(x, self.scores, limit), _offsets(self.scores, self.scores, limit)
+        cut = _CUT_IF_CERTAIN if np.abs(self.scores).max() > _CERTAIN else _CUT
+        shares = (1.0,) if len(offsets) == 1 else (1 - cut, cut)
+        for k, share in enumerate(shares):
+            note = "" if k == 0 else f", log odds cut at {limit:.1f}"
+            yield from self._of_offset(offsets[k], fitted[k], (self.centres[k], self.spreads[k]), share, note)
+
+    def _of_offset(
+        self, x: Floats, fitted: Floats, unit: tuple[float, float], share: float, note: str
+    ) -> Iterator[Family]:
+        """No correction, affine, bent and wavy ones of the log odds x."""
+        (centre, spread), low, high = unit, fitted[0], fitted[-1]
+        inside = np.clip(x, low - spread, high + spread)
+        u = (inside - centre) / spread
+        bent = np.stack([np.ones_like(u), u, np.sqrt(1 + u * u) - 1], axis=1)
+        for name, columns, scales, slope_unit in (
+            ("identity", bent[:, :0], (0.0,), np.inf),
+            ("level", bent[:, :1], _LEVEL_SCALES, np.inf),
+            ("slope", inside[:, None], _SLOPE_SCALES, 1.0),
+            ("affine", bent[:, :2], _SCALES, spread),
+            ("bent", bent, _SCALES, spread),
+        ):
+            precision, weight = _PRIORS[name]
+            yield Family(name, note, x, partial(_same, columns), scales, precision, share * weight, slope_unit)
+        if self.rows < _WAVY_ROWS or len(self.scores) < _WAVY_SCORES:
+            return
+        place = cache(partial(self._place, x, inside, fitted))
+        for length in _LENGTHS:
+            name, waves = f"waves of length {length:g}", partial(_wavy, bent, place, length)
+            precision, weight = _wavy_prior(length)
+            yield Family(name, note, x, waves, _WAVE_SCALES, precision, share * weight, spread)
+
+    def _place(self, x: Floats, inside: Floats, fitted: Floats) -> Floats:
+        """Where the log odds stand between the ends, half by rank and half by value, in [0, 1]."""
+        low, high = fitted[0], fitted[-1]
+        rank = np.interp(inside, fitted, self.ranks)
+        return np.asarray(0.5 * rank + 0.5 * (np.clip(x, low, high) - low) / max(high - low, 1e-9))
+
+
+def fit_families(families: Sequence[Family], outcomes: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+    """Fit all members of each family to its own outcomes; families of the same name at once, which is much faster.
+
+    Parameters
+    ----------
+    families : sequence
+    outcomes : sequence of (positive, negative)
+        How often the outcomes 1 and 0 were seen at the log odds of each family.
+
+    Returns
+    -------
+    list of (coefficients, evidence)
+        Arrays (members, p) and (members,): see `logistic_fits`.
+    """
+    found: dict[int, tuple[Floats, Floats]] = {}
+    for name in dict.fromkeys(family.name for family in families):
+        alike = [i for i, family in enumerate(families) if family.name == name]
+        offset = _stacked([families[i].offset for i in alike])
+        positive, negative = (_stacked([outcomes[i][side] for i in alike]) for side in (0, 1))
+        if families[alike[0]].precision.size:
+            basis = _stacked([families[i].basis for i in alike])
+            fits = [logistic_fits(basis, offset, positive, negative, families[alike[0]].precision)]
+        else:
+            fits = [unfitted(*one) for one in zip(offset, positive[:, None], negative[:, None], strict=True)]
+        coefficients, evidence = (np.concatenate([getattr(fit, part) for fit in fits]) for part in _FITTED)
+        found.update(zip(alike, zip(coefficients, evidence, strict=True), strict=True))
+    return [found[i] for i in range(len(families))]
+
+
+def _stacked(parts: Sequence[Floats]) -> Floats:
+    """Arrays that differ in length only, one below the other; the shorter ones end in zeros, which count nothing."""
+    whole = np.zeros((len(parts), max(map(len, parts)), *parts[0].shape[1:]))
+    for place, part in zip(whole, parts, strict=True):
+        place[: len(part)] = part
+    return whole
+
+
+def _same(columns: Floats) -> Floats:
+    return columns
+
+
+def _wavy(trend: Floats, place: Callable[[], Floats], length: float) -> Floats:
+    """The trend, and waves that are independent and of unit variance a priori."""
+    knots, root = _knots(length)
+    return np.hstack([trend, matern(place()[:, None] - knots, length) @ root])
+
+
+@cache
+def _wavy_prior(length: float) -> tuple[Floats, Floats]:
+    """Precisions of the coefficients, a member per line, and prior weights of waves of this length."""
+    trend, waves = np.tile([1.0, 1.0, 4.0], (len(_WAVE_SCALES), 1)), np.ones(len(_knots(length)[0]))
+    precision = np.hstack([trend, waves / np.array(_WAVE_SCALES)[:, None] ** 2])
+    return precision, np.full(len(_WAVE_SCALES), _WAVY / (len(_LENGTHS) * len(_WAVE_SCALES)))
+
+
+@cache
+def _knots(length: float) -> tuple[Floats, Floats]:
+    """The knots of waves of this length, and what makes the waves of independent coefficients out of kernels there."""
+    knots = np.linspace(0, 1, max(6, round(3 / length)))
+    return knots, np.asarray(np.linalg.inv(nystrom_root(knots, matern, length)).T, np.float64)
+
+
+def _limit(rows: float) -> float:
+    """The log odds that n rows cannot tell from certainty."""
+    return float(np.log(4 * max(rows, 1.0)))
+
+
+def _offsets(x: Floats, scores: Floats, limit: float) -> list[Floats]:
+    """The log odds as they are and, where some scores are beyond what n rows can tell from 0 and 1, cut there."""
+    if np.abs(scores).max() <= limit:
+        return [x]
+    return [x, np.clip(x, -limit, limit)]
+
+
+def _centre_and_spread(x: Floats, weight: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of log odds, weighted by information."""
+    p = expit(x)
+    information = weight * p * (1 - p)
+    centre = float(information @ x / information.sum())
+    spread = float(np.sqrt(information @ (x - centre) ** 2 / information.sum()))
+    return centre, max(spread, _SMALLEST_SPREAD)
+
 
 #: Rows are pooled into at most this many groups of neighbouring log odds.
 _GROUPS = 200

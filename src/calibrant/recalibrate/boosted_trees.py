@@ -1,15 +1,182 @@
-"""Boosted trees as maps: eight cross-fitted models, averaged, and a smooth map on top of them."""
+"""Boosted trees as maps: cross-fitted models, averaged, and a smooth map on top.
+
+What boosted maps share: cross-fitted models, their average, and a smooth map on top.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant.numerics.arrays import Floats
-from calibrant.recalibrate.boosting import Boosted, TrainingRows
+from calibrant.data import validation
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.random_draws import fold_of_rows
+from calibrant.numerics.special import LOG_FLOOR, expit, softmax
+from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.inputs import Scores
+from calibrant.recalibrate.logistic import Quadratic
+from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, normalised_logs
+from calibrant.recalibrate.wrappers import fitted, predicted
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """What trees are fitted to.
+
+    Attributes
+    ----------
+    features : array of shape (n, 1) or (n, K)
+        Probability of the event, or of all classes.
+    start : array of shape (n,) or (n, K), or None
+        Log odds or log probabilities the trees are added to.
+    codes, weight : arrays of shape (n,); no weight is None
+    """
+
+    features: Floats
+    start: Floats | None
+    codes: Codes
+    weight: Floats | None
+
+    def take(self, rows: Any) -> TrainingRows:
+        """Some of the rows."""
+        start = None if self.start is None else self.start[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return TrainingRows(self.features[rows], start, self.codes[rows], weight)
+
+    def with_all_classes(self, classes: int) -> TrainingRows:
+        """The same, and a row of negligible weight for each class that has none: CatBoost drops such classes."""
+        missing = np.setdiff1d(np.arange(classes), self.codes)
+        if not len(missing):
+            return self
+        again = self.take(np.concatenate([np.arange(len(self.features)), np.zeros(len(missing), np.intp)]))
+        weight = np.ones(len(again.features)) if again.weight is None else again.weight
+        weight[-len(missing) :] = 1e-6 * weight.mean()
+        codes = np.concatenate([self.codes, missing])
+        return TrainingRows(again.features, again.start, codes, weight)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Boosted(Recalibrator):
+    """Base of the boosted maps: folds, the average, and the smooth map."""
+
+    #: How many trees, plain and warm-started, and the rounds without gain that stop them.
+    _trees: ClassVar[tuple[int, int]]
+    _patience: ClassVar[int]
+    _library: ClassVar[str]
+
+    warm_started: bool = False
+    trees: int | None = None
+    folds: int = 8
+    seed: int = 0
+    threads: int = 1
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        validation.seed(self.seed)
+        for name, value, minimum in (("folds", self.folds, 2), ("trees", self.trees, 1)):
+            if value is not None and value < minimum:
+                message = f"{name} must be at least {minimum}, got {value!r}."
+                raise ValueError(message)
+        self._import()
+        rows = TrainingRows(self._features(scores), self._start(scores), codes, weight)
+        counts = np.bincount(codes, weights=weight, minlength=scores.classes)
+        self.rates_ = (counts + 1) / (counts.sum() + len(counts))
+        out = np.empty((len(scores), scores.classes))
+        self.models_ = []
+        for train, held in _train_and_held_out(len(codes), self.folds, self.seed):
+            part = rows.take(train)
+            learnable = len(np.unique(codes[train])) > 1 and bool(np.ptp(part.features, axis=0).any())
+            model = self._train(part, rows.take(held), scores.classes) if learnable else None
+            self.models_.append(model)
+            out[held] = self._probabilities(model, scores.take(held))
+        template = Quadratic(laplace=1.0) if scores.classes == 2 else StructuredMatrixScaling(laplace=1.0)
+        self.step_ = fitted(template, Scores(out, logits=False), codes, weight)
+
+    def _predict(self, scores: Scores) -> Floats:
+        mean = np.zeros((len(scores), scores.classes))
+        for model in self.models_:
+            mean += self._probabilities(model, scores)
+        return predicted(self.step_, Scores(mean / len(self.models_), logits=False))
+
+    def _probabilities(self, model: Any, scores: Scores) -> Floats:
+        """Probabilities of one model; a fold with nothing to learn has none and changes nothing."""
+        if model is None:
+            return scores.probabilities if self.warm_started else np.tile(self.rates_, (len(scores), 1))
+        raw, start = self._raw(model, self._features(scores)), self._start(scores)
+        if start is not None:
+            raw = raw + start
+        if scores.classes == 2:
+            p = expit(raw)
+            return np.stack([1 - p, p], axis=1)
+        return softmax(raw)
+
+    def _features(self, scores: Scores) -> Floats:
+        if scores.classes == 2:
+            return scores.probability.astype(np.float64).reshape(-1, 1)
+        return scores.probabilities
+
+    def _start(self, scores: Scores) -> Floats | None:
+        if not self.warm_started:
+            return None
+        if scores.classes == 2:
+            return np.clip(scores.log_odds, LOG_FLOOR, -LOG_FLOOR)
+        return normalised_logs(scores)
+
+    @property
+    def _size(self) -> int:
+        """Largest number of trees."""
+        return self._trees[self.warm_started] if self.trees is None else self.trees
+
+    def _import(self) -> Any:
+        """The library, or an error that says how to install it."""
+        from importlib import import_module
+
+        try:
+            return import_module(self._library)
+        except ImportError as error:
+            message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[boost]'."
+            raise ImportError(message) from error
+
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        if "models_" in state:  # else a template within another map, not fitted itself
+            state["models_"] = [None if model is None else self._to_bytes(model) for model in self.models_]
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> Self:
+        if "models_" in state:
+            models = [None if model is None else self._from_bytes(model) for model in state["models_"]]
+            state = {**state, "models_": models}
+        return super()._restore(state)
+
+    @abstractmethod
+    def _train(self, train: TrainingRows, held: TrainingRows, classes: int) -> Any:
+        """A model fitted to `train`, with the number of trees that has the lowest loss on `held`."""
+
+    @abstractmethod
+    def _raw(self, model: Any, features: Floats) -> Floats:
+        """What the trees add up to, (n,) or (n, K)."""
+
+    @abstractmethod
+    def _to_bytes(self, model: Any) -> bytes:
+        """The model in the format of its library."""
+
+    @abstractmethod
+    def _from_bytes(self, content: bytes) -> Any:
+        """The model back."""
+
+
+def _train_and_held_out(n: int, number: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
+    """Rows to train on and rows held out, fold by fold; a single row is both."""
+    fold = fold_of_rows(n, [1] * min(number, n), seed=seed)
+    for k in range(int(fold.max()) + 1):
+        held = fold == k
+        yield np.flatnonzero(~held if n > 1 else held), np.flatnonzero(held)
 
 
 class CatBoost(Boosted):

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.logistic import logistic_fit, nonnegative_logistic_fit
+from calibrant.numerics.logistic.binary import logistic_fit, nonnegative_logistic_fit
+from calibrant.numerics.logistic.multinomial import inverse_temperature, inverse_temperature_of_cells
 from calibrant.numerics.special import expit, softmax
-from calibrant.numerics.temperature import inverse_temperature, inverse_temperature_of_cells
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.sql_scores import SqlScores
+from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.table.bintable import BinTable
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic import Fit, logistic_fit
+from calibrant.numerics.logistic.binary import Fit, logistic_fit
 from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
-from calibrant.recalibrate.sql_scores import SqlScores
+from calibrant.recalibrate.sql_expressions import SqlScores
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
 _GROUPS = 1024

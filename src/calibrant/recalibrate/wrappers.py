@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator, Sample
+from calibrant.recalibrate.export import predicted_sql
 from calibrant.recalibrate.inputs import Input, Scores
-from calibrant.recalibrate.sql import predicted_sql
-from calibrant.recalibrate.sql_scores import SqlScores
+from calibrant.recalibrate.sql_expressions import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

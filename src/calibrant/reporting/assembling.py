@@ -1,19 +1,48 @@
-"""Putting a report together: every section that can be made is made, the others say why not."""
+"""Putting a report together: its options, who listens, and why a section is left out.
+
+Who wants to know which section of a report is being made.
+"""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from numpy.linalg import LinAlgError
 
 from calibrant.data.validation import UnsupportedPredictions
-from calibrant.reporting.contents import Omitted, Section
-from calibrant.reporting.progress import tell
-from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.reporting.contents import CannotBuild, Omitted, Section
+
+Listener = Callable[[str], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def told_to(listener: Listener) -> Iterator[None]:
+    """Call `listener` with the name of every section that a report begins, while this lasts.
+
+    >>> with told_to(print):
+    ...     tell("Recalibration")
+    Recalibration
+    """
+    before = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(before)
+
+
+def tell(name: str) -> None:
+    """Say that a section begins; nothing happens where nobody listens."""
+    listener = _LISTENER.get()
+    if listener is not None and name:
+        listener(name)
+
 
 Result = TypeVar("Result")
 

@@ -16,8 +16,7 @@ from calibrant.inference.groupings import Grouping, groupings
 from calibrant.reporting.assembling import Options
 from calibrant.reporting.model import Report
 from calibrant.table.bintable import BinTable
-from calibrant.table.task import Spread, task_of
-from calibrant.table.unlabeled import Unlabeled
+from calibrant.table.task import Spread, Unlabeled, task_of
 
 
 def report(
@@ -95,18 +94,18 @@ def report(
     )
     task = task_of(given)
     if isinstance(given, Multiclass):
-        from calibrant.reporting.classes import class_report
+        from calibrant.reporting.task_reports import class_report
 
         return class_report(given, options)
     if isinstance(task, Unlabeled):
-        from calibrant.reporting.unlabeled import unlabeled_report
+        from calibrant.reporting.task_reports import unlabeled_report
 
         return unlabeled_report(given, options)
     if isinstance(task, Spread) or isinstance(given, Forecast):
-        from calibrant.reporting.regression import forecast_report
+        from calibrant.reporting.task_reports import forecast_report
 
         return forecast_report(given, options)
-    from calibrant.reporting.probabilities import probability_report
+    from calibrant.reporting.task_reports import probability_report
 
     return probability_report(given, options)
 

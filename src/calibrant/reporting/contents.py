@@ -1,7 +1,9 @@
-"""What a report contains: plain results that words, tables and figures are made from. Nothing here computes or draws.
+"""What a report contains: plain results that words, tables and figures are made from.
 
 Every section is a frozen dataclass of numbers and short texts. A section that cannot be made is left out of the report,
 and `Report.omitted` says why. Probabilities and errors are fractions here; percentage points are a matter of words.
+
+Why a section is missing from a report.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calibrant.results.estimate import Significance
+from calibrant.results.estimate import Significance, Value
 
 Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
@@ -19,19 +21,6 @@ Direction = Literal[
     "too narrow", "too wide", "shifted", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
-
-
-@dataclass(frozen=True)
-class Value:
-    """A number with the two ends of its interval; ends that are None are not known."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    def excludes(self, ideal: float) -> bool:
-        """Whether `ideal` lies outside the interval; false where an end is not known."""
-        return self.low is not None and self.high is not None and not self.low <= ideal <= self.high
 
 
 @dataclass(frozen=True)
@@ -332,3 +321,11 @@ class Contents:
     omitted: tuple[Omitted, ...] = ()
     notes: tuple[str, ...] = field(default=())
     """Notes on the method, in full sentences."""
+
+
+class CannotBuild(Exception):
+    """The data cannot make this section; the message is the reason, a sentence for the reader of the report.
+
+    >>> str(CannotBuild("All rows have the same outcome."))
+    'All rows have the same outcome.'
+    """

@@ -1,21 +1,33 @@
-"""The evidence of a verdict on probabilities, collected from data: the only place where both meet."""
+"""The evidence of a verdict, collected from data: of probabilities and of forecasts.
+
+The evidence of a verdict on predicted distributions, collected from data.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Binary
-from calibrant.numerics.binomial_interval import mid_p_interval
+from calibrant.estimators.regression_coverage import coverage
+from calibrant.estimators.regression_spread import ence, scale_factor, std_dispersion
+from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
+from calibrant.inference.intervals import interval
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.reporting.assembling import Assembly, sentence
-from calibrant.reporting.contents import Bin, BinCounts, Omitted, Reliability, Value
+from calibrant.reporting.contents import Bin, BinCounts, CannotBuild, Omitted, Reliability
 from calibrant.reporting.names import name_of_test, simulations
-from calibrant.reporting.part import Part
-from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
-from calibrant.results.estimate import Estimate, Significance
+from calibrant.reporting.part_results import Part
+from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, VerdictTest, Words
+from calibrant.results.estimate import Estimate, Significance, Value
+from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 
 #: With at most so many distinct scores, the largest gap is looked for.
@@ -174,3 +186,187 @@ def _largest_gap(diagram: Reliability) -> Bin | None:
         return None
     wrong = [one for one in bins if one.observed.excludes(one.predicted)]
     return max(wrong, key=lambda one: abs(one.observed.value - one.predicted)) if wrong else None
+
+
+#: Nominal coverage that is spoken of, where the forecasts allow it.
+LEVEL = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastPart:
+    """Predicted distributions or their table; every result is computed when first asked for, and only once."""
+
+    data: Forecast | BinTable
+    seed: int = 0
+
+    @cached_property
+    def spread_data(self) -> Forecast | BinTable:
+        """The rows whose predicted spread is not 0."""
+        if not isinstance(self.data, Samples):
+            return self.data
+        some = np.asarray(self.data.std > 0)
+        return self.data if some.all() else self.data.take(some)
+
+    @cached_property
+    def cells(self) -> Forecast | BinTable:
+        """The fine table that estimators over bins of the spread share."""
+        data = self.spread_data
+        if isinstance(data, Gaussian) and data.y_true.ndim == 1:
+            return BinTable.of(data, Distinct())
+        return data
+
+    @property
+    def n(self) -> int:
+        """Forecasts."""
+        return self.data.n if isinstance(self.data, BinTable) else len(self.data)
+
+    @property
+    def by_spread(self) -> bool:
+        """Whether the standard deviation is what is predicted, so that its test decides."""
+        return not isinstance(self.data, Quantiles | Samples)
+
+    @cached_property
+    def ratio(self) -> Estimate:
+        """Root mean squared standardised error, with its interval."""
+        return interval(scale_factor, self.spread_data)
+
+    @cached_property
+    def coverage(self) -> Estimate:
+        """Share of outcomes in the central interval of 90 %, or the widest one that was predicted, with its own."""
+        return interval(partial(coverage, nominal=_widest(self.data)), self.data)
+
+    @cached_property
+    def ence(self) -> Estimate:
+        """ENCE, with the range of a calibrated forecaster among its details."""
+        return ence(self.cells)
+
+    @cached_property
+    def test(self) -> Significance:
+        """The test of the verdict: of the ratio, or of the uniformity of F(y)."""
+        return MeanSquaredZ().test(self.spread_data) if self.by_spread else PitUniformity().test(self.data)
+
+    @cached_property
+    def standardised(self) -> Floats:
+        """(y - mean) / std of each row."""
+        data: Any = self.spread_data
+        if not hasattr(data, "std") or not hasattr(data, "mean"):
+            message = f"{type(data).__name__} have no standard deviation."
+            raise CannotBuild(message)
+        return np.asarray((data.y_true - data.mean) / data.std, dtype=np.float64)
+
+
+def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, tolerance: float | None) -> Forecasts:
+    """What the verdict is made from, as far as it does not need the sections."""
+    if part.n == 0:
+        return Forecasts(n=0, words=words)
+    test = made.attempt("Test", lambda: part.test)
+    error = made.attempt("", lambda: part.ence)
+    null = None if error is None else error.details.get("null")
+    spread = made.attempt("", lambda: SpreadChiSquare().test(part.cells)) if part.by_spread else None
+    shape = made.attempt("", lambda: PitUniformity().test(part.data)) if part.by_spread else None
+    bias = made.attempt("", lambda: mean_standardised(part))
+    held = made.attempt("Coverage", lambda: part.coverage)
+    spreads = made.attempt("", lambda: std_dispersion(part.spread_data))
+    return Forecasts(
+        n=part.n,
+        words=words,
+        tolerance=tolerance,
+        test=None if test is None else of_test(test),
+        untested="" if test is not None else _reason(made),
+        ratio=of_estimate(made.attempt("", lambda: part.ratio)),
+        by_spread=part.by_spread,
+        bias=None if bias is None else bias[0],
+        bias_p=None if bias is None else bias[1],
+        ence=None if error is None else float(error),
+        ence_null=None if not null else (float(null["low"]), float(null["high"])),
+        spread_p=None if spread is None else spread.p_value,
+        shape_p=None if shape is None else shape.p_value,
+        coverage=of_estimate(held),
+        level=LEVEL if held is None else _level(held),
+        variation=None if spreads is None else float(spreads),
+        zero_spread=_zero_spread(part),
+        cells=len(part.data) if isinstance(part.data, BinTable) else None,
+        effective_n=_effective(part.data),
+        clusters=_forecast_clusters(part.data),
+        **_largest(part, made),
+    )
+
+
+def mean_standardised(part: ForecastPart) -> tuple[Value, float]:
+    """Mean of (y - mean) / std with its interval, and the p-value that it is 0; over clusters where there are some."""
+    from scipy.special import stdtr, stdtrit
+
+    data: Any = part.spread_data
+    z = part.standardised.ravel()
+    weight = np.ones(len(z)) if data.flat_weight is None else data.flat_weight
+    share = weight / weight.sum()
+    mean = float(share @ z)
+    terms = share * (z - mean)
+    if data.group is not None:
+        columns = len(z) // len(data)
+        _, cluster = np.unique(np.repeat(np.asarray(data.group), columns), return_inverse=True)
+        terms = np.bincount(cluster, terms)
+    squares = terms**2
+    error = math.sqrt(float(squares.sum()) * len(terms) / max(len(terms) - 1, 1))
+    if not error > 0:
+        return Value(mean), 1.0
+    freedom = max(len(terms) - 1, 1)
+    reach = float(stdtrit(freedom, 0.975)) * error
+    return Value(mean, mean - reach, mean + reach), float(2 * stdtr(freedom, -abs(mean / error)))
+
+
+def _largest(part: ForecastPart, made: Assembly) -> dict[str, Any]:
+    """The row that makes up most of the mean squared standardised error."""
+    if isinstance(part.data, BinTable):
+        found = made.attempt("", lambda: part.ratio)
+        return {} if found is None else {"largest_share": found.details.get("largest_share")}
+    z = made.attempt("", lambda: part.standardised)
+    if z is None or z.ndim > 1 or not len(z) or not np.any(z):
+        return {}
+    data: Any = part.data
+    squares: NDArray[np.float64] = z**2 if data.weight is None else data.weight * z**2
+    k = int(np.argmax(squares))
+    row = k if part.spread_data is part.data else int(np.flatnonzero(data.std > 0)[k])
+    return {
+        "largest_share": float(squares[k] / squares.sum()),
+        "largest_row": row,
+        "largest_error": float(data.y_true[row] - data.mean[row]),
+        "largest_spread": float(np.asarray(data.std)[row]),
+    }
+
+
+def _zero_spread(part: ForecastPart) -> int:
+    if not isinstance(part.data, Samples):
+        return 0
+    off = np.asarray(part.data.y_true) != np.asarray(part.data.mean)
+    return int(np.sum((np.asarray(part.data.std) <= 0) & off))
+
+
+def _widest(data: Forecast | BinTable) -> float:
+    """The largest nominal coverage up to 90 % between two of the predicted quantiles; 90 % for whole distributions."""
+    if not isinstance(data, Quantiles):
+        return LEVEL
+    levels = np.asarray(data.levels, dtype=np.float64)
+    central = [1 - 2 * q for q in levels if q < 0.5 and np.any(np.isclose(levels, 1 - q))]
+    allowed = [float(np.round(c, 9)) for c in central if c <= LEVEL + 1e-9]
+    return max(allowed, default=max(central, default=LEVEL))
+
+
+def _level(held: Estimate) -> float:
+    """The coverage of a calibrated forecaster: the nominal one, or less where a few draws cannot reach it."""
+    return float(held.details["null"]["mean"])
+
+
+def _effective(data: Forecast | BinTable) -> float | None:
+    if isinstance(data, BinTable) or data.weight is None or np.ptp(data.weight) == 0:
+        return None
+    return float(data.weight.sum() ** 2 / (data.weight @ data.weight))
+
+
+def _forecast_clusters(data: Forecast | BinTable) -> int | None:
+    return None if isinstance(data, BinTable) or data.group is None else len(np.unique(data.group))
+
+
+def _reason(made: Assembly) -> str:
+    reason = next((left.reason for left in reversed(made.omitted) if left.section == "Test"), "")
+    return reason[:1].lower() + reason[1:].rstrip(".")

@@ -1,4 +1,11 @@
-"""The numbered findings. Each rule reads the evidence of the verdict and yields a finding or none."""
+"""The numbered findings of every task. Each rule reads the evidence and yields a finding or none.
+
+The findings on several classes: the vector, its classes, the top label.
+
+The findings on predicted distributions.
+
+The findings on positive and unlabeled rows.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +14,20 @@ from collections.abc import Iterable, Iterator
 from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
-from calibrant.reporting.rounding import (
-    bound,
-    count,
-    fixed,
-    negated,
-    percent,
-    points,
-    ratio,
-    score,
-    significant,
+from calibrant.reporting.rounding import bound, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled
+from calibrant.reporting.verdicts.multiclass import total_is_off
+from calibrant.reporting.verdicts.severity import (
+    RATIOS,
+    changed,
+    flagged_groups,
+    group_severity,
+    outside,
+    small,
+    unruled,
 )
-from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Shared
-from calibrant.reporting.verdicts.second import flagged_in_words, period_range
-from calibrant.reporting.verdicts.severity import changed, flagged_groups, group_severity, small, unruled
+from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, period_range
+from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
 MANY_CERTAIN = 0.05
@@ -47,7 +54,7 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
         [
             *certainty(evidence),
             *_shape_of_scores(evidence),
-            *_test(evidence, verdict),
+            *_probability_test(evidence, verdict),
             *_small(evidence),
             *_slope(evidence, verdict),
             *confidence(evidence, verdict),
@@ -85,7 +92,7 @@ def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
         yield Finding("CAL103", "caution", f"All {plural(e.words.row)} have the same predicted probability.")
 
 
-def _test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
+def _probability_test(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None or e.decisions is not None:
         return
     p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
@@ -284,3 +291,223 @@ def _about(fraction: float) -> str:
 
 def _first_up(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+#: Classes with fewer rows cannot be judged.
+FEW = 10
+
+
+def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
+    """All findings on probability vectors, most serious first."""
+    if e.n == 0 or e.top is None:
+        return ()
+    if e.decisions is not None:
+        text = "The predictions are only 0 and 1: decisions, not probabilities."
+        return (Finding("CAL104", "caution", text),)
+    rejected = e.test is not None and e.test.rejects
+    return ordered(
+        [
+            *_impossible(e),
+            *_vector(e, verdict),
+            *(confidence(e.top, verdict) if rejected or e.test is None else ()),
+            *_classes(e),
+            *of_groups(e),
+            *of_time(e),
+            *_few_of_a_class(e),
+            *_few_rows(e),
+            *of_recalibration(e),
+        ]
+    )
+
+
+def _impossible(e: SeveralClasses) -> Iterator[Finding]:
+    if e.impossible > 0:
+        rows = f"{count(e.impossible)} {plural(e.words.row, e.impossible)}"
+        was = "was" if e.impossible == 1 else "were"
+        text = (
+            f"{rows} {was} of a class predicted with a probability of exactly 0. Log loss is infinite; the Brier score "
+            "is used instead."
+        )
+        yield Finding("CAL101", "problem", text)
+
+
+def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None:
+        return
+    p = f"whole-vector test, {e.test.in_words}, n = {count(e.n)}"
+    if e.test.rejects:
+        yield Finding("CAL211", verdict.severity, f"The probability vectors are not calibrated ({p}).")
+        return
+    error = None if e.top is None else e.top.error
+    most = "" if error is None or error.high is None else f"; the top-label error is at most {bound(error.high)} points"
+    severity: Severity = "caution" if verdict.severity == "caution" else "note"
+    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
+
+
+def _classes(e: SeveralClasses) -> Iterator[Finding]:
+    rows = () if e.classes is None else e.classes.rows
+    flagged = tuple(row for row in rows if row.flagged)
+    if not flagged or e.test is None or not e.test.rejects:
+        return
+    off = tuple(row for row in flagged if total_is_off(row, e.number))
+    totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
+    severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
+    verb = "is" if len(flagged) == 1 else "are"
+    text = f"{len(flagged)} of {e.number} classes {verb} miscalibrated after adjustment{totals}."
+    yield Finding("CAL212", severity, text)
+
+
+def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
+    few = [
+        row for row in (() if e.classes is None else e.classes.rows) if row.observed is not None and row.observed < FEW
+    ]
+    if few:
+        text = f"{len(few)} of {e.number} classes have fewer than {FEW} rows: they are shown but cannot be judged."
+        yield Finding("CAL302", "caution", text)
+
+
+def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
+    top = e.top
+    if top is None or top.undetected is None or e.n >= 200:
+        return
+    text = (
+        f"With {count(e.n)} {plural(e.words.row, e.n)} and {e.number} classes, a top-label error below about "
+        f"{bound(top.undetected)} points would usually go undetected."
+    )
+    yield Finding("CAL402", "caution", text)
+
+
+#: A coefficient of variation below this hardly varies.
+CONSTANT = 0.05
+#: One row with a larger share of the mean squared standardised error is named.
+DOMINANT = 0.2
+
+
+def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
+    """All findings on predicted distributions, most serious first."""
+    if e.n == 0:
+        return ()
+    return ordered(
+        [
+            *_forecast_test(e, verdict),
+            *of_groups(e),
+            *of_time(e),
+            *_constant(e),
+            *_dominant(e),
+            *_hidden(e, verdict),
+            *_one_factor(e),
+            *of_table(e),
+            *of_recalibration(e),
+        ]
+    )
+
+
+def _forecast_test(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None:
+        return
+    if verdict.rule in ("R1", "R2") and e.ratio is not None:
+        found, word = ratio(e.ratio), "narrow" if e.ratio.value > 1 else "wide"
+        ends = f" ({found.ends})" if found.ends else ""
+        text = f"The predicted spread is too {word}: error-to-spread ratio {found.value}{ends}."
+        yield Finding("CAL601", verdict.severity, text)
+        return
+    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
+    if verdict.state == "not calibrated" and verdict.rule not in ("RG", "RC"):
+        how = p if e.test.rejects else f"n = {count(e.n)}"
+        yield Finding("CAL201", verdict.severity, f"The predicted distributions are not calibrated ({how}).")
+        return
+    severity: Severity = "caution" if verdict.severity == "caution" else "note"
+    yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}).")
+
+
+def _constant(e: Forecasts) -> Iterator[Finding]:
+    if e.variation is not None and e.variation < CONSTANT:
+        text = (
+            f"The predicted spread hardly varies (coefficient of variation {fixed(e.variation, 2)}): it cannot tell "
+            "easy rows from hard ones."
+        )
+        yield Finding("CAL602", "caution", text)
+
+
+def _dominant(e: Forecasts) -> Iterator[Finding]:
+    if e.largest_share is None or e.largest_share < DOMINANT or e.n < 2 / DOMINANT:
+        return
+    where = ""
+    if e.largest_row is not None and e.largest_error is not None and e.largest_spread is not None:
+        error, spread = (fixed(x, significant(x)) for x in (e.largest_error, e.largest_spread))
+        where = f" (row {e.largest_row}: error {error}, predicted spread {spread})"
+    share = fixed(100 * e.largest_share, 0)
+    yield Finding("CAL603", "caution", f"One row makes up {share} % of the mean squared standardised error{where}.")
+
+
+def _hidden(e: Forecasts, verdict: Verdict) -> Iterator[Finding]:
+    if (
+        verdict.rule != "R3"
+        or e.coverage is None
+        or e.coverage.excludes(e.level)
+        or e.ence is None
+        or e.ence_null is None
+    ):
+        return
+    low, high = e.ence_null
+    null = percent(Value((low + high) / 2, low, high)).ends
+    text = (
+        "Intervals cover as they should on average, although the spread of single rows is wrong "
+        f"(ENCE {fixed(100 * e.ence, 0)} %, calibrated {null} %)."
+    )
+    yield Finding("CAL604", "caution", text)
+
+
+def _one_factor(e: Forecasts) -> Iterator[Finding]:
+    """Where another map helps and one factor does not."""
+    made = e.recalibration
+    if made is None or not made.maps or made.maps[0].effect != "best" or (made.maps[0].gain.low or 0.0) <= 0:
+        return
+    factor = next((one for one in made.maps[1:] if one.name.startswith(("One factor", "StdScaling"))), None)
+    if factor is None or factor.gain.high is None or factor.gain.low is None or factor.gain.high >= 0:
+        return
+    loss = percent(Value(-factor.gain.value, -factor.gain.high, -factor.gain.low))
+    text = f"One factor is not enough: scaling all spreads would worsen {made.loss} by {loss.value} % ({loss.ends} %)."
+    yield Finding("CAL605", "caution", text)
+
+
+def of_unlabeled(e: Unlabeled, verdict: Verdict) -> tuple[Finding, ...]:
+    """All findings on positive and unlabeled rows, most serious first."""
+    if not e.positives or not e.unlabeled:
+        return ()
+    return ordered([*_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
+
+
+def _unlabeled_test(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
+    if e.test is None or verdict.rule == "P3":
+        return
+    p = f"{e.test.name}, {e.test.in_words}"
+    if e.test.rejects:
+        text = f"The predictions are not calibrated if {score(e.prior)} are positive ({p})."
+        yield Finding("CAL201", verdict.severity, text)
+        return
+    most = "" if e.error is None or e.error.high is None else f"; the error is at most {bound(e.error.high)} points"
+    severity: Severity = "caution" if verdict.severity == "caution" else "note"
+    text = f"No significant miscalibration detected if {score(e.prior)} are positive ({p}){most}."
+    yield Finding("CAL202", severity, text)
+
+
+def _shares(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:
+    if e.impossible:
+        text = (
+            f"At {count(e.impossible)} of {count(e.ranges)} score ranges the labelled positives imply a share above "
+            "100 % (interval excludes it)."
+        )
+        yield Finding("CAL701", "problem", text)
+    if verdict.rule == "P3" and e.largest_prior is not None:
+        text = (
+            f"The assumed share of positives, {score(e.prior)}, is larger than these data allow (at most "
+            f"{score(e.largest_prior)})."
+        )
+        yield Finding("CAL702", "problem", text)
+    if e.errors:
+        values = [error.value for error in e.errors]
+        low, high = (fixed(100 * value, 1) for value in (min(values), max(values)))
+        shares = f"{score(min(e.priors)).removesuffix(' %')} and {score(max(e.priors))}"
+        yield Finding("CAL703", "caution", f"The error ranges from {low} to {high} points for shares between {shares}.")
+    yield Finding("CAL704", "note", "Labelled positives are assumed to be a random sample of all positives.")

@@ -1,4 +1,7 @@
-"""The report as plain results: it holds what was found, prints it in several forms, and computes nothing."""
+"""The report as plain results, and what each of its findings means.
+
+What every finding means, why it happens, and what to do. The page and docs/findings.md say the same.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,216 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from calibrant._atomic_write import replacing
 from calibrant.reporting.contents import Contents, Groups, OverTime, Recalibration, Section, Severity, Verdict
-from calibrant.reporting.explanations import EXPLANATIONS
 from calibrant.results.estimate import Estimate, Significance
+
+
+class Explanation(NamedTuple):
+    """A title, what it means and why it happens, and what to do; all in Markdown of `code` and **bold** only."""
+
+    title: str
+    meaning: str
+    what_to_do: str
+
+    @property
+    def text(self) -> str:
+        """Paragraphs."""
+        return f"{self.meaning}\n\n**What to do.** {self.what_to_do}"
+
+
+#: By code.
+EXPLANATIONS: dict[str, Explanation] = {
+    "CAL101": Explanation(
+        "Certain and wrong",
+        "A probability of exactly 0 or 1 says that the other outcome is impossible; here it happened. Log "
+        "loss is then infinite and says nothing about the other rows. Usual causes: probabilities rounded "
+        "on storage, half-precision softmax, tree leaves with one class.",
+        "Store more digits, or recalibrate with any map of Calibrant: none predicts certainty by default.",
+    ),
+    "CAL102": Explanation(
+        "Many certain predictions",
+        "No finite sample supports a probability of exactly 0 or 1, even if all were right so far.",
+        "As for CAL101.",
+    ),
+    "CAL103": Explanation(
+        "Constant prediction",
+        "With one score only the total can be compared.",
+        "Check that the right column was passed.",
+    ),
+    "CAL104": Explanation(
+        "Decisions",
+        "Calibration is about probabilities; 0 and 1 are decisions.",
+        "Pass `predict_proba(...)[:, 1]`, not `predict(...)`.",
+    ),
+    "CAL201": Explanation(
+        "Not calibrated",
+        "The test compares predicted and observed frequencies in windows of every width and position, "
+        "against outcomes simulated from the predictions. A small p-value says that the deviations are "
+        "not chance; the headline numbers say how large they are. With many rows a harmless error can be "
+        "significant. Where groups or times are tested too, all tests are adjusted for each other.",
+        "Read the size first, then the diagram.",
+    ),
+    "CAL202": Explanation(
+        "No significant miscalibration",
+        "The deviations are within what chance produces. This is not proof of calibration: the upper end "
+        "of the interval says how large the error may still be.",
+        "If that is too large for your use, collect more rows.",
+    ),
+    "CAL203": Explanation(
+        "Significant but small",
+        "Enough rows make any error significant. This one is below 2 % of the base rate (or within your tolerance).",
+        "Usually nothing.",
+    ),
+    "CAL204": Explanation(
+        "Too extreme / too moderate",
+        "The calibration slope is the coefficient of the predicted log odds in a logistic regression of "
+        "the outcome. Below 1, differences between scores overstate differences in risk, as after "
+        "overfitting; above 1 they understate them, as after strong regularisation or averaging.",
+        "Platt scaling or beta calibration; a shift of the base rate alone does not repair it.",
+    ),
+    "CAL205": Explanation(
+        "Over- or under-confident",
+        "The probability given to the predicted class is compared with how often it is right.",
+        "Temperature scaling repairs this part; see the table of classes for the rest.",
+    ),
+    "CAL206": Explanation(
+        "Test and interval disagree",
+        "They answer different questions: the test looks everywhere and may find a small, sharp "
+        "deviation; the interval is about the mean size.",
+        "Believe both: there is an error, its mean size may be tiny.",
+    ),
+    "CAL211": Explanation(
+        "Whole vector",
+        "Outcomes are drawn from each predicted vector and the same statistics are computed for each "
+        "simulated data set. They look at sharpness, at classes in ranges of their probability, and at "
+        "confusions of pairs of classes, so they see what the top label hides.",
+        "Read the table of classes; recalibrate the whole vector.",
+    ),
+    "CAL212": Explanation(
+        "Classes",
+        "Each class is tested one against the rest, with p-values adjusted for the number of classes "
+        "(Westfall and Young).",
+        "Vector scaling if totals differ by class; temperature if only the sharpness is wrong.",
+    ),
+    "CAL301": Explanation(
+        "Groups",
+        "Every group is tested against outcomes simulated from its predictions; p-values are adjusted for "
+        "the number of groups, in a way that can reject for any number of groups. A total can look right "
+        "while groups err in opposite directions.",
+        "If all groups share the direction of the whole, one map serves. If not, fit a map per group "
+        "(`recalibrate.PerGroup` does so for forecasts), or give the model the group as a feature.",
+    ),
+    "CAL302": Explanation(
+        "Small groups",
+        "Estimates from a handful of events look extreme mostly by chance.",
+        "Merge groups, or use `by_group(..., shrink=True)`.",
+    ),
+    "CAL303": Explanation(
+        "Change over time",
+        "Each period's total is tested, adjusted for the number of periods; the change point is the split "
+        "with the largest difference, adjusted for the search.",
+        "Look for a change in data, population or base rate at that time; recalibrate on rows after it.",
+    ),
+    "CAL304": Explanation(
+        "Folded groups",
+        "The figure shows flagged groups and the largest others; the table holds all.",
+        "Open the table for the groups that the figure leaves out.",
+    ),
+    "CAL401": Explanation(
+        "Plain ECE",
+        "The binned ECE adds up the absolute noise of every bin, so it grows with the number of bins even "
+        "for a perfectly calibrated model (grey area in the figure).",
+        "Report the calibration error with its interval, or the debiased ECE; never compare plain ECEs of "
+        "different sizes.",
+    ),
+    "CAL402": Explanation(
+        "Few rows",
+        "The number is the error that the test would find in four of five samples of this size if all "
+        "probabilities were shifted by it; errors of other shapes must be larger to be found.",
+        "Collect more rows, or judge by the interval.",
+    ),
+    "CAL403": Explanation(
+        "Few distinct scores",
+        "Equal scores are never split between bins, so there are as many bins as scores.",
+        "Nothing, if the scores are meant to be few; otherwise look for rounding on storage.",
+    ),
+    "CAL404": Explanation(
+        "Table",
+        "A table of sums per score is enough for every number of the report except intervals for dependent rows.",
+        "For clusters, pass rows with `group=`.",
+    ),
+    "CAL501": Explanation(
+        "Recalibration helps",
+        "Each map is fitted on four fifths of the rows and judged on the rest; the interval is of the "
+        "mean paired difference and excludes 0. The remaining error is measured on rows the map has not "
+        "seen.",
+        "Use the command shown; keep the fitting rows separate from those you will report on.",
+    ),
+    "CAL502": Explanation(
+        "Recalibration does not help",
+        "Every map that was tried makes the predictions worse on rows it was not fitted on: they are calibrated "
+        "well enough for their number, or the error has a shape that needs more rows to learn.",
+        "Nothing now; test again with more rows.",
+    ),
+    "CAL503": Explanation(
+        "Recalibration may not help",
+        "The predictions may be calibrated well enough for their number, or the error has a shape that "
+        "needs more rows to learn.",
+        "Nothing now; test again with more rows.",
+    ),
+    "CAL601": Explanation(
+        "Spread",
+        "Standardised errors (y − mean) / std should have a mean square of 1. The interval allows for "
+        "heavy tails, by the kurtosis of the standardised errors and by the largest of them.",
+        "Rescale the spread; see which map is best.",
+    ),
+    "CAL602": Explanation(
+        "Constant spread",
+        "However well it is scaled, a constant spread cannot say which rows are uncertain.",
+        "A model of the variance, an ensemble, or conformal intervals.",
+    ),
+    "CAL603": Explanation(
+        "One row",
+        "A tiny predicted spread met an ordinary error.",
+        "Put a floor under the spread, or check the row.",
+    ),
+    "CAL604": Explanation(
+        "Coverage hides it",
+        "Too wide for some rows and too narrow for others averages to the right coverage.",
+        "Judge by the figure of spread against error.",
+    ),
+    "CAL605": Explanation(
+        "One factor",
+        "Scaling all spreads by one number repairs the average and can harm where the spread was right.",
+        "Prefer a map that depends on the spread.",
+    ),
+    "CAL701": Explanation(
+        "Shares above 100 %",
+        "Either the assumed share of positives is too large, or labelled positives are not a random "
+        "sample of all positives.",
+        "Lower the share until the finding disappears; check how rows were chosen for labelling.",
+    ),
+    "CAL702": Explanation(
+        "Share too large",
+        "Scores of unlabeled rows leave no room for that many positives.",
+        "Estimate it, for example with `calibrant.pu`; see the figure over shares.",
+    ),
+    "CAL703": Explanation(
+        "Depends on the share",
+        "Without labelled negatives, the level of the observed frequencies is set by the assumed share; "
+        "an error in it moves every frequency in proportion.",
+        "Label a random sample of 200 unlabeled rows: it settles the matter.",
+    ),
+    "CAL704": Explanation(
+        "Random sample of positives",
+        "If the chance of being labelled rises with the score, frequencies at high scores are overstated.",
+        "Compare labelled positives with a random sample of confirmed ones.",
+    ),
+}
+
 
 Kind = TypeVar("Kind", bound=Section)
 
@@ -172,7 +379,7 @@ class Report:
 
     def to_html(self) -> str:
         """One self-contained page."""
-        from calibrant.reporting.page import page
+        from calibrant.reporting.layout.page import page
 
         return page(self)
 
@@ -197,7 +404,7 @@ class Report:
         return f"<Report {self.title!r}: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        from calibrant.reporting.page import fragment
+        from calibrant.reporting.layout.page import fragment
 
         return fragment(self)
 

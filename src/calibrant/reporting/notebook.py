@@ -10,19 +10,18 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from calibrant.reporting.contents import Value
-from calibrant.reporting.drawing.forest import FLAGGED, HELPS, QUIET, Forest, Style
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, Style
 from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
-from calibrant.results.printable import printable
+from calibrant.results.estimate import Value, printable
 
 if TYPE_CHECKING:
     from calibrant.estimators.decomposition import Decomposition
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.decision_curves import DecisionCurve
     from calibrant.inference.group_results import ByGroup, GroupResult
-    from calibrant.inference.several_classes.class_tests import ByClass
+    from calibrant.inference.multiclass_tests import ByClass
     from calibrant.results.estimate import Estimate, Interval, Significance
     from calibrant.simulate.advice import Advice
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.reporting.contents import Value
+from calibrant.results.estimate import Value
 
 MINUS = "\u2212"
 

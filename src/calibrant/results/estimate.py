@@ -1,8 +1,12 @@
-"""Results: a number that remembers how it was measured, its interval, and the outcome of a test."""
+"""Results: a number with its interval, the outcome of a test, and text of users that is safe to show.
+
+Text of users, safe to show: names of columns and groups may hold anything.
+"""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +15,7 @@ from calibrant.results.target import Target
 
 if TYPE_CHECKING:
     from calibrant.table.bintable import BinTable
+
 
 Side = Literal["two-sided", "lower", "upper"]
 
@@ -246,3 +251,44 @@ class Estimate(float):
 
     def __getstate__(self) -> None:
         return None
+
+
+#: Categories of characters that show nothing but do something: controls, formats (also those that turn the direction
+#: of writing), surrogates, private ones, and separators of lines and paragraphs.
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+#: Format characters within words and emoji, which do no harm.
+_HARMLESS = "\u200c\u200d\u00ad"
+
+
+def printable(text: object) -> str:
+    r"""`text` with control characters written out, so that none of them reaches a terminal, a log or a page.
+
+    Escape sequences can move the cursor, recolour or retitle a terminal, and fake lines; marks of direction can make
+    text read other than it is.
+
+    >>> printable("group \x1b[31mred\x1b[0m\nnext")
+    'group \\x1b[31mred\\x1b[0m\\nnext'
+    """
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in _UNPRINTABLE or character in _HARMLESS:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with the two ends of its interval; ends that are None are not known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def excludes(self, ideal: float) -> bool:
+        """Whether `ideal` lies outside the interval; false where an end is not known."""
+        return self.low is not None and self.high is not None and not self.low <= ideal <= self.high

@@ -11,11 +11,8 @@ import narwhals.stable.v2 as nw
 from calibrant.data import validation
 from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
-from calibrant.data.predictions import SUM_TOLERANCE
-from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.checks import Check, finite, present, probability
-from calibrant.scale.class_labels import label_column, labels_of_columns
-from calibrant.scale.labels import outcome
+from calibrant.data.validation import SUM_TOLERANCE, InvalidPredictions
+from calibrant.scale.checks import Check, finite, label_column, labels_of_columns, outcome, present, probability
 from calibrant.scale.named_columns import NamedFrame
 
 BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"

@@ -1,4 +1,7 @@
-"""The one expression that every engine runs: filter, cell number, GROUP BY, sums."""
+"""The one expression that every engine runs: filter, cell number, GROUP BY, sums.
+
+The cell number of a score as one Narwhals expression, equal bit for bit to `HybridGrid.index`.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,76 @@ from numpy.typing import NDArray
 from calibrant.data.groups import missing_name
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.binned_sums import hybrid_scale
 from calibrant.numerics.rows import SUMS
-from calibrant.scale import cell_expression as keys
 from calibrant.scale.checks import all_hold, first_broken, weight_checks
-from calibrant.scale.columns import (
-    ColumnMeaning,
-    GaussianColumns,
-    OneVsRestColumns,
-    RowExpressions,
-    UnlabeledColumns,
-)
+from calibrant.scale.columns import ColumnMeaning, GaussianColumns, OneVsRestColumns, RowExpressions, UnlabeledColumns
 from calibrant.scale.named_columns import Frame, NamedFrame
-from calibrant.table.binning import Distinct, Grid, LogGrid
+from calibrant.table.binning import Distinct, Grid, HybridGrid, LogGrid
 from calibrant.table.bintable import BinTable, merge
-from calibrant.table.task import Labelled, Spread
+from calibrant.table.task import Labelled, Spread, Unlabeled
 from calibrant.table.task import Task as TableTask
-from calibrant.table.unlabeled import Unlabeled
+
+#: Name of the column that holds the argument of the logarithm, so that engines compute it once.
+SCORE_RATIO = "_calibrant_ratio"
+
+
+def score_ratio(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """What the logarithm is taken of; never zero, because DuckDB's log(0) is an error."""
+    score = score.cast(nw.Float64)
+    if not isinstance(grid, HybridGrid):
+        return _at_least(score, 1e-300)
+    least, _ = hybrid_scale(grid.cells, grid.limit)
+    return (score + least) / ((1 - score) + least)
+
+
+def cell_number(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """The cell of each score less `shift(grid)`, still as a float; needs the column `SCORE_RATIO`."""
+    score, log = score.cast(nw.Float64), nw.col(SCORE_RATIO).log()
+    if not isinstance(grid, HybridGrid):
+        return (log * float(grid.per_fold)).floor()
+    middle, (_, slope) = grid.cells // 2, hybrid_scale(grid.cells, grid.limit)
+    number = (score * (grid.cells / 2) + (log * slope + (grid.cells / 4 - middle))).floor()
+    if grid.equal_width is None:
+        return number
+    return (number + float(middle)) * float(grid.equal_width) + equal_width(score, grid.equal_width)
+
+
+def cell_shift(grid: Grid) -> int:
+    """What is taken off a cell's number, so that 2^16 of them fit the type of `cell_dtype`."""
+    return grid.cells // 2 if isinstance(grid, HybridGrid) and grid.equal_width is None else 0
+
+
+def cell_dtype(grid: Grid) -> type[nw.Int16 | nw.Int32]:
+    """The type of the number: two bytes where they do, because DuckDB then needs no hash table."""
+    return nw.Int16 if 0 < cell_shift(grid) <= 2**15 else nw.Int32
+
+
+def cell_numbers(found: NDArray[Any], grid: Grid) -> NDArray[np.int64]:
+    """Cells from what an engine gave back."""
+    return found.astype(np.int64) + cell_shift(grid)
+
+
+def equal_width(score: nw.Expr, n: int) -> nw.Expr:
+    """The bin of `EqualWidth(n)`, exactly: (low, high], the first also holds zero.
+
+    A multiplication finds the bin but for rounding; comparing with the very edges of `np.linspace` corrects it.
+    """
+    step = 1.0 / n
+    guess = _at_most(_at_least((score * n).ceil() - 1, 0.0), n - 1.0)
+    above = (score > (guess + 1) * step) & (guess < n - 1)
+    below = (score <= guess * step) & (guess > 0)
+    return guess + above.cast(nw.Float64) - below.cast(nw.Float64)
+
+
+def _at_least(values: nw.Expr, bound: float) -> nw.Expr:
+    # Narwhals' clip asks for nulls first, which doubles the time in SQL engines.
+    return nw.max_horizontal(values, nw.lit(float(bound)))
+
+
+def _at_most(values: nw.Expr, bound: float) -> nw.Expr:
+    return nw.min_horizontal(values, nw.lit(float(bound)))
+
 
 #: Columns of ours, named so that no column of a user's is called alike.
 CELL, SCORE, LOW, HIGH, ROWS = (f"_calibrant_{name}" for name in ("cell", "score", "low", "high", "rows"))
@@ -125,7 +182,7 @@ def merged(parts: Sequence[Tables]) -> Tables:
 
 def refined(columns: NamedFrame, plan: Plan, cells: NDArray[Any], *, counted: bool) -> Tables:
     """Tables of the rows in `cells` only, one entry per distinct score: the second pass of the exact mode."""
-    wanted = (cells - keys.shift(plan.grid)).tolist()
+    wanted = (cells - cell_shift(plan.grid)).tolist()
     prepared = _prepared(plan.rows(columns), plan, keep_invalid=False).filter(nw.col(CELL).is_in(wanted))
     tables = assembled(run(_sums(prepared, plan, [CELL, SCORE])), plan)
     return {group: replace(table, cut=Distinct(), key=table.low) for group, table in tables.items()}
@@ -150,14 +207,14 @@ def _prepared(rows: RowExpressions, plan: Plan, *, keep_invalid: bool) -> Frame:
         columns[MASS] = rows.mass
     if keep_invalid:
         columns[VALID] = valid
-    columns[keys.RATIO] = keys.ratio(rows.score, plan.grid)
+    columns[SCORE_RATIO] = score_ratio(rows.score, plan.grid)
     frame = source.frame.select(*plan.groups(source), *(expression.alias(name) for name, expression in columns.items()))
-    cell = keys.cell(nw.col(SCORE), plan.grid)
+    cell = cell_number(nw.col(SCORE), plan.grid)
     if keep_invalid:
         cell = nw.when(nw.col(VALID)).then(cell)
     kept = [_key(place) for place in range(len(plan.keys))]
     sums = [expression.alias(SUM + name) for name, expression in _summands(rows, plan).items()]
-    return frame.select(*kept, SCORE, cell.cast(keys.dtype(plan.grid)).alias(CELL), *sums)
+    return frame.select(*kept, SCORE, cell.cast(cell_dtype(plan.grid)).alias(CELL), *sums)
 
 
 def _summands(rows: RowExpressions, plan: Plan) -> dict[str, nw.Expr]:
@@ -196,7 +253,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     groups = [_named(group) for group in zip(*(raw[_key(k)].to_list() for k in range(len(plan.keys))), strict=True)]
     found = {group: code for code, group in enumerate(dict.fromkeys(groups))} if plan.keys else {(): 0}
     code = np.array([found[group] for group in groups]) if plan.keys else np.zeros(len(raw), np.intp)
-    cell, low, high = keys.numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
+    cell, low, high = cell_numbers(raw[CELL].to_numpy(), plan.grid), _numbers(raw, LOW), _numbers(raw, HIGH)
     order = np.lexsort((low, cell, code))
     sums = {name: _numbers(raw, SUM + name) for name in SUMS if SUM + name in raw.columns}
     sums.setdefault("weight", sums["count"])

@@ -15,7 +15,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.relations import first_line, unusable
+from calibrant.scale.duckdb_files import first_line, unusable
 
 Frame = nw.LazyFrame[Any]
 _HELD = "_calibrant_held_"

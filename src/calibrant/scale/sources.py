@@ -11,10 +11,10 @@ import narwhals.stable.v2 as nw
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale import paths
 from calibrant.scale.checks import Check, first_broken
+from calibrant.scale.duckdb_files import FILE_ROW, FileTable, filtered, read
 from calibrant.scale.group_by import Plan, merged
 from calibrant.scale.named_columns import Frame, NamedFrame, bound
 from calibrant.scale.progress import Watch, spark_percent
-from calibrant.scale.relations import FILE_ROW, FileTable, filtered, read
 
 Work = Callable[..., Any]
 """What is done with the columns: ``work(columns, counted=...)``."""

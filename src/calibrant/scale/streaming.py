@@ -1,4 +1,7 @@
-"""A table that grows row by row, for a service that never stops."""
+"""A table that grows batch by batch, for services and training loops.
+
+The rows of a batch of a training loop, whatever its shape and device.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
-from calibrant.data.predictions import Binary
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import InvalidPredictions, as_array
 from calibrant.numerics.binned_sums import unit_bins
 from calibrant.numerics.rows import SUMS
-from calibrant.table.batch_sums import BatchSums, CompiledSums, grid_sums
-from calibrant.table.bin_stream import BinStream
+from calibrant.table.batch_sums import BatchSums, BinStream, CompiledSums, grid_sums
 from calibrant.table.binning import Edges, EqualWidth, HybridGrid
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Labelled
@@ -199,3 +202,30 @@ def _state(path: str) -> FileState | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Outcomes and probabilities of a batch; of several classes, those of the top label."""
+    p, y = _host("preds", preds), _host("target", target)
+    if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:
+        p = np.moveaxis(p, 1, -1).reshape(-1, p.shape[1])
+    elif p.shape == y.shape:
+        p = p.reshape(-1)
+    else:
+        message = f"preds must have the shape of target, or one more axis (classes); got {p.shape} and {y.shape}."
+        raise InvalidPredictions(message)
+    y = y.reshape(-1)
+    if ignore_index is not None:
+        keep = y != ignore_index
+        p, y = p[keep], y[keep]
+    if p.ndim == 2 and len(y):
+        top = Multiclass(y, p).top_label()
+        p, y = top.y_prob, top.y_true
+    return y, p
+
+
+def _host(name: str, values: Any) -> NDArray[Any]:
+    """As a NumPy array, from whatever device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    return as_array(name, values)

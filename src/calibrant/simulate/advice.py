@@ -15,7 +15,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
-from calibrant.estimators.kde import kde_ece
+from calibrant.estimators.smooth_errors import kde_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Gaussian
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.quadrature import integral
+from calibrant.simulate.score_distributions import integral
 from calibrant.simulate.worlds import Seed
 
 

@@ -12,4 +12,4 @@ from .parquet import load_tables as load_tables
 from .parquet import save_tables as save_tables
 from .task import Labelled as Labelled
 from .task import Spread as Spread
-from .unlabeled import Unlabeled as Unlabeled
+from .task import Unlabeled as Unlabeled

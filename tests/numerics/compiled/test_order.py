@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant.estimators.sweep import largest_rising
+from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.rows import Rows
-from calibrant.numerics.sorted_samples import SortedSamples
 from calibrant.numerics.sorting import sorted_rows
 from tests.numerics.compiled.both_ways import with_and_without
 

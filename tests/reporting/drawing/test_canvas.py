@@ -1,11 +1,34 @@
-"""A figure names itself, keeps inside its area, and its names do not clash with those of others."""
+"""A figure names itself, keeps inside its area, and its names do not clash with those of others.
 
+Axes hold what they should, and their ticks are few and round.
+
+Labels stand where they cover least.
+
+Every figure is drawn at its true size for a desk and for a phone.
+"""
+
+import math
 import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
-from calibrant.reporting.drawing.canvas import Canvas, Margins, hint, stroke, text_width
-from calibrant.reporting.drawing.scales import Scale, percent_tick
+import pytest
+
+from calibrant.reporting.drawing.canvas import (
+    Box,
+    Canvas,
+    Margins,
+    Scale,
+    both,
+    covering,
+    hint,
+    least_covered,
+    percent_tick,
+    plain_tick,
+    stroke,
+    text_width,
+)
+from calibrant.reporting.drawing.markup import Markup
 
 
 def canvas(width=500):
@@ -59,3 +82,81 @@ def test_a_decoration_is_hidden_from_readers_of_the_page():
     tree = ElementTree.fromstring(canvas().decoration("gauge"))
     assert tree.get("aria-hidden") == "true"
     assert tree.find("title") is None
+
+
+SCALES = [
+    Scale(0.0, 1.0),
+    Scale(0.0, 0.023),
+    Scale(-0.6, 2.9),
+    Scale(0.4, 2.6, "log"),
+    Scale(0.93, 1.08, "log"),
+    Scale(0.02, 3000.0, "log"),
+    Scale(1e-5, 0.9, "log odds"),
+    Scale(0.3, 0.7, "log odds"),
+    Scale(0.48, 0.52, "log odds"),
+    Scale(1e-6, 1 - 1e-6, "log odds"),
+]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("most", [4, 6, 8])
+def test_ticks_lie_on_the_axis_in_order_and_are_not_too_many(scale, most):
+    ticks = scale.ticks(most)
+    assert 1 <= len(ticks) <= most
+    assert list(ticks) == sorted(set(ticks))
+    assert all(scale.holds(tick) or math.isclose(tick, scale.low) or math.isclose(tick, scale.high) for tick in ticks)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_places_run_from_0_to_1(scale):
+    assert scale.at(scale.low) == 0
+    assert scale.at(scale.high) == 1
+    middle = (scale.low + scale.high) / 2
+    assert 0 < scale.at(middle) < 1
+
+
+def test_log_odds_have_infinite_ends_that_are_drawn_beyond_the_axis():
+    scale = Scale(0.01, 0.99, "log odds")
+    assert scale.at(0.0) < 0
+    assert scale.at(1.0) > 1
+
+
+def test_an_axis_covers_its_values_and_skips_what_it_cannot_show():
+    found = covering([0.5, math.inf, math.nan, 0.0, 4.0], "log", include=[1.0])
+    assert found.low < 0.5
+    assert 4.0 < found.high < 6.0
+    assert covering([], "log").holds(1.0)
+    one = covering([3.0], "linear")
+    assert one.low < 3.0 < one.high
+
+
+def test_ticks_in_words():
+    assert percent_tick(0.1 + 0.2) == "30 %"
+    assert percent_tick(1e-5) == "0.001 %"
+    assert plain_tick(-1500.0) == "−1,500"
+
+
+INSIDE = Box(0, 0, 300, 300)
+LINE = [(float(x), float(x)) for x in range(20, 280, 10)]
+DRAWN = [Box(x - 3, y - 3, x + 3, y + 3) for x, y in LINE]
+
+
+def test_a_label_beside_a_line_covers_none_of_it():
+    place = least_covered("curve", LINE, DRAWN, INSIDE)
+    box = Box.of_text(*place, "curve")
+    assert INSIDE.holds(box)
+    assert not any(box.meets(other) for other in DRAWN)
+
+
+def test_where_all_is_covered_the_label_stands_where_least_is():
+    half = [Box(0, 0, 300, 150)] * 3 + [Box(0, 150, 300, 300)]
+    _, y = least_covered("curve", LINE, half, INSIDE)
+    assert y > 150
+
+
+def test_a_label_too_long_for_the_figure_is_left_out():
+    assert least_covered("curve" * 100, LINE, [], INSIDE) is None
+
+
+def test_both_widths_are_drawn():
+    assert both(lambda width, style: Markup(f"{width:g} {style}"), 548) == ("548 wide", "352 narrow")

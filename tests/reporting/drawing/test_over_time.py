@@ -3,9 +3,9 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from calibrant.reporting.contents import Value
-from calibrant.reporting.drawing.labels import Box
+from calibrant.reporting.drawing.canvas import Box
 from calibrant.reporting.drawing.over_time import over_time_figure
+from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
 

@@ -1,12 +1,36 @@
-"""The diagram is square on both axes, shows every bin, and holds no text that is not escaped."""
+"""The diagram is square on both axes, shows every bin, and holds no text that is not escaped.
 
+Square diagrams: axes that hold their bins, the corners of the curve, words along the diagonal.
+
+Before and after recalibration.
+
+The ECE against the number of bins, with and without the calibration error.
+"""
+
+import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from calibrant.reporting.contents import Bin, Curve, Value
-from calibrant.reporting.drawing.reliability import CONFIDENCE, bin_hint, reliability_figure
+from calibrant.reporting.contents import Bin, Curve
+from calibrant.reporting.drawing.canvas import Box, Scale
+from calibrant.reporting.drawing.reliability import (
+    CONFIDENCE,
+    along,
+    before_after_figure,
+    bin_counts_figure,
+    bin_hint,
+    curve_points,
+    diagonal,
+    inside,
+    probability_scale,
+    reliability_figure,
+    square,
+    write_along_the_diagonal,
+)
+from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
 
@@ -73,3 +97,92 @@ def test_confidence_has_its_own_words():
     assert "Over-confident" in figure.svg_wide
     assert "Too high" not in figure.svg_wide
     assert figure.title.startswith("Confidence")
+
+
+def test_the_area_is_a_square_at_every_width():
+    for width in (352, 548, 1040):
+        canvas = square(width, Scale(0.0, 1.0), above=78)
+        assert canvas.plot_width == canvas.plot_height
+        assert canvas.top == 78
+
+
+def test_the_diagonal_joins_equal_values():
+    canvas = square(500, Scale(0.01, 0.9, "log odds"))
+    diagonal(canvas)
+    line = next(ElementTree.fromstring(canvas.svg("t")).iter("line"))
+    assert float(line.get("x1")) == canvas.x(0.01)
+    assert float(line.get("y2")) == canvas.y(0.9)
+
+
+def test_values_along_an_axis_are_evenly_placed():
+    for scale in (Scale(0.0, 1.0), Scale(0.001, 0.9, "log odds")):
+        places = [scale.at(value) for value in along(scale)]
+        steps = [b - a for a, b in pairwise(places)]
+        assert max(steps) - min(steps) < 1e-9
+
+
+def test_words_along_the_diagonal_avoid_what_is_drawn():
+    canvas = square(548, Scale(0.0, 1.0))
+    upper = Box(canvas.left + canvas.plot_width / 2, canvas.top, canvas.right, canvas.top + canvas.plot_height / 2)
+    covered = write_along_the_diagonal(canvas, "perfect calibration", [upper])
+    assert covered
+    assert not any(box.meets(upper) for box in covered)
+    assert all(inside(canvas).holds(box) for box in covered)
+    assert write_along_the_diagonal(canvas, "much too long " * 40, []) == []
+
+
+def test_rare_events_get_a_linear_axis_that_ends_near_them():
+    rare = [Bin(0, 0.02, 100, 1, 0.01, Value(0.012, 0.001, 0.04))]
+    assert probability_scale(rare, "linear").high == 0.05
+    assert probability_scale(rare, "log odds").holds(0.01)
+    assert probability_scale([], "log odds").holds(0.5)
+
+
+def test_certain_bins_do_not_break_the_axis_of_log_odds():
+    bins = [Bin(0, 0.1, 9, 0, 0.0, Value(0.0, 0.0, 0.3)), Bin(0.9, 1.0, 9, 9, 1.0, Value(1.0, 0.7, 1.0))]
+    scale = probability_scale(bins, "log odds")
+    assert 0 < scale.low < scale.high < 1
+
+
+def test_the_curve_is_level_within_a_block():
+    assert curve_points(Curve((0.1, 0.3), (0.2, 0.3), (0.0, 0.5))) == [(0.1, 0.0), (0.2, 0.0), (0.3, 0.5)]
+
+
+def test_before_and_after_have_a_curve_each():
+    section = hand_made.reliability()
+    after = hand_made.recalibration().after
+    figure = before_after_figure(section.curve, after, section.bins["log odds"], "log odds", "Platt scaling")
+    assert figure.title == "Before and after Platt scaling"
+    for svg in (figure.svg_wide, figure.svg_narrow):
+        assert re.findall(r'class="(curve2?)"', svg) == ["curve", "curve2"]
+        assert svg.count("afterband") == 1
+
+
+def test_a_single_score_is_a_point():
+    one = Curve((0.3,), (0.3,), (0.5,))
+    figure = before_after_figure(one, Curve((0.5,), (0.5,), (0.5,)), (), "linear", "Platt scaling")
+    assert figure.svg_wide.count('class="dotf"') == 1
+    assert figure.svg_wide.count('class="dota"') == 1
+
+
+def test_both_binnings_the_null_and_the_error_are_drawn():
+    figure = bin_counts_figure(hand_made.bin_counts(), Value(0.0083, 0.005, 0.0102))
+    for svg in (figure.svg_wide, figure.svg_narrow):
+        for style in ("nullband", "afterband", "curve2", "curve3", "curve"):
+            assert svg.count(f'class="{style}"') == 1
+        assert svg.count('class="dotf"') == 16
+    assert "calibration error 0.8 (0.5 to 1.0)" in figure.svg_wide
+
+
+def test_without_an_error_or_its_interval():
+    section = hand_made.bin_counts()
+    assert "curve2" not in bin_counts_figure(section, None).svg_wide
+    assert "afterband" not in bin_counts_figure(section, Value(0.01)).svg_wide
+
+
+def test_a_single_number_of_bins_is_a_figure_still():
+    one = {
+        name: getattr(hand_made.bin_counts(), name)[:1]
+        for name in ("counts", "equal_mass", "equal_width", "null_low", "null_high")
+    }
+    assert bin_counts_figure(replace(hand_made.bin_counts(), **one), None).svg_wide

@@ -5,9 +5,9 @@ import pytest
 
 import calibrant as cal
 from calibrant.numerics.special import expit
-from calibrant.reporting.contents import Value
+from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.sections.groups import WITH_INTERVAL, direction, group_section, spread_direction
-from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.results.estimate import Value
 from tests.reporting.sections.worlds import binary
 
 KINDS = np.array(["high", "low", "extreme", "moderate", "right"])

@@ -1,12 +1,21 @@
-"""Calibration over time: periods, and changes that are found only where there is one."""
+"""Calibration over time: periods, and changes that are found only where there is one.
 
+Rows since a change: the condition and the code choose the rows that were measured.
+"""
+
+import datetime
+
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.inference.changes_over_time import periods
 from calibrant.numerics.special import expit
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.over_time import over_time
+from calibrant.reporting.contents import CannotBuild, Recalibration
+from calibrant.reporting.sections.over_time import Since, over_time, since
+from tests.reporting.sections.running import run_commands
 from tests.reporting.sections.worlds import binary
 
 DAYS = np.datetime64("2025-01-01") + np.arange(365)
@@ -103,3 +112,59 @@ def test_a_period_without_events_or_expectations():
     found = over_time(data, [1, 1, 2, 2] * 10, column="week")
     assert np.isnan(found.periods[0].ratio.value)
     assert found.periods[1].ratio.value == pytest.approx(1.0)
+
+
+SINCE_CHANGE_DAYS = np.datetime64("2025-01-01") + np.arange(0, 400, 5)
+TIMES = {
+    "days": SINCE_CHANGE_DAYS,
+    "times": SINCE_CHANGE_DAYS.astype("datetime64[s]") + np.timedelta64(3661, "s"),
+    "texts of dates": np.array([str(day) for day in SINCE_CHANGE_DAYS], dtype=object),
+    "dates": np.array([datetime.date.fromisoformat(str(day)) for day in SINCE_CHANGE_DAYS], dtype=object),
+    "whole numbers": np.arange(80) // 4,
+    "numbers": np.linspace(0, 1, 80),
+    "names": np.array([f"it's {letter}" for letter in "abcdefgh" for _ in range(10)]),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("column", ["t", "t of row"])
+def test_condition_and_code_choose_the_rows_of_the_later_periods(kind, column):
+    time = TIMES[kind]
+    expected = periods(time, name="t", length=80).index >= 3
+    found = since(column, time, 3)
+    rows = duckdb.from_df(pd.DataFrame({column: time, "place": np.arange(80)}))
+    chosen = rows.filter(found.condition).order("place").fetchnumpy()["place"]
+    np.testing.assert_array_equal(chosen, np.flatnonzero(expected))
+    if kind != "dates":
+        np.testing.assert_array_equal(eval(found.code, {"time": time, "np": np}), expected)
+
+
+def test_tables_by_period_are_named_by_their_periods():
+    assert since("", {"9": 0, "10": 1}, 1) == Since("time", 10.0)
+    assert since("month", {"2025-01": 0, "2025-02": 1}, 1).condition == "month >= '2025-02'"
+
+
+def test_an_expression_is_taken_as_it_is():
+    assert Since("month(day)", 3).condition == "month(day) >= 3"
+
+
+def test_what_the_page_says_to_run_fits_the_recommended_map_to_the_rows_since_the_change(tmp_path):
+    rng = np.random.default_rng(0)
+    day = np.sort(rng.choice(np.datetime64("2025-01-01") + np.arange(365), 6000))
+    p = rng.uniform(0.05, 0.6, 6000)
+    y = rng.random(6000) < np.where(day < np.datetime64("2025-09-01"), p, 0.5 * p)
+    found = cal.report(cal.Binary(y, p), time=pd.Series(day, name="paid"))
+    section = next(one for one in found.contents.sections if isinstance(one, Recalibration))
+    assert "--where \"paid >= '2025-09-01'\"" in section.command
+    assert "since Sep 2025" in str(found)
+    pd.DataFrame({"y": y.astype(int), "p": p, "paid": day}).to_csv(tmp_path / "labelled.csv", index=False)
+    new = np.linspace(0.01, 0.99, 20)
+    pd.DataFrame({"p": new}).to_csv(tmp_path / "new.csv", index=False)
+    run_commands(section.command, tmp_path)
+    fitted = cal.recalibrate.load(tmp_path / "map.json")
+    later = day >= np.datetime64("2025-09-01")
+    expected = type(fitted)().fit(p[later], y[later]).predict_proba(new)[:, 1]
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "recalibrated.csv")["p_recalibrated"], expected, rtol=1e-9)
+    space = {"y": y, "p": p, "p_new": new, "time": day}
+    exec(section.code, space)
+    np.testing.assert_allclose(space["recalibrated"], expected, rtol=1e-9)

@@ -1,13 +1,32 @@
-"""The recalibration section: which map helps, by how much, and what remains, in worlds of known truth."""
+"""The recalibration section: which map helps, by how much, and what remains, in worlds of known truth.
+
+The best map: it helps, and no simpler one does as well.
+
+What a reader is told to run does run, and does what the section measured.
+
+Held-out predictions: every row once, by a map that has not seen it.
+"""
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.recalibrate import Platt
-from calibrant.reporting.part import Part
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.recalibration import recalibrated, recalibration_section
+from calibrant.recalibrate import Isotonic, Platt
+from calibrant.reporting.contents import CannotBuild
+from calibrant.reporting.part_results import Part
+from calibrant.reporting.sections.recalibration import (
+    TRAINING_GRID,
+    Candidate,
+    HeldOut,
+    binary_code,
+    commands,
+    held_out_rows,
+    ranked,
+    recalibrated,
+    recalibration_section,
+)
+from calibrant.results.estimate import Value
+from tests.reporting.sections.running import run_commands
 from tests.reporting.sections.worlds import binary, part
 
 NAMES = {"Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"}
@@ -112,3 +131,115 @@ def test_rows_after_the_map_are_those_before_it():
     np.testing.assert_array_equal(after.y_true, data.y_true)
     np.testing.assert_array_equal(after.group, data.group)
     assert float(cal.log_loss(after)) < float(cal.log_loss(data))
+
+
+def candidate(name, parameters, gain, reach):
+    return Candidate(name, parameters, Value(gain, gain - reach, gain + reach), None)
+
+
+def order(*candidates, error=0.01):
+    return [(one.name, effect) for one, effect in ranked(candidates, lambda a, b: error)]
+
+
+def test_the_largest_gain_that_is_clear_is_best():
+    found = order(candidate("a", 1, 0.02, 0.01), candidate("b", 3, 0.06, 0.02), candidate("c", 2, -0.1, 0.05))
+    assert found == [("b", "best"), ("a", "helps"), ("c", "makes it worse")]
+
+
+@pytest.mark.parametrize(("error", "best"), [(0.01, "b"), (0.05, "a")])
+def test_within_one_standard_error_the_fewest_parameters_win(error, best):
+    assert order(candidate("a", 1, 0.02, 0.01), candidate("b", 3, 0.06, 0.02), error=error)[0] == (best, "best")
+
+
+def test_nothing_is_best_where_no_interval_excludes_zero():
+    found = order(candidate("a", 1, 0.01, 0.02), candidate("b", 3, 0.02, 0.04), candidate("c", 9, -0.03, 0.01))
+    assert found == [("b", "may not help"), ("a", "may not help"), ("c", "makes it worse")]
+
+
+def test_a_map_that_may_not_help_is_never_best():
+    assert order(candidate("a", 1, 0.055, 0.06), candidate("b", 3, 0.06, 0.02), error=0.1)[0] == ("b", "best")
+
+
+MAPS = ["Temperature", "Platt", "Beta", "Quadratic", "Spline", "Isotonic"]
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", MAPS)
+def test_commands_and_code_recalibrate_alike(name, tmp_path):
+    data, new = binary(400, slope=0.6), np.linspace(0.01, 0.99, 30)
+    rows = "\n".join(f"{int(y)},{p!r}" for y, p in zip(data.y_true, data.y_prob.tolist(), strict=True))
+    (tmp_path / "labelled.csv").write_text("y,p\n" + rows + "\n")
+    (tmp_path / "new.csv").write_text("p\n" + "\n".join(map(repr, new.tolist())) + "\n")
+    run_commands(commands(name, "--prob p"), tmp_path)
+    found = np.genfromtxt(tmp_path / "recalibrated.csv", delimiter=",", names=True)
+    space = {"y": data.y_true, "p": data.y_prob, "p_new": new}
+    exec(binary_code(name), space)
+    np.testing.assert_allclose(found["p_recalibrated"], space["recalibrated"], rtol=1e-12)
+    expected = getattr(cal.recalibrate, name)().fit(data).predict_proba(new)[:, 1]
+    np.testing.assert_allclose(space["recalibrated"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["rows", "weighted", "clustered", "table"])
+def test_every_row_is_held_out_once(kind):
+    weight = np.random.default_rng(2).integers(0, 3, 3000).astype(float) if kind == "weighted" else None
+    group = np.arange(3000) // 10 if kind == "clustered" else None
+    data = binary(3000, weight=weight, group=group)
+    data = cal.BinTable.of(data, cal.table.HybridGrid()) if kind == "table" else data
+    part = Part(data)
+    held_out = HeldOut.of(part)
+    assert held_out.entries.total == pytest.approx(part.cells.total)
+    assert held_out.entries.ones.sum() == pytest.approx(part.cells.observed.sum())
+    assert len(held_out.bounds) == 5
+    assert [where.start for where in held_out.bounds[1:]] == [where.stop for where in held_out.bounds[:-1]]
+    after = held_out.after(held_out.score)
+    table = after if isinstance(after, cal.BinTable) else cal.BinTable.of(after, cal.table.Distinct()).filled()
+    np.testing.assert_allclose(table.sums.sum(axis=1), part.cells.sums.sum(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("recalibrator", [Platt(), Isotonic()])
+def test_predictions_are_those_of_maps_fitted_without_the_fold(recalibrator):
+    part = Part(binary(1000, slope=0.7))
+    held_out = HeldOut.of(part)
+    q = held_out.predicted(held_out.fitted(recalibrator))
+    for where, others in zip(held_out.bounds, part.folds.training, strict=True):
+        expected = recalibrator.fit_table(others).predict_proba(held_out.score[where])[:, 1]
+        np.testing.assert_array_equal(q[where], expected)
+
+
+def test_counting_on_a_grid_hardly_changes_a_map():
+    part = Part(binary(30_000, slope=0.7))
+    held_out = HeldOut.of(part)
+    assert max(len(table) for table in held_out.training) < TRAINING_GRID.cells
+    q = held_out.predicted(held_out.fitted(Platt()))
+    for where, others in zip(held_out.bounds, part.folds.training, strict=True):
+        exact = Platt().fit_table(others).predict_proba(held_out.score[where])[:, 1]
+        np.testing.assert_allclose(q[where], exact, atol=2e-4)
+
+
+def test_clusters_are_held_out_whole():
+    group = np.arange(1000) // 20
+    held_out = HeldOut.of(Part(binary(1000, group=group)))
+    folds = [set(held_out.rows.group[where]) for where in held_out.bounds]
+    assert sum(len(fold) for fold in folds) == len(set.union(*folds)) == 50
+    assert isinstance(held_out.after(held_out.score), cal.Binary)
+
+
+def test_the_error_of_a_difference_is_paired():
+    held_out = HeldOut.of(Part(binary(2000, slope=0.7)))
+    q = held_out.predicted(held_out.fitted(Platt()))
+    assert held_out.error_of_difference(q, q, "log loss") == 0
+    assert held_out.error_of_difference(q, held_out.score, "log loss") > 0
+
+
+@pytest.mark.parametrize("columns", [{}, {"group": np.arange(900) // 7}, {"weight": np.arange(900) % 3}])
+def test_rows_keep_their_order(columns):
+    data = binary(900, slope=0.6, shift=-0.5, **columns)
+    part = Part(data)
+    held_out = HeldOut.of(part)
+    fitted = held_out.fitted(Platt())
+    rows = held_out_rows(data, fitted, part.seed)
+    np.testing.assert_array_equal(rows.y_true, data.y_true)
+    counted = slice(None) if data.weight is None else data.weight > 0
+    own = np.sort(held_out.predicted(fitted)) if data.weight is None else np.unique(held_out.predicted(fitted))
+    np.testing.assert_allclose(np.sort(rows.y_prob[counted]), own, atol=1e-12)
+    assert np.corrcoef(rows.y_prob, data.y_prob)[0, 1] > 0.95

@@ -1,12 +1,31 @@
-"""The reliability section: the numbers of its bins, curve, bands, ranges and threshold."""
+"""The reliability section: the numbers of its bins, curve, bands, ranges and threshold.
+
+Bins: sums of rows, intervals that cover, and clusters that widen them.
+
+Edges of bins: few digits, rising, around all scores.
+
+ECE against the number of bins: the numbers of `ece`, and the range of a calibrated model.
+"""
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.part import Part
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.reliability import BAND_POINTS, corp_curve, reliability_section
+from calibrant.reporting.contents import CannotBuild
+from calibrant.reporting.part_results import Part
+from calibrant.reporting.sections.reliability import (
+    BAND_POINTS,
+    STOPS,
+    ScoreBins,
+    average_design_effect,
+    bin_counts,
+    corp_curve,
+    inner_log_odds,
+    linear_edges,
+    log_odds_edges,
+    reliability_section,
+    two_digits,
+)
 from tests.reporting.sections.worlds import binary, part
 
 
@@ -129,3 +148,162 @@ def test_a_grid_of_many_rows_gives_nearly_the_same():
         assert one.n == pytest.approx(other.n, abs=5)
         assert one.observed.value == pytest.approx(other.observed.value, abs=0.002)
     assert corp_curve(Part(data).cells) == corp_curve(cal.BinTable.of(data, cal.table.Distinct()))
+
+
+EDGES = np.array([0.0, 0.1, 0.3, 0.7, 1.0])
+
+
+def test_bins_are_sums_of_their_rows():
+    data = binary(2000)
+    for one in ScoreBins(Part(data)).between(EDGES):
+        rows = (data.y_prob > one.low) & (data.y_prob <= one.high)
+        assert one.n == rows.sum()
+        assert one.events == data.y_true[rows].sum()
+        assert one.predicted == pytest.approx(data.y_prob[rows].mean())
+        assert one.observed.value == pytest.approx(data.y_true[rows].mean())
+        assert one.observed.low < one.observed.value < one.observed.high
+
+
+def test_weights_count():
+    data = binary(2000, weight=np.random.default_rng(1).random(2000))
+    plain = ScoreBins(part(2000)).between(EDGES)
+    for one, other in zip(ScoreBins(Part(data)).between(EDGES), plain, strict=True):
+        rows = (data.y_prob > one.low) & (data.y_prob <= one.high)
+        assert one.observed.value == pytest.approx(np.average(data.y_true[rows], weights=data.weight[rows]))
+        assert one.observed.high - one.observed.low > other.observed.high - other.observed.low
+
+
+def test_a_score_on_an_edge_belongs_to_the_bin_below_it():
+    bins = ScoreBins(Part(cal.Binary([0, 1, 1, 0], [0.1, 0.3, 0.3, 0.5]))).between(np.array([0.0, 0.3, 1.0]))
+    assert [one.n for one in bins] == [3, 1]
+
+
+def test_rows_inside_include_both_ends():
+    bins = ScoreBins(Part(cal.Binary([0, 1, 1, 0, 1], [0.1, 0.3, 0.4, 0.5, 1.0])))
+    assert bins.inside(0.3, 0.5).n == 3
+    assert bins.inside(0.3, 1.0).n == 4
+    assert bins.inside(0.0, 0.1).n == 1
+    assert bins.inside(0.5, 0.5).n == 1
+    assert bins.inside(0.6, 0.9) is None
+    assert bins.inside(0.3, 0.5).low == 0.3
+
+
+def test_each_score_is_a_bin():
+    bins = ScoreBins(part(2000, digits=1)).each_score()
+    assert [one.low for one in bins] == [one.high for one in bins] == [k / 10 for k in range(11)]
+
+
+def test_a_table_gives_the_bins_of_its_rows():
+    data = binary(3000)
+    table = cal.BinTable.of(data, cal.table.Distinct())
+    assert ScoreBins(Part(table)).between(EDGES) == ScoreBins(Part(data)).between(EDGES)
+
+
+def clustered(rng, clusters=60, size=20, share=0.5):
+    """In each cluster a share of the rows copies one outcome."""
+    p = np.repeat(0.3, clusters * size)
+    own = rng.random(clusters * size) < p
+    common = np.repeat(rng.random(clusters) < 0.3, size)
+    y = np.where(rng.random(len(p)) < share, common, own)
+    return cal.Binary(y, p, group=np.repeat(np.arange(clusters), size))
+
+
+@pytest.mark.no_cover
+def test_intervals_cover_with_clusters():
+    rng = np.random.default_rng(5)
+    covered, naive = [], []
+    for _ in range(300):
+        data = clustered(rng)
+        bins = ScoreBins(Part(data)).each_score()[0].observed
+        plain = ScoreBins(Part(cal.Binary(data.y_true, data.y_prob))).each_score()[0].observed
+        covered.append(bins.low <= 0.3 <= bins.high)
+        naive.append(plain.low <= 0.3 <= plain.high)
+    assert np.mean(covered) > 0.92
+    assert np.mean(naive) < 0.8  # the clusters matter
+
+
+def test_a_bin_of_one_outcome_counts_its_clusters():
+    group = np.repeat([0, 1, 2], 10)
+    found = ScoreBins(Part(cal.Binary(np.zeros(30), np.full(30, 0.2), group=group))).each_score()[0]
+    three = ScoreBins(Part(cal.Binary(np.zeros(3), np.full(3, 0.2)))).each_score()[0]
+    assert found.observed == three.observed
+
+
+def test_the_design_effect_is_one_for_independent_rows():
+    assert average_design_effect(part(2000)) == 1.0
+    independent = average_design_effect(Part(binary(4000, group=np.arange(4000) // 4)))
+    assert independent < 1.3
+    assert average_design_effect(Part(clustered(np.random.default_rng(0)))) > 2.5  # 1 + 19 * 0.25 without bins
+
+
+@pytest.mark.parametrize("mean", [-6.0, -1.0, 0.0, 3.0])
+@pytest.mark.parametrize("spread", [0.05, 1.0, 3.0])
+def test_edges_rise_and_hold_all_scores(mean, spread):
+    cells = part(3000, mean=mean, spread=spread).cells
+    for edges in (log_odds_edges(cells), linear_edges(cells)):
+        assert np.all(np.diff(edges) > 0)
+        assert edges[0] <= cells.low[0]
+        assert cells.high[-1] <= edges[-1]
+        assert 4 <= len(edges) <= 15
+
+
+def test_edges_on_log_odds_have_two_digits_and_are_evenly_spaced():
+    edges = log_odds_edges(part(5000).cells)[1:-1]
+    np.testing.assert_array_equal(edges, two_digits(edges))
+    steps = np.diff(np.log(edges / (1 - edges)))
+    assert steps.max() / steps.min() < 1.5
+
+
+def test_linear_edges_are_multiples_of_a_round_step():
+    np.testing.assert_allclose(linear_edges(part(5000, spread=2.5).cells), np.linspace(0, 1, 11))
+
+
+def test_scores_of_0_and_1_have_no_log_odds():
+    cells = part(500, digits=0).cells
+    assert set(cells.key) == {0.0, 1.0}
+    assert log_odds_edges(cells) is None
+    assert inner_log_odds(cells) is None
+
+
+def test_far_scores_do_not_stretch_the_axis():
+    cells = part(10_000, spread=1.0, mean=0.0).cells
+    low, high = inner_log_odds(cells)
+    assert low > np.log(cells.low[0] / (1 - cells.low[0]))
+    assert 2.8 < high < 3.4  # the 99.9 % quantile of a standard normal is 3.09
+
+
+@pytest.mark.parametrize("columns", [{}, {"digits": 1}, {"weight": np.random.default_rng(0).random(3000)}])
+def test_every_error_is_that_of_ece(columns):
+    data = binary(3000, slope=0.7, **columns)
+    found = bin_counts(Part(data))
+    for k, bins in enumerate(found.counts):
+        assert found.equal_mass[k] == pytest.approx(float(cal.ece(data, bins=bins)))
+        assert found.equal_width[k] == pytest.approx(float(cal.ece(data, bins=cal.EqualWidth(bins))))
+
+
+@pytest.mark.no_cover
+def test_the_range_is_that_of_calibrated_samples():
+    data = binary(1000, mean=-2.0)
+    found = bin_counts(Part(data))
+    rng = np.random.default_rng(1)
+    for bins in (2, 15, 100):
+        drawn = [float(cal.ece(rng.random(1000) < data.y_prob, data.y_prob, bins=bins)) for _ in range(300)]
+        k = found.counts.index(bins)
+        low, high = np.quantile(drawn, [0.05, 0.95])
+        assert found.null_low[k] == pytest.approx(low, rel=0.15, abs=0.002)
+        assert found.null_high[k] == pytest.approx(high, rel=0.1)
+
+
+def test_clusters_widen_the_range():
+    p = np.repeat(np.random.default_rng(0).random(200), 20)
+    y = np.repeat(np.random.default_rng(1).random(200) < p[::20], 20)
+    rows, clusters = (bin_counts(Part(cal.Binary(y, p, group=group))) for group in (None, np.arange(4000) // 20))
+    assert clusters.null_high[3] > 2 * rows.null_high[3]
+
+
+def test_a_bin_needs_rows():
+    assert bin_counts(part(40)).counts == (2, 3, 5, 8, 10, 15, 20)
+    assert bin_counts(part(2000)).counts == STOPS
+    for few in (cal.Binary([0, 1, 1], [0.1, 0.2, 0.3]), cal.Binary([0, 1] * 50, [0.5] * 100)):
+        with pytest.raises(CannotBuild):
+            bin_counts(Part(few))

@@ -2,17 +2,9 @@
 
 from dataclasses import replace
 
-from calibrant.reporting.contents import (
-    Change,
-    GroupRow,
-    Groups,
-    MapRow,
-    OverTime,
-    Period,
-    Recalibration,
-    Value,
-)
+from calibrant.reporting.contents import Change, GroupRow, Groups, MapRow, OverTime, Period, Recalibration
 from calibrant.reporting.verdicts.evidence import Probabilities, VerdictTest
+from calibrant.results.estimate import Value
 
 REJECTS = VerdictTest("multiscale test", 0.001, 999)
 ACCEPTS = VerdictTest("multiscale test", 0.21, 999)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold, Value
+from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold
 from calibrant.reporting.verdicts.answers import best_map, evidence_in_words, how_sure, what_it_means, what_to_do
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
+from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, group, groups, maps, over_time
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from calibrant.reporting.contents import Value
 from calibrant.reporting.verdicts.evidence import Probabilities, VerdictTest
+from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import PLAIN, RARE
 
 

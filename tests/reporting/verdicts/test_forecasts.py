@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from calibrant.reporting.contents import Value
 from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest, Words
-from calibrant.reporting.verdicts.forecasts import verdict
+from calibrant.reporting.verdicts.forecasts import forecast_verdict
+from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import group, groups, maps
 
 SURE, UNSURE = VerdictTest("error-to-spread test", 1e-6), VerdictTest("error-to-spread test", 0.4)
@@ -91,14 +91,14 @@ TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
 )
 def test_each_row(evidence, rule, state, severity, direction, text):
-    found = verdict(evidence)
+    found = forecast_verdict(evidence)
     assert str(found) == text
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
 def test_a_group_against_the_rest_and_the_answers():
     wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
-    found = verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
+    found = forecast_verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
     assert found.second.startswith("8 days runs against the rest: there the spread is too wide")
     assert found.what_it_means == "Intervals meant to hold 90 % of outcomes hold 90 % (87 to 93 %)."
     assert (
@@ -106,8 +106,8 @@ def test_a_group_against_the_rest_and_the_answers():
         == "Strong evidence: error-to-spread test, p < 0.001. The mean standardised error is 0.02 (−0.05 to 0.09)."
     )
     assert "lowers cross-validated" in found.what_to_do
-    assert verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
-    assert verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
+    assert forecast_verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
+    assert forecast_verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
 
 
 RATIOS = (Value(1.0, 0.95, 1.05), Value(1.3, 1.2, 1.4), Value(0.8, 0.7, 0.9), None)
@@ -119,7 +119,7 @@ BIASES = ((None, None), (Value(0.3, 0.2, 0.4), 1e-5), (Value(0.05, 0.03, 0.07), 
 )
 def test_no_claim_without_evidence(test, ratio, bias, by_spread):
     given = replace(BASE, test=test, ratio=ratio, bias=bias[0], bias_p=bias[1], by_spread=by_spread)
-    found = verdict(given)
+    found = forecast_verdict(given)
     rejects = test is not None and test.rejects
     if found.state in ("not calibrated", "small"):
         assert rejects or (bias[1] is not None and abs(bias[0].value) > 0.1)

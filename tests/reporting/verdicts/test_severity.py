@@ -1,20 +1,30 @@
-"""Severity relative to the base rate, the decision and the tolerance."""
+"""Severity relative to the base rate, the decision and the tolerance.
+
+The tests of one report together: how often a calibrated model is accused, and what its sections then show.
+"""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from calibrant.reporting.contents import Bin, Threshold, Value
+from calibrant.reporting.contents import Bin, Change, Threshold
+from calibrant.reporting.verdicts.evidence import Forecasts, SeveralClasses, VerdictTest
+from calibrant.reporting.verdicts.forecasts import biased, forecast_verdict
 from calibrant.reporting.verdicts.severity import (
     changed,
+    flagged_groups,
     group_severity,
+    judged_together,
     limit,
     of_probabilities,
     outside,
+    significant,
     small,
     unruled,
 )
-from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, over_time
+from calibrant.results.estimate import Value
+from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, REJECTS, group, groups, over_time
 
 #: The rarer outcome of these has a frequency of 30 %: 5 % of it are 1.5 points, 2 % are 0.6, 10 % are 3.
 CASES = [
@@ -76,3 +86,91 @@ def test_parts():
     assert not small(replace(PLAIN, error=None))
     assert unruled(replace(PLAIN, error=None))
     assert limit(PLAIN, 0.1) == pytest.approx(0.03)
+
+
+def with_p_values(p, *, of_groups=None, of_change=None):
+    """Evidence with the given p-values."""
+    found = replace(PLAIN, test=VerdictTest("multiscale test", p, 999))
+    if of_groups is not None:
+        found = replace(
+            found, groups=(groups(*(group(f"g{k}", p=q, flagged=q < 0.05) for k, q in enumerate(of_groups))),)
+        )
+    if of_change is not None:
+        change = Change(2, Value(0.9, 0.8, 1.0), Value(0.6, 0.5, 0.7), of_change, of_change < 0.05)
+        found = replace(found, over_time=replace(over_time(), change=change))
+    return found
+
+
+def test_one_test_is_left_as_it_is():
+    assert judged_together(PLAIN) is PLAIN
+
+
+@pytest.mark.no_cover
+def test_calibrated_models_are_accused_in_one_of_twenty_reports():
+    p = np.random.default_rng(0).random((2000, 3))
+    given = [with_p_values(a, of_groups=[b, 1.0], of_change=c) for a, b, c in p.tolist()]
+    assert np.mean([significant(one) for one in given]) > 0.12
+    assert np.mean([significant(judged_together(one)) for one in given]) == pytest.approx(0.05, abs=0.012)
+
+
+def test_what_is_clear_is_told_whatever_else_is_tested():
+    found = judged_together(with_p_values(0.001, of_groups=[0.002, 0.3], of_change=0.04))
+    assert found.test.rejects
+    assert changed(found.over_time) is not None
+    assert [row.name for row in flagged_groups(found.groups)] == ["g0"]
+    assert found.groups[0].rows[0].p_value == pytest.approx(0.004)
+
+
+def test_what_is_not_flagged_any_more_has_no_direction():
+    found = judged_together(with_p_values(0.5, of_groups=[0.03, 0.3], of_change=0.02))
+    row = found.groups[0].rows[0]
+    assert (row.flagged, row.direction, row.slope, row.flagged_after) == (False, "not flagged", None, None)
+    assert row.p_value == pytest.approx(0.06)
+    assert changed(found.over_time) is None
+    assert not significant(found)
+
+
+def test_the_words_say_what_was_adjusted_and_only_where_it_matters():
+    test = judged_together(with_p_values(0.03, of_groups=[0.4], of_change=0.3)).test
+    assert test.in_words == "p = 0.030; adjusted for the 3 tests of this report, p = 0.090"
+    assert judged_together(with_p_values(0.01, of_groups=[0.4], of_change=0.3)).test.in_words == "p = 0.010"
+
+
+def test_groups_that_were_not_tested_are_no_test():
+    assert judged_together(with_p_values(0.04, of_groups=[float("nan")])).test.rejects
+
+
+def test_periods_are_flagged_by_bonferronis_rule():
+    given = with_p_values(0.5, of_groups=[0.5], of_change=0.5)
+    first = replace(given.over_time.periods[0], p_value=0.02, flagged=True)
+    second = replace(given.over_time.periods[1], p_value=0.01, flagged=True)
+    time = replace(given.over_time, periods=(first, second))
+    assert [one.flagged for one in judged_together(replace(given, over_time=time)).over_time.periods] == [False, True]
+
+
+def test_secondary_tests_of_forecasts_have_a_fifth_of_the_weight():
+    bias = Value(0.2, 0.1, 0.3)
+    given = Forecasts(n=500, test=VerdictTest("error-to-spread test", 0.04), bias=bias, bias_p=0.009, shape_p=0.5)
+    found = judged_together(given)
+    assert found.adjusted == pytest.approx({"bias": 0.056, "all rows": 0.056, "shape": 0.5})
+    assert biased(given)
+    assert not biased(found)
+    assert not found.test.rejects
+
+
+def test_forecasts_tell_a_change_over_time():
+    given = Forecasts(n=500, test=VerdictTest("error-to-spread test", 0.4), over_time=over_time())
+    found = forecast_verdict(judged_together(given))
+    assert (found.rule, found.state) == ("RC", "not calibrated")
+    assert found.sentence.endswith(
+        "but errors changed against the predicted spread from September 2025 on: until August 2025 they were 0.97 "
+        "times it (0.89 to 1.06), since then 0.56 times it (0.47 to 0.66)."
+    )
+    rejecting = replace(given, test=replace(REJECTS, draws=None), ratio=Value(1.3, 1.2, 1.4))
+    assert forecast_verdict(rejecting).second.startswith("Errors changed against the predicted spread")
+
+
+def test_without_a_test_of_whole_vectors_the_top_label_is_adjusted():
+    given = SeveralClasses(n=500, top=with_p_values(0.03), groups=with_p_values(0.5, of_groups=[0.2]).groups)
+    assert not judged_together(given).top.test.rejects
+    assert judged_together(replace(given, test=ACCEPTS)).top.test.rejects

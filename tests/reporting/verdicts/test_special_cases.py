@@ -1,10 +1,27 @@
-"""Predictions that leave little to judge."""
+"""Predictions that leave little to judge.
+
+The second sentence.
+"""
 
 from dataclasses import replace
 
-from calibrant.reporting.contents import Value
-from calibrant.reporting.verdicts.special_cases import level, nothing_to_judge, one_outcome, one_score, too_few
-from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN
+from calibrant.reporting.contents import Bin
+from calibrant.reporting.verdicts.evidence import Words
+from calibrant.reporting.verdicts.special_cases import (
+    change_in_words,
+    flagged_in_words,
+    group_names,
+    largest_gap_classes,
+    level,
+    nothing_to_judge,
+    one_outcome,
+    one_score,
+    period_range,
+    second_sentence,
+    too_few,
+)
+from calibrant.results.estimate import Value
+from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, over_time
 
 
 def test_rows_that_do_not_apply_say_nothing():
@@ -22,3 +39,58 @@ def test_words():
     assert nothing_to_judge("") == "Nothing to judge: no row has both a prediction and an outcome."
     assert level(replace(PLAIN, ratio=Value(1.2, 1.1, 1.3))) == "too low"
     assert level(PLAIN) is None
+
+
+def test_a_change_over_time_comes_first():
+    both = replace(PLAIN, over_time=over_time(), groups=(groups(group()),))
+    assert second_sentence(both, "too high").startswith(
+        "Calibration changed from September 2025 on: until August 2025, totals agree"
+    )
+    assert change_in_words(over_time(significant=False), Words()) == ""
+
+
+def test_a_group_against_the_whole():
+    given = replace(PLAIN, groups=(groups(group(), group("Peru", direction="too high")),))
+    assert second_sentence(given, "too high") == (
+        "Brazil runs against the rest, with predictions that are too low: 1.40 times the predicted events occurred "
+        "(1.22 to 1.61)."
+    )
+    assert second_sentence(given, "too low").startswith("Peru runs against the rest")
+    assert second_sentence(given, "too extreme") == ""
+
+
+def test_slopes_and_spreads_of_a_group():
+    steep = replace(group(direction="too moderate"), slope=Value(1.5, 1.2, 1.9))
+    assert second_sentence(replace(PLAIN, groups=(groups(steep),)), "too extreme") == (
+        "Brazil runs against the rest: there the predictions are too moderate (slope 1.50)."
+    )
+    wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
+    assert second_sentence(replace(PLAIN, groups=(groups(wide),)), "too narrow") == (
+        "8 days runs against the rest: there the spread is too wide, errors are 0.86 times it (0.81 to 0.92)."
+    )
+
+
+def test_the_largest_gap_of_few_scores():
+    given = replace(PLAIN, distinct=10, largest_gap=Bin(0.7, 0.7, 400, 208, 0.7, Value(0.52, 0.47, 0.57)))
+    assert second_sentence(given, "too high") == (
+        "Only 10 distinct scores: the largest gap is at 70 % (observed 52 %, 47 to 57 %)."
+    )
+
+
+def test_up_to_eight_groups_are_named_strongest_evidence_first():
+    rows = tuple(group(f"g{k}", p=0.01 - 0.001 * k) for k in range(10))
+    text = group_names(rows)
+    assert text.startswith("g9 (too low), g8")
+    assert text.endswith("and 2 more")
+    assert flagged_in_words((groups(*rows),)).startswith("10 of 10 countries are miscalibrated after adjustment: g9")
+    two = (groups(rows[0]), groups(rows[1], column="device"))
+    assert flagged_in_words(two).startswith("2 of 2 groups are")
+    assert flagged_in_words((groups(group("a\x1b[31m")),)).endswith("a\\x1b[31m (too low)")
+
+
+def test_lists_of_classes_and_periods():
+    rows = (group("a", ratio=Value(1.2)), group("b", ratio=Value(0.5)), group("c", flagged=False))
+    assert largest_gap_classes(rows) == "b (0.50) and a (1.20)"
+    assert largest_gap_classes((replace(rows[0], ratio=Value(0.0)), rows[1])) == "a (0.00) and b (0.50)"
+    assert period_range(over_time().periods[:1]) == "July 2025"
+    assert period_range(over_time().periods[:2]) == "July 2025 to August 2025"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from calibrant.reporting.contents import Value
 from calibrant.reporting.verdicts.evidence import Unlabeled, VerdictTest, Words
-from calibrant.reporting.verdicts.unlabeled import verdict
+from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.results.estimate import Value
 
 SURE, UNSURE = VerdictTest("score test", 1e-6), VerdictTest("score test", 0.4)
 BASE = Unlabeled(
@@ -53,17 +53,17 @@ TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
 )
 def test_each_row(evidence, rule, state, severity, direction, text):
-    found = verdict(evidence)
+    found = unlabeled_verdict(evidence)
     assert str(found) == text
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
 def test_the_answers_name_the_assumptions():
-    found = verdict(BASE)
+    found = unlabeled_verdict(BASE)
     assert found.how_sure.startswith(
         "Strong evidence, given the assumed share: score test, p < 0.001. The share itself"
     )
     assert "random sample of all positives" in found.what_it_means
     assert found.what_to_do.startswith("Check the share first.")
-    assert verdict(replace(BASE, prior=0.5)).what_to_do.startswith("Lower the assumed share")
-    assert verdict(replace(BASE, tolerance=0.08)).severity == "note"
+    assert unlabeled_verdict(replace(BASE, prior=0.5)).what_to_do.startswith("Lower the assumed share")
+    assert unlabeled_verdict(replace(BASE, tolerance=0.08)).severity == "note"

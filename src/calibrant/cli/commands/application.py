@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant._version import __version__
-from calibrant.cli.formats import UsageError
-from calibrant.cli.messages import BAD_INPUT, INTERRUPTED, UNEXPECTED, complain, say
-from calibrant.cli.progress import stage
+from calibrant.cli.console import BAD_INPUT, INTERRUPTED, UNEXPECTED, UsageError, complain, say, stage
 
 if TYPE_CHECKING:
     from calibrant.cli.columns import Columns

@@ -9,9 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app
-from calibrant.cli.messages import say
+from calibrant.cli.console import say, stage
 from calibrant.cli.options import LABELS, READING, Files, Json, takes
-from calibrant.cli.progress import stage
 
 Several = list[str] | None
 
@@ -43,8 +42,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
-    from calibrant.cli.compared_models import Given, compared, estimator_of, names_of, sentence
     from calibrant.cli.files import load_models
+    from calibrant.cli.measures import Given, compared, estimator_of, names_of, sentence
     from calibrant.inference.comparison import compare_many
 
     given = Given(prob or (), mean or (), std or (), quantiles or (), members or ())

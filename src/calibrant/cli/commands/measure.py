@@ -9,9 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.messages import leave_if_failed
+from calibrant.cli.console import leave_if_failed, stage
 from calibrant.cli.options import TASK, Files, Json, takes
-from calibrant.cli.progress import stage
 
 
 @app.command()
@@ -32,11 +31,11 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """The calibration error by several estimators, with an interval; a gate for CI with --fail-above."""
-    from calibrant.cli.measuring import Measuring
+    from calibrant.cli.measures import Measuring
     from calibrant.data.validation import fraction
     from calibrant.inference.gates import Gate
     from calibrant.reporting.model import finite
-    from calibrant.results.printable import printable
+    from calibrant.results.estimate import printable
 
     rule = None if fail_above is None else Gate(fail_above, by=gate)  # type: ignore[arg-type]  # which it checks
     measuring = Measuring(norm, fraction("--level", level), rule, per_group)

@@ -10,9 +10,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.messages import require_writable, say, title_of
+from calibrant.cli.console import require_writable, say, stage, title_of
 from calibrant.cli.options import TASK, Files, Force, Json, Seed, takes
-from calibrant.cli.progress import stage
 
 
 @app.command()
@@ -49,9 +48,9 @@ def report(
     seed: Seed = 0,
 ) -> None:
     """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
-    from calibrant.cli.report_columns import by_and_time
+    from calibrant.cli.reports import by_and_time
     from calibrant.reporting import report as build
-    from calibrant.reporting.progress import told_to
+    from calibrant.reporting.assembling import told_to
 
     require_writable(output, force=force)
     by = columns.by

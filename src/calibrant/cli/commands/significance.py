@@ -9,9 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.messages import leave_if_failed
+from calibrant.cli.console import leave_if_failed, stage
 from calibrant.cli.options import TASK, Files, Json, takes
-from calibrant.cli.progress import stage
 
 
 @app.command(name="test")
@@ -53,7 +52,7 @@ def _of_classes(data: Any) -> tuple[Any, Any]:
     """For several classes: the tests of each class, strongest evidence first, and of the top label; else None."""
     from calibrant.data.predictions import Multiclass
     from calibrant.inference.calibration_tests import calibration_test
-    from calibrant.inference.several_classes.class_tests import by_class
+    from calibrant.inference.multiclass_tests import by_class
 
     return (by_class(data), calibration_test(data.top_label())) if isinstance(data, Multiclass) else (None, None)
 

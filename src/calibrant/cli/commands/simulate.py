@@ -9,9 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.formats import UsageError
+from calibrant.cli.console import UsageError, stage
 from calibrant.cli.options import READING, Json, Seed, takes
-from calibrant.cli.progress import stage
 
 
 @app.command()

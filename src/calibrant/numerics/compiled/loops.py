@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerics.compiled.bins import EqualWidthSums, Labels, equal_width
-from calibrant.numerics.compiled.cells import gap_cells, marked_rows, radix_cells
-from calibrant.numerics.compiled.grids import LOG_ERROR, NEAR_EDGE, hybrid, log_grid
+from calibrant.numerics.compiled.bins import (
+    LOG_ERROR,
+    NEAR_EDGE,
+    EqualWidthSums,
+    Labels,
+    equal_width,
+    gap_cells,
+    hybrid,
+    log_grid,
+    marked_rows,
+    radix_cells,
+)
 from calibrant.numerics.compiled.matrices import (
     LANES,
+    ROWS,
     SCORES,
     few_class_sums,
     few_classes,
     many_class_sums,
     many_classes,
+    temperature,
+    vector_scaling,
 )
 from calibrant.numerics.compiled.order import (
     STEP,
@@ -27,7 +39,6 @@ from calibrant.numerics.compiled.order import (
     running_positives,
     sums_between,
 )
-from calibrant.numerics.compiled.softmax import ROWS, temperature, vector_scaling
 
 __all__ = [
     "LANES",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from calibrant.reporting.rounding import no_break
-from calibrant.results.printable import printable
+from calibrant.results.estimate import printable
 
 
 class Markup(str):

@@ -5,13 +5,23 @@ from __future__ import annotations
 from functools import partial
 
 from calibrant.reporting.contents import Change, Facts, OverTime, Period
-from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, hint, stroke, text_width
-from calibrant.reporting.drawing.descriptions import over_time_table, over_time_text
-from calibrant.reporting.drawing.figure import Figure, both
-from calibrant.reporting.drawing.labels import Box, least_covered
+from calibrant.reporting.drawing.canvas import (
+    Box,
+    Canvas,
+    Figure,
+    Margins,
+    Scale,
+    both,
+    covering,
+    dot,
+    hint,
+    least_covered,
+    plain_tick,
+    stroke,
+    text_width,
+)
+from calibrant.reporting.drawing.descriptions import over_time_table, over_time_text, over_time_title
 from calibrant.reporting.drawing.markup import Markup
-from calibrant.reporting.drawing.scales import Scale, covering, plain_tick
-from calibrant.reporting.drawing.titles import over_time_title
 from calibrant.reporting.rounding import count, p_number, ratio
 
 #: Ratios beyond these are drawn at the edge.

@@ -1,4 +1,11 @@
-"""The reliability diagram: observed against predicted, square, on an axis of log odds or a linear one."""
+"""Diagrams of probabilities: reliability, before and after recalibration, ECE by number of bins.
+
+What square diagrams of probabilities share: their axes, the diagonal, and where labels may stand.
+
+The curves before and after recalibration, on one square diagram.
+
+The plain ECE against the number of bins, with what a calibrated model would show.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +13,124 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
-from calibrant.reporting.contents import Axis, Bin, Facts, Reliability
-from calibrant.reporting.drawing.canvas import Canvas, dot, hint, stroke
-from calibrant.reporting.drawing.descriptions import bin_table, reliability_text
-from calibrant.reporting.drawing.figure import Figure, both
-from calibrant.reporting.drawing.labels import Box, least_covered
-from calibrant.reporting.drawing.markup import Markup, tag
-from calibrant.reporting.drawing.scales import Scale
-from calibrant.reporting.drawing.square import (
-    along,
-    around,
-    curve_points,
-    diagonal,
-    inside,
-    probability_axes,
-    probability_scale,
-    square,
-    write_along_the_diagonal,
+from calibrant.reporting.contents import Axis, Bin, BinCounts, Curve, Facts, Reliability
+from calibrant.reporting.drawing.canvas import (
+    ROOMY,
+    Box,
+    Canvas,
+    Figure,
+    Margins,
+    Scale,
+    both,
+    dot,
+    hint,
+    least_covered,
+    percent_tick,
+    plain_tick,
+    stroke,
+    text_width,
 )
-from calibrant.reporting.drawing.titles import reliability_title
+from calibrant.reporting.drawing.descriptions import (
+    bin_counts_table,
+    bin_counts_text,
+    bin_counts_title,
+    bin_table,
+    reliability_text,
+    reliability_title,
+)
+from calibrant.reporting.drawing.markup import Markup, number, tag
 from calibrant.reporting.names import plural
-from calibrant.reporting.rounding import count, rate, rates, score
+from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
+from calibrant.results.estimate import Value
+
+#: An axis of log odds extends beyond the outermost bins by this factor of the odds.
+_BEYOND = 1.9
+#: Where a linear axis may end when no bin lies higher.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def square(width: float, scale: Scale, *, above: float = 14.0) -> Canvas:
+    """A canvas whose plotting area is a square, with the same axis in both directions."""
+    left, right, bottom = (56.0 if width > ROOMY else 48.0), 8.0, 46.0
+    side = width - left - right
+    return Canvas(width, above + side + bottom, Margins(left, above, right, bottom), scale, scale)
+
+
+def probability_axes(canvas: Canvas, across: str) -> None:
+    """Ticks in percent on both axes, and the frame."""
+    most = 8 if canvas.roomy else 5
+    canvas.x_ticks(percent_tick, across, most=most)
+    canvas.y_ticks(percent_tick, most=most)
+    canvas.frame()
+
+
+def diagonal(canvas: Canvas) -> None:
+    """The line of perfect calibration."""
+    canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
+
+
+def probability_scale(bins: Sequence[Bin], axis: Axis) -> Scale:
+    """An axis for predicted and observed probabilities alike, so that the diagram is square."""
+    means = [p for b in bins for p in (b.predicted, b.observed.value)]
+    if axis == "linear":
+        highest = max((max(b.predicted, b.observed.high or b.observed.value) for b in bins), default=1.0)
+        return Scale(0.0, next(end for end in _ENDS if highest <= end or end == 1.0))
+    odds = [p / (1 - p) for p in means if 0 < p < 1] or [0.1, 10.0]
+    low, high = min(odds) / _BEYOND, max(odds) * _BEYOND
+    low, high = min(low, high / 16), max(high, low * 16)
+    low, high = max(low, 1e-6), min(high, 1e6)
+    return Scale(low / (1 + low), high / (1 + high), "log odds")
+
+
+def curve_points(curve: Curve) -> list[tuple[float, float]]:
+    """The corners of the isotonic curve: each block is level, neighbours are joined by a straight line."""
+    corners: list[tuple[float, float]] = []
+    for low, high, rate_ in zip(curve.low, curve.high, curve.rate, strict=True):
+        corners.append((low, rate_))
+        if high > low:
+            corners.append((high, rate_))
+    return corners
+
+
+def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box]) -> list[Box]:
+    """Write words along the diagonal where they cover least; what they cover."""
+    reach = text_width(words) / 2 * math.sqrt(0.5)
+    best: tuple[int, float, float, list[Box]] | None = None
+    for share in (0.72, 0.8, 0.62, 0.5, 0.88, 0.38, 0.28, 0.2):
+        for side in (-5, 11):  # above the line, or below it
+            x, y = canvas.left + share * canvas.plot_width + side, canvas.bottom - share * canvas.plot_height + side
+            steps = [reach * k / 5 for k in range(-5, 6)]
+            own = [Box(x + step - 7, y - step - 9, x + step + 5, y - step + 4) for step in steps]
+            cost = sum(one.meets(other) for one in own for other in blocked)
+            if inside(canvas).holds(own[0]) and inside(canvas).holds(own[-1]) and (best is None or cost < best[0]):
+                best = (cost, x, y, own)
+    if best is None:
+        return []
+    shift = f"translate({number(best[1])},{number(best[2])}) rotate(-45)"
+    canvas.add(tag("text", words, class_="halo", text_anchor="middle", transform=shift))
+    return best[3]
+
+
+def along(scale: Scale) -> list[float]:
+    """Values at equal distances along an axis."""
+    if scale.kind == "linear":
+        return [scale.low + (scale.high - scale.low) * k / 60 for k in range(61)]
+    first, last = math.log(scale.low / (1 - scale.low)), math.log(scale.high / (1 - scale.high))
+    return [1 / (1 + math.exp(-(first + (last - first) * k / 60))) for k in range(61)]
+
+
+def around(canvas: Canvas, across: float, up: float) -> Box:
+    """A small box around a point."""
+    x, y = canvas.x(across), canvas.y(up)
+    return Box(x - 4, y - 4, x + 4, y + 4)
+
+
+def inside(canvas: Canvas) -> Box:
+    """Where labels may stand."""
+    return Box(canvas.left + 4, canvas.top + 4, canvas.right - 4, canvas.bottom - 4)
+
 
 WIDE = 548
 #: Space above the diagram for the histogram, and its height.
@@ -170,3 +273,133 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
     place = least_covered(wording.curve, right_half, blocked, inside(canvas))
     if place is not None:
         canvas.text(*place, wording.curve, "m halo")
+
+
+def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: Axis, name: str) -> Figure:
+    """The curves before and after recalibration, with the confidence band of the second."""
+    scale = probability_scale(bins, axis)
+    draw = partial(_before_after, before, after, scale, f"Reliability before and after {name}.")
+    corners = curve_points(after)
+    inside = [c for c in corners if scale.holds(c[0])]
+    largest = max(inside or corners, key=lambda corner: abs(corner[1] - corner[0]))
+    text = (
+        f"Two rising curves of observed against predicted frequency. After recalibration the curve is farthest from "
+        f"the diagonal at {score(largest[0])} predicted, with {rate(largest[1])} observed."
+    )
+    return Figure(*both(draw, 384), title=f"Before and after {name}", text=text)
+
+
+def _before_after(before: Curve, after: Curve, scale: Scale, name: str, width: float, style: str) -> Markup:
+    canvas = square(width, scale, above=24.0)
+    canvas.text(0, 12, "Observed frequency", "t")
+    probability_axes(canvas, "Predicted probability")
+    if after.confidence is not None:
+        canvas.band(after.confidence, "afterband")
+    diagonal(canvas)
+    blocked: list[Box] = [around(canvas, p, p) for p in along(scale)]
+    lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
+    for line, kind in zip(lines, ("curve", "curve2"), strict=True):
+        canvas.path(line, kind)
+        if len(line) == 1:
+            canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
+        blocked += [Box(x - 3, y - 3, x + 3, y + 3) for x, y in line]
+    for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
+        place = least_covered(words, line, blocked, inside(canvas))
+        if place is not None:
+            canvas.text(*place, words, kind)
+            blocked.append(Box.of_text(*place, words))
+    return canvas.svg(name, style)
+
+
+def bin_counts_figure(section: BinCounts, error: Value | None) -> Figure:
+    """Both binnings, the range of a calibrated model, and the calibration error that needs no bins."""
+    draw = partial(_bin_count_chart, section, error, "Plain ECE in percentage points against the number of bins.")
+    return Figure(
+        *both(draw, 1040),
+        title=bin_counts_title(),
+        text=bin_counts_text(section),
+        table=bin_counts_table(section),
+    )
+
+
+def _bin_count_chart(section: BinCounts, error: Value | None, name: str, width: float, style: str) -> Markup:
+    roomy = width > 400
+    margins = Margins(46, 24 if roomy else 12, 14, 44)
+    first, last = section.counts[0], section.counts[-1]
+    heights = [*section.equal_mass, *section.equal_width, *section.null_high]
+    heights += [error.high or error.value] if error is not None else []
+    top = 1.06 * max([h for h in heights if math.isfinite(h)] or [1.0])
+    scale = Scale(float(first), float(max(last, first + 1)), "log")
+    canvas = Canvas(width, 310 if roomy else 260, margins, scale, Scale(0.0, max(top, 1e-9)))
+    canvas.y_ticks(lambda v: plain_tick(100 * v), most=6)
+    canvas.x_ticks(plain_tick, "number of bins", most=9 if roomy else 5, grid=False)
+    canvas.area(section.counts, section.null_low, section.null_high, "nullband")
+    if error is not None:
+        _error(canvas, error)
+    canvas.curve(section.counts, section.equal_width, "curve3")
+    canvas.curve(section.counts, section.equal_mass, "curve")
+    _bin_count_dots(canvas, section)
+    if roomy:
+        canvas.text(0, 10, "percentage points", "t")
+        _bin_count_labels(canvas, section, error)
+    return canvas.svg(name, style)
+
+
+def _error(canvas: Canvas, error: Value) -> None:
+    if error.low is not None and error.high is not None:
+        ends = [canvas.across.low, canvas.across.high]
+        canvas.area(ends, [error.low] * 2, [error.high] * 2, "afterband")
+    y = canvas.y(error.value)
+    canvas.line(canvas.left, y, canvas.right, y, "curve2")
+
+
+def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
+    columns = zip(
+        section.counts, section.equal_mass, section.equal_width, section.null_low, section.null_high, strict=True
+    )
+    for bins, mass, width, low, high in columns:
+        x, y = canvas.x(bins), canvas.y(mass)
+        words = (
+            f"{bins:,} bins\nECE, equal mass {fixed(100 * mass, 2)}\nECE, equal width {fixed(100 * width, 2)}\n"
+            f"calibrated model {fixed(100 * low, 2)} to {fixed(100 * high, 2)}"
+        )
+        canvas.add(hint(words, dot(x, y, 3.4, "dotf"), dot(x, y, 10, "touch")))
+
+
+def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
+    inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
+    blocked = []
+    lines = {}
+    series = (
+        ("mass", section.equal_mass),
+        ("width", section.equal_width),
+        ("null", section.null_high),
+        ("low", section.null_low),
+    )
+    for key, values in series:
+        line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
+        lines[key] = _dense(line)
+        blocked += [Box(x - 4, y - 4, x + 4, y + 4) for x, y in lines[key]]
+    if error is not None:
+        y = canvas.y(error.value)
+        found = points(error)
+        words = f"calibration error {found.value}" + (f" ({found.ends})" if found.ends else "")
+        canvas.text(canvas.left + 8, y - 7, words, "a halo")
+        blocked += [Box.of_text(canvas.left + 8, y - 7, words), Box(canvas.left, y - 2, canvas.right, y + 2)]
+    right_half = [p for p in lines["mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
+    for words, style, line in (
+        ("plain ECE, equal mass", "m halo", right_half),
+        ("grey: what a perfectly calibrated model would show", "halo", lines["low"][len(lines["low"]) // 2 :]),
+    ):
+        place = least_covered(words, line, blocked, inside)
+        if place is not None:
+            canvas.text(*place, words, style)
+            blocked.append(Box.of_text(*place, words))
+
+
+def _dense(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The corners and places between them, near enough to test whether a label covers the line."""
+    found = []
+    for (x1, y1), (x2, y2) in pairwise(line):
+        found += [(x1 + (x2 - x1) * k / 8, y1 + (y2 - y1) * k / 8) for k in range(8)]
+    return [*found, line[-1]]

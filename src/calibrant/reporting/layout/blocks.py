@@ -1,9 +1,18 @@
-"""One block of the page per section of a report, in the order of its contents."""
+"""One block of the page per section, and the figures that a notebook shows.
+
+Blocks on parts of the rows: periods, groups and classes.
+
+Blocks on predicted probabilities: the diagram, recalibration, and the plain ECE against the number of bins.
+
+Blocks of forecasts and of positive-unlabeled rows.
+
+The figures that a notebook shows: one for each section that says something of its own.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +27,318 @@ from calibrant.reporting.contents import (
     Shares,
     Spread,
 )
-from calibrant.reporting.drawing.markup import tag
-from calibrant.reporting.layout.elements import Block, rich
-from calibrant.reporting.layout.group_blocks import classes_block, groups_block, over_time_block
-from calibrant.reporting.layout.probability_blocks import bin_counts_block, recalibration_block, reliability_block
-from calibrant.reporting.layout.task_blocks import shares_block, spread_block
+from calibrant.reporting.drawing.descriptions import (
+    classes_text,
+    classes_title,
+    groups_text,
+    groups_title,
+    recalibration_title,
+)
+from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.over_time import over_time_figure
+from calibrant.reporting.drawing.reliability import (
+    CONFIDENCE,
+    PROBABILITIES,
+    before_after_figure,
+    bin_counts_figure,
+    reliability_figure,
+)
+from calibrant.reporting.drawing.table_cells import FEWEST, strip_table, strip_title
+from calibrant.reporting.drawing.task_figures import (
+    coverage_figure,
+    implied_figure,
+    pit_figure,
+    shares_figure,
+    spread_figure,
+)
+from calibrant.reporting.layout.elements import (
+    Block,
+    as_text,
+    callout,
+    code_box,
+    confidence_key,
+    drawn,
+    group_table,
+    implied_key,
+    map_table,
+    probability_key,
+    range_table,
+    rejected,
+    rich,
+    text_fold,
+    threshold_table,
+)
+from calibrant.reporting.names import listed, map_in_sentence, plural
+from calibrant.reporting.rounding import bound, count, percent, points, score
+
+#: A table of groups shows all that are flagged, and others up to this many; the rest is folded.
+SHOWN_GROUPS = 20
+
+
+def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
+    """The periods in order, with the change."""
+    spread = contents.kind == "regression"
+    figure = over_time_figure(section, contents.facts, spread=spread)
+    events = plural(contents.facts.event)
+    what = "Root mean squared standardised error" if spread else f"Observed divided by expected {events}"
+    periods = len(section.periods)
+    lead = (
+        f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: significant, allowing for "
+        f"{periods} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 periods."
+    )
+    left = callout("Left out.", section.omitted) if section.omitted else None
+    body = joined([tag("figure", drawn(figure), as_text(figure)), left])
+    yield Block("time", "Over time", figure.title, lead, body)
+
+
+def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
+    """A table with a line per group; beyond a number of them, those not flagged are folded."""
+    spread = contents.kind == "regression"
+    noun = section.column.replace("_", " ")
+    flagged = sum(row.flagged for row in section.rows)
+    largest = sorted((row for row in section.rows if not row.flagged), key=lambda row: -row.n)
+    kept = {id(row) for row in largest[: max(0, SHOWN_GROUPS - flagged)]}
+    shown = [row for row in section.rows if row.flagged or id(row) in kept]
+    others = [row for row in section.rows if not row.flagged and id(row) not in kept]
+    parts: list[Child] = [group_table(shown, section.column, spread=spread)]
+    if others:
+        table = group_table(others, section.column, spread=spread)
+        parts.append(text_fold(f"{len(others)} more {plural(noun, len(others))}, not flagged", table))
+    parts.append(text_fold("Figure as text", tag("p", groups_text(section, spread=spread))))
+    remaining = [row.name for row in section.rows if row.flagged_after]
+    known = any(row.flagged_after is not None for row in section.rows)
+    after: list[Child] = []
+    if flagged and known:
+        who = (
+            f"{listed(remaining)} {'remains' if len(remaining) == 1 else 'remain'}"
+            if remaining
+            else f"no {noun} remains"
+        )
+        after.append(callout("One map for all.", f"After the best map for all rows, {who} flagged."))
+    if section.omitted:
+        after.append(callout("Left out.", section.omitted))
+    what = "Error-to-spread ratio" if spread else f"Observed divided by expected {plural(contents.facts.event)}"
+    tested = sum(row.judged for row in section.rows)
+    lead = (
+        f"{what} by {noun}; marker area shows rows. Red: miscalibrated, allowing for {tested} "
+        f"{plural(noun, tested)} and the other tests ({flagged} of {len(section.rows)})."
+    )
+    title = groups_title(section, contents.facts.event, spread=spread)
+    yield Block("groups", plural(noun).capitalize(), title, lead, joined([tag("figure", *parts), *after]))
+
+
+def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
+    """Totals by class, then the strip of gaps by class and range of probability."""
+    total = len(section.rows)
+    lead = "Observed divided by predicted frequency of each class; red: miscalibrated after adjustment for all classes."
+    shown = section.rows[: section.shown]
+    if section.shown < total:
+        lead += f" {section.shown} of {total} classes, largest deviations first."
+    figure = tag("figure", group_table(shown, "class"), text_fold("Figure as text", tag("p", classes_text(section))))
+    yield Block("classes", "Classes", classes_title(section), lead, figure)
+    if not section.ranges:
+        return
+    cells = sum(cell[0] >= FEWEST for row in section.cells for cell in row)
+    about = (
+        "Observed minus predicted, in percentage points, by class and predicted probability. Brown: too high. Blue: "
+        f"too low. Bold: beyond chance, adjusted for {cells} cells. Dash: fewer than {FEWEST} "
+        f"{plural(contents.facts.row)}."
+    )
+    words = "Every number of the figure is printed in the table above; rows are classes, columns ranges of probability."
+    strip = tag("figure", strip_table(section, contents.facts.row), text_fold("Figure as text", tag("p", words)))
+    yield Block("strip", "By probability", strip_title(section), about, strip)
+
+
+def reliability_block(section: Reliability, contents: Contents) -> Iterator[Block]:
+    """The diagram on both axes, its key, where the error sits, and the decision threshold."""
+    confidence = contents.kind in ("top label", "classes")
+    wording, significant = CONFIDENCE if confidence else PROBABILITIES, rejected(contents)
+    axes = [axis for axis in (section.axis, "log odds", "linear") if axis in section.bins]
+    axes = list(dict.fromkeys(axes))
+    figures = {
+        a: reliability_figure(section, contents.facts, a, significant=significant, wording=wording) for a in axes
+    }
+    shown = figures[axes[0]]
+    pictures: list[Child] = [drawn(shown)]
+    if len(axes) > 1:
+        styles = {"log odds": "on-logit", "linear": "on-linear"}
+        pictures = [_axis_switch(axes), *(tag("div", drawn(f), class_=styles[a]) for a, f in figures.items())]
+    row, event = contents.facts.row, contents.facts.event
+    side: list[Child] = [confidence_key(row) if confidence else probability_key(row, event)]
+    if section.ranges:
+        side += [tag("p", "Where the error sits", class_="label gap"), range_table(section.ranges)]
+    threshold = section.threshold
+    if threshold is not None and (threshold.around is not None or threshold.above is not None):
+        words = f"At the decision threshold of {score(threshold.at)}"
+        side += [tag("p", words, class_="label gap"), threshold_table(threshold)]
+    figure = tag("figure", *pictures, as_text(shown), class_="pick")
+    rows = f"{count(contents.facts.rows)} {plural(contents.facts.row, contents.facts.rows)}"
+    lead = f"Predicted against observed, all {rows}."
+    if confidence:
+        lead = f"Confidence in the predicted class against how often it was right, all {rows}."
+    body = tag("div", figure, tag("div", *side), class_="cols")
+    yield Block("diagram", "Top label" if confidence else "Reliability", shown.title, lead, body)
+
+
+def _axis_switch(axes: Sequence[str]) -> Markup:
+    """Two radio buttons; the style sheet does the rest."""
+    options = []
+    for axis in ("log odds", "linear"):
+        value = "logit" if axis == "log odds" else "linear"
+        chosen = axis == axes[0]
+        options.append(
+            tag("label", tag("input", type="radio", name="axis", value=value, checked=chosen), tag("span", axis))
+        )
+    words = tag("span", "Axis", aria_hidden="true")
+    return tag(
+        "fieldset", tag("legend", "Axis", class_="vh"), words, tag("div", *options, class_="seg"), class_="switch"
+    )
+
+
+def recalibration_block(section: Recalibration, contents: Contents) -> Iterator[Block]:
+    """The curve before and after, the maps compared, and how to apply the best."""
+    body: list[Child] = []
+    table: list[Child] = [tag("p", f"Maps compared on all {plural(contents.facts.row)}", class_="label")]
+    table.append(map_table(section) if section.maps else tag("p", "No map could be fitted.", class_="lead"))
+    recent = section.recent
+    if recent is not None:
+        table.append(callout("Fit on recent rows.", _recent_words(section, contents)))
+    picture = _before_after(section, contents)
+    body.append(tag("div", picture, tag("div", *table), class_="cols rec") if picture else tag("div", *table))
+    boxes = [
+        code_box(name, text) for name, text in (("Command line", section.command), ("Python", section.code)) if text
+    ]
+    if boxes:
+        body.append(tag("div", *(tag("div", box) for box in boxes), class_="cols even gap"))
+    lead = "Cross-validated: every number is from rows the map was not fitted on. Intervals are 95 % intervals."
+    title = recalibration_title(section, contents.facts.row)
+    yield Block("recalibration", "Recalibration", title, lead, joined(body))
+
+
+def _before_after(section: Recalibration, contents: Contents) -> Markup | None:
+    diagram = next((s for s in contents.sections if isinstance(s, Reliability)), None)
+    best = section.maps[0] if section.maps else None
+    if section.after is None or diagram is None or best is None or not section.after.rate:
+        return None
+    name = map_in_sentence(best.name)
+    figure = before_after_figure(diagram.curve, section.after, diagram.bins[diagram.axis], diagram.axis, name)
+    note = "all rows, cross-validated; band: 95 % confidence after"
+    return tag("figure", tag("figcaption", figure.title, tag("span", note)), drawn(figure), as_text(figure))
+
+
+def _recent_words(section: Recalibration, contents: Contents) -> str:
+    recent = section.recent
+    assert recent is not None
+    gain = percent(recent.gain)
+    name = map_in_sentence(recent.name, start=True)
+    words = f"{name} fitted and judged on {plural(contents.facts.row)} since the change "
+    words += f"lowers {section.loss} there by {gain.value} % ({gain.ends} %)"
+    low, high = recent.remaining.low, recent.remaining.high
+    if low is not None and high is not None and low <= 0:
+        return f"{words}; the remaining error is at most {bound(high)} points."
+    left = points(recent.remaining)
+    return f"{words}; an error of {left.value} points ({left.ends}) remains."
+
+
+def bin_counts_block(section: BinCounts, contents: Contents) -> Iterator[Block]:
+    """Why one plain ECE says little."""
+    error = next((n.value for n in contents.numbers if n.unit == "points" and n.ideal == 0), None)
+    figure = bin_counts_figure(section, error)
+    lead = (
+        "Same rows, same scores, in percentage points. Blue: plain ECE with equal-mass bins (dotted: equal width); it "
+        "grows with the number of bins because noise adds up. Grey: what a perfectly calibrated model of this size "
+        "would show."
+    )
+    if error is not None:
+        lead += " Green: the calibration error and its interval, which need no bins."
+    yield Block("one-number", "Why not just ECE", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
+
+
+def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
+    """Errors against spread beside coverage, then the histogram of F(y)."""
+    figures = [spread_figure(section, significant=rejected(contents))] if section.bins else []
+    figures += [coverage_figure(section)] if section.coverage else []
+    names = ["Errors and predicted spread", figures[1].title] if len(figures) == 2 else [""]
+    lead = "Observed against nominal coverage of central intervals, with 95 % intervals."
+    if section.bins:
+        lead = "Root mean squared error against predicted standard deviation, with 95 % intervals. "
+        lead += "Grey: a calibrated forecaster."
+    body = [
+        tag("figure", tag("figcaption", name) if name else None, drawn(figure), as_text(figure))
+        for name, figure in zip(names, figures, strict=False)
+    ]
+    if figures:
+        yield Block("spread", "Spread and error", figures[0].title, lead, tag("div", *body, class_="cols even"))
+    if section.pit:
+        pit = pit_figure(section)
+        words = (
+            "Where outcomes fall in their predicted distributions. Flat if calibrated; a U shape means that the spread "
+            "is too narrow, a hump that it is too wide."
+        )
+        yield Block("coverage", "Distribution", pit.title, words, tag("figure", drawn(pit), as_text(pit)))
+
+
+def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
+    """The error against the assumed share, then the implied shares."""
+    figure = shares_figure(section)
+    lead = "Calibration error (PU-ECE, percentage points) against the assumed share of positives, with 95 % intervals."
+    if section.largest is not None:
+        lead += f" These data allow a share of at most {score(section.largest)}."
+    yield Block("share", "Assumed share", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
+    if not section.implied:
+        return
+    implied = implied_figure(section, significant=rejected(contents))
+    note = callout(
+        "What cannot be seen here.",
+        "No row is known to be negative. Every frequency is the count of labelled positives, scaled so that they make "
+        "up the assumed share. A random sample of 200 labelled rows would replace the assumption by a measurement.",
+    )
+    body = tag(
+        "div",
+        tag("figure", drawn(implied), as_text(implied)),
+        tag("div", implied_key(score(section.prior)), note),
+        class_="cols",
+    )
+    about = "Share of positives implied by the labelled ones, against predicted probability."
+    yield Block("diagram", "Reliability", implied.title, about, body)
+
+
+#: Groups that a notebook shows, those with the most evidence first.
+_GROUPS = 20
+
+
+def main_figures(contents: Contents) -> Iterator[tuple[str, Markup]]:
+    """A title and a figure or table for each section, in reading order."""
+    significant = rejected(contents)
+    spread = contents.kind == "regression"
+    for section in contents.sections:
+        match section:
+            case Reliability():
+                wording = CONFIDENCE if contents.kind in ("top label", "classes") else PROBABILITIES
+                axis = section.axis
+                figure = reliability_figure(section, contents.facts, axis, significant=significant, wording=wording)
+                yield figure.title, tag("figure", drawn(figure))
+            case OverTime():
+                figure = over_time_figure(section, contents.facts, spread=spread)
+                yield figure.title, tag("figure", drawn(figure))
+            case Groups():
+                chosen = {id(row) for row in sorted(section.rows, key=lambda row: row.p_value)[:_GROUPS]}
+                rows = [row for row in section.rows if id(row) in chosen]
+                title = groups_title(section, contents.facts.event, spread=spread)
+                yield title, tag("div", group_table(rows, section.column, spread=spread), class_="scroll")
+            case Classes() if section.ranges:
+                yield strip_title(section), strip_table(section, contents.facts.row)
+            case Spread():
+                figures = [spread_figure(section, significant=significant)] if section.bins else []
+                figures += [coverage_figure(section)] if section.coverage else []
+                if figures:
+                    yield figures[0].title, tag("div", *(tag("figure", drawn(f)) for f in figures), class_="pair")
+            case Shares():
+                figure = shares_figure(section)
+                yield figure.title, tag("figure", drawn(figure))
+            case _:
+                continue
+
 
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {
     Reliability: reliability_block,

@@ -1,14 +1,27 @@
-"""Pieces that every part of the page is made of."""
+"""Pieces of the page: blocks, keys of diagrams, tables with drawings.
+
+Keys of the diagrams: what every line, band and marker is.
+
+Tables with drawings in their cells: maps, score ranges, and rows at the decision threshold.
+
+Groups or classes as a table with a column of intervals drawn on one axis.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from calibrant.reporting.contents import Contents, Severity
-from calibrant.reporting.drawing.figure import Figure, Table
+from calibrant.reporting.contents import Bin, Contents, GroupRow, MapRow, Recalibration, Severity, Threshold
+from calibrant.reporting.drawing.canvas import Figure, Table, dot, stroke
+from calibrant.reporting.drawing.descriptions import range_name, score_range
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
+from calibrant.reporting.names import plural, remaining_error
+from calibrant.reporting.rounding import count, p_number, rate, score, value_column
+from calibrant.results.estimate import Value
 
 _RICH = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*)")
 _SHAPES = {
@@ -148,3 +161,201 @@ def rejected(contents: Contents) -> bool | None:
     if verdict.rule == "M2":  # the whole vector is off, the confidence that the diagram shows is not
         return False
     return verdict.state in ("not calibrated", "small")
+
+
+_DIAGONAL = tag("path", d="M1 13 33 1", class_="ref")
+_STEPS = tag("path", d="M1 12H11V8H22V3H33", class_="curve")
+
+
+def _sample(*parts: Markup, height: float = 14) -> Markup:
+    return tag("svg", *parts, width=34, height=height, aria_hidden="true")
+
+
+def _band(style: str) -> Markup:
+    return _sample(tag("rect", width=34, height=14, class_=style))
+
+
+def _dot() -> Markup:
+    return _sample(stroke(17, 0, 17, 18, "wh"), dot(17, 9, 5.5, "dot"), height=18)
+
+
+def _key(*lines: tuple[Markup, str, str]) -> Markup:
+    return tag("ul", *(tag("li", s, tag("span", tag("b", strong), text)) for s, strong, text in lines), class_="key")
+
+
+_BANDS = (
+    (_band("confband"), "Confidence band.", " The true curve lies inside everywhere with 95 % confidence."),
+    (_band("nullband"), "Consistency band.", " Where a calibrated model’s curve would lie, 95 % at each score."),
+)
+
+
+def probability_key(row: str, event: str) -> Markup:
+    """The diagram of probabilities, in the user's words for one row and one event."""
+    perfect = f" Of 100 {plural(row)} scored 10 %, 10 are {plural(event)}."
+    return _key(
+        (_sample(_DIAGONAL), "Perfect calibration.", perfect),
+        (_sample(_STEPS), "Observed frequency", ", the best rising curve (CORP, isotonic). No bins to choose."),
+        *_BANDS,
+        (_dot(), "Binned frequency", f" with 95 % interval; the area shows the number of {plural(row)}."),
+    )
+
+
+def confidence_key(row: str) -> Markup:
+    """The diagram of confidence in the predicted class."""
+    return _key(
+        (_sample(_DIAGONAL), "Perfect calibration.", f" Of 100 {plural(row)} with a confidence of 80 %, 80 are right."),
+        (_sample(_STEPS), "Observed accuracy", ", the best rising curve (CORP, isotonic)."),
+        *_BANDS,
+        (_dot(), "Binned accuracy", f" with 95 % interval; the area shows the number of {plural(row)}."),
+    )
+
+
+def implied_key(prior: str) -> Markup:
+    """The diagram of shares of positives that the labelled ones imply."""
+    words = f" at an assumed total of {prior}, with 95 % sampling interval."
+    return _key((_dot(), "Implied share of positives", words), (_sample(_DIAGONAL), "Perfect calibration.", ""))
+
+
+def map_table(section: Recalibration) -> Markup:
+    """The maps, best first: what error remains, and by how much the loss falls."""
+    maps = section.maps
+    forest = Forest.of_differences([_percent(m.gain) for m in maps], most=4)
+    remaining = value_column([m.remaining for m in maps], scale=100, at_most=True)
+    gains = value_column([m.gain for m in maps], scale=100, least=1, apart=0.0)
+    what, unit = remaining_error(section.loss)
+    capital = section.loss if section.loss == "CRPS" else section.loss.capitalize()
+    head: tuple[Child, ...] = (
+        "Map",
+        joined([f"Remaining {what},", tag("br"), unit]),
+        joined([tag("span", "Improvement", class_="vh"), forest.head(104)]),
+        f"{capital} lower by, %",
+        tag("span", "Effect", class_="vh"),
+    )
+    rows = [
+        (
+            m.name,
+            with_interval(error),
+            forest.cell(_percent(m.gain), HELPS if m.effect in ("best", "helps") else QUIET, width=104, height=28),
+            with_interval(gain),
+            _effect(m),
+        )
+        for m, error, gain in zip(maps, remaining, gains, strict=True)
+    ]
+    return plain_table(head, rows, ("name", "n nw", "g hide", "n nw", "hide"), "forest")
+
+
+def _effect(m: MapRow) -> Markup:
+    return pill(m.effect, {"best": "ok", "helps": "ok", "makes it worse": "bad"}.get(m.effect, ""))
+
+
+def range_table(ranges: Sequence[Bin]) -> Markup:
+    """Where the error sits: the share of it that each range of scores carries."""
+    rows = [
+        (
+            range_name(b, ranges),
+            count(b.n),
+            rate(b.predicted),
+            rate(b.observed.value),
+            "" if b.share is None else joined([share_bar(b.share), f" {100 * b.share:.0f} %"]),
+        )
+        for b in ranges
+    ]
+    head = ("Predicted", "Rows", "Mean", "Observed", "Share of the error")
+    return plain_table(head, rows, ("nw", "n", "n nw", "n nw", "nw"))
+
+
+def threshold_table(threshold: Threshold) -> Markup:
+    """Rows around and above the decision threshold."""
+    rows: list[Sequence[Child]] = []
+    if threshold.around is not None:
+        where = score_range(threshold.around.low, threshold.around.high)
+        rows.append((f"Scored {where}", *_predicted_and_observed(threshold.around)))
+    if threshold.above is not None:
+        rows.append((f"Scored {score(threshold.at)} and above", *_predicted_and_observed(threshold.above)))
+    head = (tag("span", "Rows", class_="vh"), "Predicted", "Observed (95 % interval)")
+    return plain_table(head, rows, ("", "n nw", "n nw"))
+
+
+def _predicted_and_observed(b: Bin) -> tuple[Child, Child]:
+    ((value, ends),) = value_column([b.observed], scale=100)
+    return rate(b.predicted), joined([f"{value} %", quiet(f" ({ends})") if ends else None])
+
+
+def _percent(gain: Value) -> Value:
+    ends = (None if end is None else 100 * end for end in (gain.low, gain.high))
+    return Value(100 * gain.value, *ends)
+
+
+#: Widths of the column of intervals at a desk and on a phone.
+_WIDE, _NARROW = 250, 128
+#: Names up to this length stay on one line.
+_SHORT = 24
+
+
+class _Column(NamedTuple):
+    head: Child
+    style: str
+    cells: Sequence[Child]
+
+
+def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False) -> Markup:
+    """One line per group or class; the ratio is drawn with its interval, flagged ones in red.
+
+    Columns that a phone has no room for are hidden there.
+    """
+    columns = [_Column(column.replace("_", " ").capitalize(), "name", [row.name for row in rows])]
+    # Classes share all rows: what tells them apart is how often each occurred.
+    shared = len({row.n for row in rows}) == 1 < len(rows) and rows[0].observed is not None
+    if not shared:
+        columns.append(_Column("Rows", "n hide", [count(row.n) for row in rows]))
+    if any(row.observed is not None for row in rows):
+        columns.append(_Column("Observed", "n hide", [_known(row.observed) for row in rows]))
+        columns.append(_Column("Expected", "n hide", [_known(row.expected) for row in rows]))
+    columns.append(_drawn(rows, [(row.observed or 0.0) if shared else row.n for row in rows], spread=spread))
+    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
+    head = joined(["Ratio" if spread else "O:E", quiet(" (95 % interval)", "hide")])
+    columns.append(_Column(head, "n nw", [with_interval(found, hide=True) for found in ratios]))
+    if not spread:
+        errors = value_column([row.error for row in rows], scale=100, at_most=True)
+        words = "Error, points (95 % interval)"
+        columns.append(_Column(words, "n nw hide", [with_interval(found) for found in errors]))
+    columns.append(_Column("Direction", "dir", [_direction(row) for row in rows]))
+    columns.append(_Column("Adjusted p", "n hide", [p_number(row.p_value) if row.judged else "–" for row in rows]))
+    names = [tag("th", c.head, scope="col", class_=c.style) for c in columns]
+    body = [_line(row, [(c.style, c.cells[k]) for c in columns]) for k, row in enumerate(rows)]
+    return tag("table", tag("thead", tag("tr", *names)), tag("tbody", *body), class_="forest")
+
+
+def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) -> _Column:
+    forest = Forest.of_ratios([row.ratio for row in rows])
+    ends = ("← too wide", "too narrow →") if spread else ("← predictions too high", "too low →")
+    short = ("← wide", "narrow →") if spread else ("← high", "low →")
+    name = tag("span", "Error-to-spread ratio" if spread else "Observed to expected", class_="vh")
+    head = joined([name, _both(forest.head(_WIDE, *ends), forest.head(_NARROW, *short))])
+    largest = max(sizes) or 1.0
+    cells = []
+    for row, size in zip(rows, sizes, strict=True):
+        style = FLAGGED if row.flagged else QUIET
+        two = [forest.cell(row.ratio, style, width=width, size=size / largest) for width in (_WIDE, _NARROW)]
+        cells.append(_both(*two))
+    return _Column(head, "g", cells)
+
+
+def _both(wide: Markup, narrow: Markup) -> Markup:
+    return joined([tag("span", wide, class_="wide"), tag("span", narrow, class_="narrow")])
+
+
+def _direction(row: GroupRow) -> Markup:
+    if row.flagged:
+        return pill(row.direction, "bad")
+    return pill("not flagged" if row.judged else "too few to judge")
+
+
+def _line(row: GroupRow, cells: Sequence[tuple[str, Child]]) -> Markup:
+    short = " short" if len(row.name) <= _SHORT else ""
+    inside = [tag("td", cell, class_=f"{style}{short}" if style == "name" else style) for style, cell in cells]
+    return tag("tr", *inside, class_="hit" if row.flagged else "quiet")
+
+
+def _known(number: float | None) -> str:
+    return "" if number is None else count(number)

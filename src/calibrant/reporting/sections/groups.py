@@ -14,19 +14,18 @@ from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.debiased import debiased_ece
-from calibrant.estimators.dispersion import scale_factor
-from calibrant.estimators.recalibration_framework import calibration_slope, observed_expected
-from calibrant.estimators.regression_spread import ence
-from calibrant.inference.binary_error.inversion import Inversion
+from calibrant.estimators.regression_spread import ence, scale_factor
+from calibrant.estimators.validation_study import calibration_slope, observed_expected
+from calibrant.inference.forecasts import mean_standardised_error
+from calibrant.inference.group_tests import adjusted_of_tables, adjusted_p_values, spread_p_value
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import interval
+from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
-from calibrant.reporting.contents import Direction, GroupRow, Groups, Value
-from calibrant.reporting.part import headline_error
-from calibrant.reporting.sections.group_evidence import adjusted_of_tables, adjusted_p_values, spread_p_value
-from calibrant.reporting.sections.mean_error import mean_standardised_error
-from calibrant.reporting.sections.omission import CannotBuild
+from calibrant.reporting.contents import CannotBuild, Direction, GroupRow, Groups
+from calibrant.reporting.part_results import headline_error
+from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread

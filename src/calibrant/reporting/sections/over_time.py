@@ -1,23 +1,102 @@
-"""Calibration in order of time: observed and expected events of each period, and whether there was a change."""
+"""The section on time: periods, a change, and the rows since then.
+
+The rows since a change over time, as a reader names them: a condition in SQL, and the same in Python.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant.data.array_likes import read
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.inference.changes_over_time import EventTotals, SpreadTotals, change_point, periods
 from calibrant.inference.multiplicity import holm
-from calibrant.reporting.contents import Change, OverTime, Period
-from calibrant.reporting.sections.change_point import change_point
-from calibrant.reporting.sections.events import events_of
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.period_totals import EventTotals, SpreadTotals
-from calibrant.reporting.sections.periods import periods
+from calibrant.reporting.contents import CannotBuild, Change, OverTime, Period
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
+
+
+@dataclass(frozen=True)
+class Since:
+    r"""Times from `first` on, of a column; of what type the times are, `first` shows.
+
+    Examples
+    --------
+    >>> Since("paid at", np.datetime64("2025-09-01")).condition
+    '"paid at" >= \'2025-09-01\''
+    >>> Since("week", 34.0).condition, Since("week", 34.0).code
+    ('week >= 34', 'time >= 34')
+    """
+
+    column: str
+    first: Any
+
+    @property
+    def condition(self) -> str:
+        """In SQL; a column whose name is more than one word is quoted, an expression is taken as it is."""
+        named = re.fullmatch(r"\w+", self.column) or re.search(r"[()+*/'\"]", self.column)
+        column = self.column if named else f'"{self.column}"'
+        shown = self._shown
+        return f"{column} >= {shown}" if self._is_number else f"{column} >= '{shown.replace(chr(39), chr(39) * 2)}'"
+
+    @property
+    def code(self) -> str:
+        """In Python, for an array of times."""
+        if self._is_number:
+            return f"time >= {self._shown}"
+        if isinstance(self.first, np.datetime64):
+            return f'time >= np.datetime64("{self._shown}")'
+        return f"time >= {self._shown!r}"
+
+    @property
+    def _is_number(self) -> bool:
+        return isinstance(self.first, int | float | np.integer | np.floating)
+
+    @property
+    def _shown(self) -> str:
+        if self._is_number:
+            return f"{self.first:.15g}"
+        if isinstance(self.first, np.datetime64):
+            day = self.first.astype("datetime64[D]")
+            return str(day if day == self.first else self.first.astype("datetime64[us]").item())
+        return str(self.first)
+
+
+def since(column: str, values: Any, first: int) -> Since:
+    """The earliest time of the rows from the period with index `first` on.
+
+    >>> since("day", ["2025-01-31", "2025-02-01", None, "2025-02-28"], 1).first
+    '2025-02-01'
+    """
+    if isinstance(values, Mapping):
+        names = list(values)
+        return Since(column or "time", float(names[first]) if all(map(_is_number, names)) else names[first])
+    array, _ = read(values)
+    later: NDArray[Any] = array[periods(values, name="time", length=len(array)).index >= first]
+    earliest = later.min() if later.dtype.kind in "iufM" else min(map(str, later.tolist()))
+    return Since(column or "time", earliest)
+
+
+def _is_number(name: Any) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?", str(name)) is not None
+
+
+def events_of(data: Predictions) -> Binary:
+    """Rows with events; of several classes, that the predicted class is right."""
+    if isinstance(data, Binary):
+        return data
+    if isinstance(data, Multiclass):
+        return data.top_label()
+    message = f"{type(data).__name__} has no events."
+    raise CannotBuild(message)
+
 
 ALPHA = 0.05
 

@@ -1,23 +1,297 @@
-"""Recalibration of predicted probabilities, cross-validated: which map helps, by how much, and what error remains."""
+"""The section on recalibration: maps judged on held-out rows, ranked, and how to apply the best.
+
+Maps in the order in which a reader should consider them.
+
+How a reader applies a recalibration map: the commands, and the same in Python.
+
+Maps judged on rows they were not fitted on: their predictions, and the paired gain with its interval.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import shlex
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
+from calibrant.inference.held_out_gains import FOLDS, Entries, Loss, cell_sums, differences, gain_share, losses
 from calibrant.inference.intervals import interval
-from calibrant.reporting.contents import MapRow, Recalibration, Value
-from calibrant.reporting.part import Part, headline_error
-from calibrant.reporting.sections.gains import Loss
-from calibrant.reporting.sections.held_out import HeldOut, held_out_rows
-from calibrant.reporting.sections.how_to_apply import binary_code, commands
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.ranking import Candidate, ranked
-from calibrant.reporting.sections.reliability import confidence_band, corp_curve
-from calibrant.results.estimate import Estimate
+from calibrant.inference.sample import cluster_labels
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import fold_of_rows
+from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
+from calibrant.reporting.part_results import Part, headline_error
+from calibrant.reporting.sections.over_time import Since
+from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
+from calibrant.results.estimate import Estimate, Value
+from calibrant.table.binning import Distinct, HybridGrid
+from calibrant.table.bintable import BinTable, merge
+
+Effect = Literal["best", "helps", "may not help", "makes it worse"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A cross-validated map: its class, number of parameters, gain, what it predicted for held-out rows, and fits."""
+
+    name: str
+    parameters: float
+    gain: Value
+    predicted: Any
+    fitted: Any = None
+
+
+def ranked(
+    candidates: Sequence[Candidate], error_of_difference: Callable[[Candidate, Candidate], float]
+) -> list[tuple[Candidate, Effect]]:
+    """The best map first, then by falling gain, each with its effect.
+
+    A map helps where the interval of its gain lies above 0. The best is the one with the largest gain among them, or
+    one with fewer parameters whose gain is smaller by no more than one standard error of the paired difference.
+    """
+    by_gain = sorted(candidates, key=lambda one: -one.gain.value)
+    best = _best([one for one in by_gain if _lies_above_zero(one.gain)], error_of_difference)
+    order = by_gain if best is None else [best, *(one for one in by_gain if one is not best)]
+    return [(one, "best" if one is best else _effect(one.gain)) for one in order]
+
+
+def _best(
+    helpful: Sequence[Candidate], error_of_difference: Callable[[Candidate, Candidate], float]
+) -> Candidate | None:
+    if not helpful:
+        return None
+    first = helpful[0]
+    close = [
+        one for one in helpful if one is first or first.gain.value - one.gain.value <= error_of_difference(first, one)
+    ]
+    return min(close, key=lambda one: (one.parameters, -one.gain.value))
+
+
+def _lies_above_zero(gain: Value) -> bool:
+    return gain.low is not None and gain.low > 0
+
+
+def _effect(gain: Value) -> Effect:
+    if _lies_above_zero(gain):
+        return "helps"
+    return "makes it worse" if gain.high is not None and gain.high < 0 else "may not help"
+
+
+#: Names of files and columns of the reader, who replaces them by their own.
+_FITTED, _NEW = "labelled.csv", "new.csv"
+
+
+def commands(map_class: str, columns: str, *, since: Since | None = None) -> str:
+    r"""Fit the map to a file of predictions with outcomes, and apply it to another; `columns` are options of both.
+
+    With `since` it is fitted to the rows since then.
+
+    >>> print(commands("Platt", "--prob p"))
+    calibrant recalibrate labelled.csv --truth y --prob p --method platt -o map.json && \
+    calibrant apply map.json new.csv --prob p -o recalibrated.csv
+    """
+    rows = "" if since is None else f" --where {_quoted(since.condition)}"
+    fit = f"calibrant recalibrate {_FITTED} --truth y {columns}{rows} --method {map_class.lower()} -o map.json"
+    return f"{fit} && \\\ncalibrant apply map.json {_NEW} {columns} -o recalibrated.csv"
+
+
+def _quoted(text: str) -> str:
+    """One word of a shell: in double quotes where nothing in them has a meaning, which is easier to read."""
+    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
+
+
+def class_columns(labels: Sequence[Hashable]) -> str:
+    """The options that name one column of probabilities per class: its label, or p_0, p_1, ... for numbers.
+
+    >>> class_columns(["cat", "big dog"]), class_columns([0, 1])
+    ("--prob cat --prob 'big dog'", '--prob p_0 --prob p_1')
+    """
+    words = all(isinstance(label, str) for label in labels)
+    return " ".join(f"--prob {shlex.quote(str(label) if words else f'p_{label}')}" for label in labels)
+
+
+def class_code(map_class: str) -> str:
+    """The same in Python, for arrays y, p and p_new of several classes.
+
+    >>> print(class_code("VectorScaling").splitlines()[-1])
+    recalibrated = fitted.predict_proba(p_new)
+    """
+    return "\n".join(
+        [
+            f"from calibrant.recalibrate import {map_class}",
+            "",
+            f"fitted = {map_class}().fit(p, y)",
+            "recalibrated = fitted.predict_proba(p_new)",
+        ]
+    )
+
+
+def forecast_code(map_class: str) -> str:
+    """The same in Python, for arrays y, mean, std, mean_new and std_new.
+
+    >>> print(forecast_code("StdScaling").splitlines()[-1])
+    recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))
+    """
+    return "\n".join(
+        [
+            "import numpy as np",
+            f"from calibrant.recalibrate import {map_class}",
+            "",
+            f"fitted = {map_class}().fit(np.column_stack([mean, std]), y)",
+            "recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))",
+        ]
+    )
+
+
+def binary_code(map_class: str, *, since: Since | None = None) -> str:
+    """The same in Python, for arrays y, p and p_new, and time where only the rows since a time are fitted.
+
+    >>> print(binary_code("Platt"))
+    from calibrant.recalibrate import Platt
+    <BLANKLINE>
+    fitted = Platt().fit(p, y)
+    recalibrated = fitted.predict_proba(p_new)[:, 1]
+    """
+    fit = [f"fitted = {map_class}().fit(p, y)"]
+    if since is not None:
+        fit = [f"recent = {since.code}", f"fitted = {map_class}().fit(p[recent], y[recent])"]
+    numpy = ["import numpy as np"] if "np." in fit[0] else []
+    start = [*numpy, f"from calibrant.recalibrate import {map_class}", ""]
+    return "\n".join([*start, *fit, "recalibrated = fitted.predict_proba(p_new)[:, 1]"])
+
+
+#: Cells that the scores of the rows a map is fitted to are counted on: far finer than any map could tell.
+TRAINING_GRID = HybridGrid(cells=1 << 11)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The rows of every fold, or their cells, in the order of the folds.
+
+    Clustered rows are kept one by one, since their gains must be added up by cluster.
+
+    Attributes
+    ----------
+    score, count : array
+        Prediction and number of rows of each entry.
+    entries : Entries
+        Weights by outcome, and clusters.
+    bounds : list of slice
+        Where each fold is.
+    training : list of BinTable
+        The rows of the other folds.
+    rows : Binary or None
+        Clustered rows, in the order of the folds.
+    size : float
+        How many independent rows they are worth.
+    """
+
+    score: Floats
+    count: Floats
+    entries: Entries
+    bounds: list[slice]
+    training: list[BinTable]
+    rows: Binary | None
+    size: float
+
+    @classmethod
+    def of(cls, part: Part) -> HeldOut:
+        """The folds of one part of the data."""
+        held, training = part.folds.held_out, [_pooled(table) for table in part.folds.training]
+        data = part.data
+        if isinstance(data, Binary) and data.group is not None:
+            return cls._of_clusters(data, part, training)
+        score, count, ones, weight, squares = (
+            np.concatenate([getattr(table, name) for table in held])
+            for name in ("predicted_mean", "count", "observed", "weight", "weight_squares")
+        )
+        ends = np.cumsum([len(table) for table in held])
+        bounds = [slice(end - len(table), end) for end, table in zip(ends.tolist(), held, strict=True)]
+        return cls(score, count, Entries(ones, weight - ones, squares), bounds, training, None, _independent_rows(part))
+
+    @classmethod
+    def _of_clusters(cls, data: Binary, part: Part, training: list[BinTable]) -> HeldOut:
+        fold = fold_of_rows(len(data), [1] * FOLDS, seed=part.seed, cluster=data.group)
+        some = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
+        order = some[np.argsort(fold[some], kind="stable")]
+        rows = data.take(order)
+        ends = np.cumsum(np.bincount(fold[order]))
+        ends = np.unique(ends[ends > 0])
+        bounds = [slice(start, end) for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight.astype(np.float64)
+        cluster = cluster_labels(rows, len(rows))
+        entries = Entries(weight * rows.y_true, weight * (1 - rows.y_true), weight**2, cluster)
+        score = rows.y_prob.astype(np.float64)
+        return cls(score, np.ones(len(rows)), entries, bounds, training, rows, _independent_rows(part))
+
+    def fitted(self, recalibrator: Any) -> list[Any]:
+        """The map fitted without each fold."""
+        return [clone(recalibrator).fit_table(table) for table in self.training]
+
+    def predicted(self, fitted: list[Any]) -> Floats:
+        """What the map predicts for each entry when it is fitted without the entry's fold."""
+        found = np.empty(len(self.score))
+        for where, one in zip(self.bounds, fitted, strict=True):
+            found[where] = one.predict_proba(self.score[where])[:, 1]
+        return found
+
+    def gain(self, after: Floats, loss: Loss, *, parameters: float) -> Value:
+        """By how much the loss falls, as a share of the loss before."""
+        return gain_share(self.entries, self.score, after, loss, parameters=parameters, size=self.size)
+
+    def error_of_difference(self, one: Floats, other: Floats, loss: Loss) -> float:
+        """The standard error of the difference of the gains of two maps, as a share of the loss before."""
+        error = self.entries.error_of_mean(*differences(losses(one, loss), losses(other, loss)))
+        return error / self.entries.mean(*losses(self.score, loss))
+
+    def after(self, predicted: Floats) -> Binary | BinTable:
+        """The same rows with other predictions: a fine table, or rows where they are clustered."""
+        if self.rows is not None:
+            return Binary(
+                self.rows.y_true, np.clip(predicted, 0.0, 1.0), weight=self.rows.weight, group=self.rows.group
+            )
+        return merge([self._table(predicted, where) for where in self.bounds])
+
+    def _table(self, predicted: Floats, where: slice) -> BinTable:
+        own = self.entries
+        order = np.argsort(predicted[where], kind="stable")
+        columns = (predicted, own.weight, own.ones, own.squares, self.count)
+        q, weight, ones, squares, count = (values[where][order] for values in columns)
+        return BinTable(Distinct(), q, q, q, cell_sums(q, weight, ones, squares, count))
+
+
+def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:
+    """The rows of `data`, in their order, with the predictions of maps fitted without the fold of each.
+
+    Of more rows than are divided into folds one by one, a row's fold is drawn anew: its map may have been fitted on it
+    among tens of thousands of others.
+    """
+    fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
+    score, after = data.y_prob.astype(np.float64), data.y_prob.astype(np.float64).copy()
+    weighted = fold if data.weight is None else fold[data.weight > 0]
+    for k, one in zip(np.unique(weighted).tolist(), fitted, strict=True):
+        after[fold == k] = one.predict_proba(score[fold == k])[:, 1]
+    return Binary(data.y_true, np.clip(after, 0.0, 1.0), weight=data.weight, group=data.group)
+
+
+def _independent_rows(part: Part) -> float:
+    return part.cells.population.effective_n / average_design_effect(part)
+
+
+def _pooled(table: BinTable) -> BinTable:
+    """The table with the cells of one cell of the grid added up."""
+    if len(table) <= TRAINING_GRID.cells // 2:
+        return table
+    key = TRAINING_GRID.index(table.predicted_mean)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
+    ends = np.append(starts[1:], len(key)) - 1
+    sums = np.add.reduceat(table.sums, starts, axis=1)
+    return replace(table, cut=TRAINING_GRID, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)
+
 
 #: Fewer rows, or fewer events or non-events, cannot fit and judge a map.
 FEWEST_ROWS, FEWEST_EVENTS = 100, 20

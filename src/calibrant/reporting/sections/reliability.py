@@ -1,24 +1,217 @@
-"""The reliability diagram, where the error sits, and rows around and above a decision threshold."""
+"""The section on reliability: score ranges, diagram, decision threshold, ECE by number of bins.
+
+Rows of similar score: mean prediction, observed frequency and its interval, of rows or of a table.
+
+Where to divide the scores of a diagram: edges with few digits, evenly spaced on log odds or on probabilities.
+
+Plain ECE against the number of bins, with the range that a calibrated model of the same size would show.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.predictions import Binary
+from calibrant.estimators.norms import weighted_norm
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
-from calibrant.inference.sample import coarse_cells
+from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.numerics.equal_mass import sums_between
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.special import expit, log_odds
-from calibrant.reporting.contents import Axis, Band, Bin, Curve, Reliability, Threshold
-from calibrant.reporting.part import Part
-from calibrant.reporting.sections.bins import ScoreBins, average_design_effect
-from calibrant.reporting.sections.omission import CannotBuild
-from calibrant.reporting.sections.score_edges import inner_log_odds, linear_edges, log_odds_edges, two_digits
-from calibrant.table.binning import Edges
+from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
+from calibrant.reporting.part_results import Part
+from calibrant.results.estimate import Value
+from calibrant.table.binning import Edges, EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
+
+LEVEL = 0.95
+#: Bins over which the dependence within clusters is averaged.
+_CLUSTER_BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBins:
+    r"""Bins of one part of the data.
+
+    The interval of an observed frequency is mid-P with Kish's number of rows. Rows of clusters count less, by the
+    design effect in the bin,
+
+    .. math:: d = \frac{C}{C - 1} \frac{\sum_c (\sum_{i \in c} r_i)^2}{\sum_i r_i^2} \cdot \frac{t^2}{z^2} \ge 1,
+              \qquad r_i = w_i (y_i - \bar y),
+
+    with C clusters in the bin, t Student's quantile for C - 1 degrees of freedom and z the normal one. Where all
+    outcomes are the same, nothing is known of the dependence, and each cluster counts as one row.
+    """
+
+    part: Part
+
+    def between(self, edges: Floats) -> tuple[Bin, ...]:
+        """Bins (low, high] with these edges, the first with its low edge; empty ones are left out."""
+        return self._bins(self.part.cells.coarsen(Edges(edges)), edges[1:-1])
+
+    def each_score(self) -> tuple[Bin, ...]:
+        """One bin per distinct score."""
+        cells = self.part.cells
+        return self._bins(cells, cells.high[:-1])
+
+    def inside(self, low: float, high: float) -> Bin | None:
+        """The rows with low <= score <= high; None if there are none."""
+        edges = [0.0, *([float(np.nextafter(low, 0.0))] if low > 0 else []), *([high] if high < 1 else []), 1.0]
+        table = self.part.cells.coarsen(Edges(edges))
+        wanted = int(low > 0)
+        if not table.weight[wanted] > 0:
+            return None
+        before = int(np.count_nonzero(table.weight[:wanted] > 0))
+        return replace(self._bins(table, np.array(edges[1:-1]))[before], low=low)
+
+    def _bins(self, table: BinTable, inner: Floats) -> tuple[Bin, ...]:
+        """The bins of a table that have rows; `inner` are the edges between its bins."""
+        some = np.flatnonzero(table.weight > 0)
+        rate, size = table.observed_mean[some], table.effective_count[some]
+        if self._clustered is not None:
+            size = self._clustered.sizes(np.searchsorted(inner, self._clustered.score, side="left"), some, rate, size)
+        low, high = mid_p_interval(rate * size, size, LEVEL)
+        mean, count = table.predicted_mean[some], table.count[some]
+        events = np.where(table.weight[some] == count, table.observed[some], count * rate)
+        return tuple(
+            Bin(*ends, n, events, predicted, Value(*observed))
+            for ends, n, events, predicted, observed in zip(
+                zip(table.low[some].tolist(), table.high[some].tolist(), strict=True),
+                count.tolist(),
+                events.tolist(),
+                mean.tolist(),
+                zip(rate.tolist(), low.tolist(), high.tolist(), strict=True),
+                strict=True,
+            )
+        )
+
+    @cached_property
+    def _clustered(self) -> ClusteredRows | None:
+        data = self.part.data
+        return ClusteredRows.of(data) if isinstance(data, Binary) and data.group is not None else None
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredRows:
+    """Rows that depend on each other within clusters."""
+
+    score: Floats
+    outcome: Floats
+    weight: Floats
+    cluster: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, data: Binary) -> ClusteredRows:
+        """The rows of predictions that have a group."""
+        weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
+        return cls(
+            data.y_prob.astype(np.float64), data.y_true.astype(np.float64), weight, cluster_labels(data, len(data))
+        )
+
+    def sizes(self, index: NDArray[np.intp], some: NDArray[np.intp], rate: Floats, size: Floats) -> Floats:
+        """How many independent rows each of the bins `some` is worth; `index` is the bin of each row."""
+        from scipy.special import ndtri, stdtrit
+
+        means = np.zeros(int(max(index.max(), some.max())) + 1)
+        means[some] = rate
+        residual = self.weight * (self.outcome - means[index])
+        pairs, pair = np.unique(index * (int(self.cluster.max()) + 1) + self.cluster, return_inverse=True)
+        bin_of_pair = pairs // (int(self.cluster.max()) + 1)
+        together = np.bincount(bin_of_pair, np.bincount(pair.reshape(-1), residual) ** 2, len(means))[some]
+        alone = np.bincount(index, residual**2, len(means))[some]
+        clusters = np.bincount(bin_of_pair, minlength=len(means))[some].astype(np.float64)
+        free = np.maximum(clusters - 1, 1.0)
+        student = (stdtrit(free, (1 + LEVEL) / 2) / float(ndtri((1 + LEVEL) / 2))) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effect = np.maximum(clusters / free * together / alone * student, 1.0)
+        known = (alone > 1e-9 * np.maximum(size, 1.0)) & (clusters > 1)
+        return np.where(known, size / effect, np.minimum(size, clusters))
+
+
+def average_design_effect(part: Part) -> float:
+    """By how much dependence within clusters raises the variance of observed frequencies in tenths of the rows."""
+    data = part.data
+    if not isinstance(data, Binary) or data.group is None:
+        return 1.0
+    rows, table = ClusteredRows.of(data), part.cells.coarsen(EqualMass(_CLUSTER_BINS)).filled()
+    index = np.searchsorted(table.high[:-1], rows.score, side="left")
+    residual = rows.weight * (rows.outcome - table.observed_mean[index])
+    return design_effect((residual * (index == k) for k in range(len(table))), row_clusters(data, len(data)))
+
+
+#: Scores farther out than this share of the rows do not stretch the log-odds axis.
+_TAIL = 0.001
+#: Bins that a diagram shows, about.
+BINS = 12
+#: Steps that people count in.
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+def log_odds_edges(cells: BinTable, bins: int = BINS) -> Floats | None:
+    """Edges evenly spaced on log odds, rounded to two digits; None where fewer than two scores have finite log odds."""
+    limits = inner_log_odds(cells)
+    if limits is None:
+        return None
+    inner = expit(np.linspace(*limits, bins + 1)[1:-1])
+    low, high = float(cells.low[0]), float(cells.high[-1])
+    rounded = np.unique(two_digits(inner))
+    return np.concatenate([[_outward(low, down=True)], rounded[(rounded > low) & (rounded < high)], [_outward(high)]])
+
+
+def linear_edges(cells: BinTable, bins: int = BINS) -> Floats:
+    """Edges at multiples of 1, 2, 2.5 or 5 times a power of ten, from below the lowest score to above the highest."""
+    low, high = float(cells.low[0]), float(cells.high[-1])
+    if not low < high:
+        return np.array([low, high])
+    wanted = (high - low) / bins
+    unit = 10.0 ** np.floor(np.log10(wanted))
+    step = next(unit * factor for factor in _STEPS if unit * factor >= wanted * (1 - 1e-9))
+    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+    return np.clip(np.round(np.arange(first, last + 1) * step, 12), 0.0, 1.0)
+
+
+def inner_log_odds(cells: BinTable) -> tuple[float, float] | None:
+    """Log odds between which nearly all uncertain scores lie; None where there are not two of them."""
+    p = cells.predicted_mean
+    inside = (p > 0) & (p < 1)
+    z, running = log_odds(p[inside]), np.cumsum(cells.weight[inside])
+    if len(z) < 2 or z[0] == z[-1]:
+        return None
+    total = float(running[-1])
+    low, high = (z[min(int(np.searchsorted(running, total * share)), len(z) - 1)] for share in (_TAIL, 1 - _TAIL))
+    return (float(low), float(high)) if low < high else (float(z[0]), float(z[-1]))
+
+
+def two_digits(p: Floats) -> Floats:
+    """Probabilities rounded to two significant digits, near 1 those of the complement.
+
+    >>> two_digits(np.array([0.01234, 0.5, 0.98766]))
+    array([0.012, 0.5  , 0.988])
+    """
+    near = np.minimum(p, 1 - p)
+    decimals = 1 - np.floor(np.log10(np.maximum(near, 1e-300)))
+    scale = 10.0**decimals
+    rounded = np.round(near * scale) / scale
+    return np.where(p <= 0.5, rounded, np.round(1 - rounded, 15))
+
+
+def _outward(score: float, *, down: bool = False) -> float:
+    """The score itself if it has two digits, else the next such number below or above it."""
+    if score in (0.0, 1.0):
+        return score
+    rounded = float(two_digits(np.array([score]))[0])
+    if rounded == score or (rounded < score) == down:
+        return rounded
+    near = min(score, 1 - score)
+    unit = 10.0 ** (np.floor(np.log10(near)) - 1)
+    return float(np.clip(round(rounded + (-unit if down else unit), 15), 0.0, 1.0))
+
 
 #: Up to this many distinct scores, each is a bin of its own.
 FEW_SCORES = 20
@@ -169,3 +362,62 @@ def _top(bins: ScoreBins) -> Bin | None:
     first = int(np.searchsorted(-above, -TOP, side="left"))  # the lowest cell with at most that share above it
     first = min(first, len(cells) - 1)
     return None if first == 0 else bins.inside(float(cells.low[first]), 1.0)
+
+
+#: The numbers of bins that are tried, as long as a bin of equal mass has at least so many rows.
+STOPS = (2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
+FEWEST_ROWS = 2
+#: Simulated samples of a calibrated model, and the quantiles of their ECE.
+DRAWS, QUANTILES = 100, (0.05, 0.95)
+
+
+def bin_counts(part: Part) -> BinCounts:
+    r"""ECE for 2 to 1000 bins, of equal mass and of equal width.
+
+    The range of a calibrated model is that of the ECE in bins of equal mass of samples with the same predictions and
+    outcomes drawn from them. Rows are pooled to the segments between all the edges of all the numbers of bins, in which
+    events are binomial, with the effective number of rows where these are weighted or clustered.
+    """
+    cells = part.cells
+    counts = [stop for stop in STOPS if stop * FEWEST_ROWS <= cells.n]
+    if len(cells) < 2 or len(counts) < 2:
+        message = "The number of bins matters only for several scores and more than a few rows."
+        raise CannotBuild(message)
+    places = [cells.places(EqualMass(stop)) for stop in counts]
+    union = np.unique(np.concatenate(places))
+    index = [np.searchsorted(union, place) for place in places]
+    segments = sums_between(cells.sums, union)
+    observed = (segments[3] - segments[4])[:, None] / cells.total
+    noise = _calibrated_gaps(segments, cells.total, average_design_effect(part), part.seed)
+    low, high = np.quantile(_binned_errors(noise, index), QUANTILES, axis=1)
+    return BinCounts(
+        counts=tuple(counts),
+        equal_mass=tuple(_binned_errors(observed, index)[:, 0].tolist()),
+        equal_width=tuple(_equal_width_error(cells, stop) for stop in counts),
+        null_low=tuple(low.tolist()),
+        null_high=tuple(high.tolist()),
+    )
+
+
+def _calibrated_gaps(segments: Floats, total: float, effect: float, seed: int) -> Floats:
+    """Simulated gaps of a calibrated model, as shares of the total weight: segments by draws."""
+    weight = segments[1]
+    p = np.clip(segments[3] / weight, 0.0, 1.0)
+    count = weight**2 / segments[2] / effect
+    whole = np.maximum(np.floor(count + 1e-9), 1.0)
+    drawn = np.random.default_rng([seed, 3]).binomial(whole.astype(np.int64)[:, None], p[:, None], (len(p), DRAWS))
+    scale = weight / total * np.sqrt(whole / count)
+    return np.asarray((p[:, None] - drawn / whole[:, None]) * scale[:, None])
+
+
+def _binned_errors(gaps: Floats, index: list[NDArray[np.intp]]) -> Floats:
+    """Sums of absolute gaps of the bins that start at the given segments: numbers of bins by draws."""
+    running = np.concatenate([np.zeros((1, gaps.shape[1])), np.cumsum(gaps, axis=0)])
+    starts, ends = (np.concatenate([edges[part] for edges in index]) for part in (slice(-1), slice(1, None)))
+    first = np.cumsum([0, *(len(edges) - 1 for edges in index[:-1])])
+    return np.asarray(np.add.reduceat(np.abs(running[ends] - running[starts]), first, axis=0))
+
+
+def _equal_width_error(cells: BinTable, bins: int) -> float:
+    some = cells.coarsen(EqualWidth(bins)).filled()
+    return float(weighted_norm(some.predicted_mean - some.observed_mean, some.share, 1))

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import math
 
-from calibrant.reporting.contents import Bin, MapRow, Recalibration, State, Value
+from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
+from calibrant.reporting.contents import Bin, MapRow, Recalibration, State
 from calibrant.reporting.names import map_in_sentence, plural, remaining_error
-from calibrant.reporting.rounding import (
-    approximate,
-    bound,
-    count,
-    fixed,
-    p_words,
-    percent,
-    points,
-    rates,
-    score,
-)
-from calibrant.reporting.sections.change_point import DRAWS as CHANGE_DRAWS
+from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
 from calibrant.reporting.verdicts.severity import UNRULED, changed, flagged_groups, limit, unruled
-from calibrant.results.printable import printable
+from calibrant.results.estimate import Value, printable
 
 #: Fewer rows or events than these cannot fit and judge a map.
 FEW_ROWS, FEW_EVENTS = 100, 20

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from calibrant.reporting.contents import (
-    Bin,
-    BinCounts,
-    Classes,
-    Groups,
-    OverTime,
-    Recalibration,
-    Threshold,
-    Value,
-)
+from calibrant.reporting.contents import Bin, BinCounts, Classes, Groups, OverTime, Recalibration, Threshold
 from calibrant.reporting.rounding import p_words
+from calibrant.results.estimate import Value
 
 #: Significance level of a report: of its tests together; and of a secondary test by itself.
 ALPHA, SECONDARY = 0.05, 0.01

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from calibrant.reporting.contents import Direction, Severity, State, Value, Verdict
+from calibrant.reporting.contents import Direction, Severity, State, Verdict
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, fixed, negated, p_words, percent, rates, ratio, rounded
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Forecasts
-from calibrant.reporting.verdicts.second import (
+from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, outside
+from calibrant.reporting.verdicts.special_cases import (
     against_the_whole,
     exception_in_words,
     flagged_in_words,
+    nothing_to_judge,
     spread_change_in_words,
 )
-from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, outside
-from calibrant.reporting.verdicts.special_cases import nothing_to_judge
+from calibrant.results.estimate import Value
 
 #: Fewer forecasts are too few to judge.
 FEW = 30
@@ -38,7 +39,7 @@ class Row(NamedTuple):
     sentence: str
 
 
-def verdict(e: Forecasts) -> Verdict:
+def forecast_verdict(e: Forecasts) -> Verdict:
     """The verdict; rows of the table are tried from top to bottom."""
     row = _row(e)
     if row.state != "cannot be judged" and row.state != "too few":

@@ -1,9 +1,28 @@
-"""How serious an error is: relative to the base rate, to the decision and to the user's tolerance."""
+"""How serious an error is, and the tests of one report judged together.
+
+The tests of one report judged together, so that a calibrated model is accused in at most 5 % of reports.
+"""
 
 from __future__ import annotations
 
-from calibrant.reporting.contents import Change, GroupRow, Groups, OverTime, Severity, Threshold, Value
-from calibrant.reporting.verdicts.evidence import Probabilities
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isnan
+from typing import Any, TypeVar
+
+from calibrant.inference.multiplicity import holm
+from calibrant.reporting.contents import Change, GroupRow, Groups, OverTime, Severity, Threshold
+from calibrant.reporting.sections.groups import enough_events
+from calibrant.reporting.verdicts.evidence import (
+    ALPHA,
+    SECONDARY,
+    Forecasts,
+    Probabilities,
+    SeveralClasses,
+    Shared,
+    VerdictTest,
+)
+from calibrant.results.estimate import Value
 
 #: Shares of the rarer outcome's frequency: an error of at least this is a problem, below this small, and where nothing
 #: is significant, up to this is little.
@@ -102,3 +121,95 @@ def _parts_wrong(evidence: Probabilities) -> bool:
         or any(period.flagged and outside(period.ratio, RATIOS) for period in periods)
         or (change is not None and (outside(change.before, RATIOS) or outside(change.after, RATIOS)))
     )
+
+
+Evidence = TypeVar("Evidence", bound=Shared)
+
+_ALL, _CHANGE = "all rows", "change over time"
+
+
+def judged_together(evidence: Evidence) -> Evidence:
+    r"""The evidence after Holm's adjustment over all rows, every column of groups, and the change over time.
+
+    Each of these tests holds its own level; together they would accuse a calibrated model three times as often. With
+    :math:`p_f` the p-value of a family of hypotheses (the smallest one of a column of groups, which are adjusted for
+    their number already) and :math:`w_f` its weight, ordered by :math:`p_f / w_f`,
+
+    .. math:: \tilde p_f = \max_{g \le f} \; p_g \frac{\sum_{h \ge g} w_h}{w_g}.
+
+    All weights are 1, but those of the secondary tests of forecasts (bias, spread of single rows, shape) 0.2. Groups
+    are multiplied by the factor of their column. What is shown of the test of all rows and of the change is their own
+    p-value; whether they reject is decided by the adjusted one.
+
+    References
+    ----------
+    Holm (1979), A simple sequentially rejective multiple test procedure.
+    """
+    own = _families(evidence)
+    p_values = {name: p for name, (p, _) in own.items()}
+    adjusted = dict(zip(own, holm(list(p_values.values()), [weight for _, weight in own.values()]), strict=True))
+    if len(own) < 2:
+        return evidence
+    changes: dict[str, Any] = {
+        "adjusted": adjusted,
+        "test": _test(evidence.test, adjusted),
+        "groups": tuple(_groups(one, k, p_values, adjusted) for k, one in enumerate(evidence.groups)),
+        "over_time": _over_time(evidence.over_time, adjusted, len(own)),
+    }
+    if isinstance(evidence, SeveralClasses) and evidence.test is None and evidence.top is not None:
+        changes["top"] = replace(evidence.top, test=_test(evidence.top.test, adjusted))
+    return replace(evidence, **changes)
+
+
+def _families(e: Shared) -> dict[str, tuple[float, float]]:
+    """P-value and weight of every test that was made."""
+    test = e.test
+    if test is None and isinstance(e, SeveralClasses) and e.top is not None:
+        test = e.top.test
+    found = {_ALL: (None if test is None else test.p_value, 1.0)}
+    for k, grouping in enumerate(e.groups):
+        tested = [row.p_value for row in grouping.rows if not isnan(row.p_value)]
+        found[_name(grouping, k)] = (min(tested, default=None), 1.0)
+    change = None if e.over_time is None else e.over_time.change
+    found[_CHANGE] = (None if change is None else change.p_value, 1.0)
+    if isinstance(e, Forecasts):
+        found |= {name: (p, SECONDARY / ALPHA) for name, p in e.secondary.items()}
+    return {name: (p, weight) for name, (p, weight) in found.items() if p is not None and not isnan(p)}
+
+
+def _name(grouping: Groups, k: int) -> str:
+    return f"groups by {grouping.column}, {k}"
+
+
+def _test(test: VerdictTest | None, adjusted: Mapping[str, float]) -> VerdictTest | None:
+    if test is None or _ALL not in adjusted:
+        return test
+    return replace(test, adjusted=adjusted[_ALL], tests=len(adjusted))
+
+
+def _groups(grouping: Groups, k: int, own: Mapping[str, float], adjusted: Mapping[str, float]) -> Groups:
+    name = _name(grouping, k)
+    if name not in own:
+        return grouping
+    factor = adjusted[name] / own[name] if own[name] > 0 else 1.0
+    return replace(grouping, rows=tuple(_group(row, min(row.p_value * factor, 1.0)) for row in grouping.rows))
+
+
+def _group(row: GroupRow, p_value: float) -> GroupRow:
+    if isnan(p_value) or not row.flagged or p_value < ALPHA:
+        return replace(row, p_value=p_value)
+    judged = row.judged and enough_events(row)
+    return replace(
+        row, p_value=p_value, flagged=False, direction="not flagged", slope=None, flagged_after=None, judged=judged
+    )
+
+
+def _over_time(section: OverTime | None, adjusted: Mapping[str, float], tests: int) -> OverTime | None:
+    """The change by its adjusted p-value; periods, which no verdict rests on, by Bonferroni's rule."""
+    if section is None:
+        return None
+    periods = tuple(replace(one, flagged=one.flagged and tests * one.p_value < ALPHA) for one in section.periods)
+    change = section.change
+    if change is not None and _CHANGE in adjusted:
+        change = replace(change, significant=adjusted[_CHANGE] < ALPHA)
+    return replace(section, periods=periods, change=change)

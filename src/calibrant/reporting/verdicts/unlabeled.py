@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from calibrant.reporting.contents import Direction, Severity, State, Value, Verdict
+from calibrant.reporting.contents import Direction, Severity, State, Verdict
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
 from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge
+from calibrant.results.estimate import Value
 
 #: Fewer labelled positives are too few to judge.
 FEW_POSITIVES = 30
 
 
-def verdict(e: Unlabeled) -> Verdict:
+def unlabeled_verdict(e: Unlabeled) -> Verdict:
     """The verdict; the first row that fits."""
     row, second = _row(e)
     return Verdict(

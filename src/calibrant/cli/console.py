@@ -1,0 +1,176 @@
+"""Standard input and output: errors of usage, messages, progress.
+
+Standard input as a file, and tables written to files.
+
+What the command line says besides its results: notes and errors, on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from calibrant._atomic_write import replacing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+
+#: How compressed content begins.
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+#: How content of a format begins, after white space, and the ending that says so; the rest is CSV.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"{": ".jsonl", b"[": ".json"}
+
+
+class UsageError(Exception):
+    """Invalid command-line arguments; the message is for the user."""
+
+
+@contextmanager
+def named(paths: Sequence[str]) -> Iterator[list[str]]:
+    """The paths, with a copy of standard input in place of ``-``."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield [copy_of_standard_input(Path(folder)) if path == "-" else path for path in paths]
+
+
+def copy_of_standard_input(folder: Path) -> str:
+    """The path of a file in `folder` with what standard input holds, unpacked; its ending says the format."""
+    content = sys.stdin.buffer.read()
+    packing = next((name for start, name in _COMPRESSED.items() if content.startswith(start)), None)
+    if packing is not None:
+        import pyarrow as pa
+
+        content = pa.CompressedInputStream(pa.BufferReader(content), packing).read()
+    begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not begin:
+        from calibrant.data.validation import InvalidPredictions
+
+        message = "Standard input is empty."
+        raise InvalidPredictions(message)
+    suffix = next((suffix for start, suffix in _BEGINNINGS.items() if begin.startswith(start)), ".csv")
+    path = folder / f"standard-input{suffix}"
+    path.write_bytes(content)
+    return str(path)
+
+
+def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
+    """Write columns as Parquet, CSV or JSON lines by the ending of the path; the file appears whole or not at all."""
+    import pyarrow as pa
+
+    suffix = path.suffix.lower()
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    with replacing(path) as place:
+        if suffix in (".parquet", ".pq"):
+            from pyarrow import parquet
+
+            parquet.write_table(table, place)
+        elif suffix == ".csv":
+            from pyarrow import csv
+
+            csv.write_csv(table, place)
+        elif suffix in (".jsonl", ".ndjson"):
+            with open(place, "w", encoding="utf8") as file:
+                file.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
+        else:
+            message = f"Tables are written as .parquet, .csv or .jsonl, not as {path.name!r}."
+            raise UsageError(message)
+
+
+#: Exit codes; 70 is that of an internal software error in sysexits.h.
+GATE_FAILED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 1, 2, 70, 130
+
+
+def say(*lines: str) -> None:
+    """Print notes; no escape sequence of a user's file reaches the terminal."""
+    from calibrant.results.estimate import printable
+
+    for line in lines:
+        print(printable(line), file=sys.stderr)
+
+
+def complain(text: str) -> None:
+    """Print an error."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from calibrant.results.estimate import printable
+
+    Console(stderr=True, highlight=False).print(f"[red]Error:[/red] {escape(printable(text))}", soft_wrap=True)
+
+
+def leave_if_failed(reasons: list[str]) -> None:
+    """Leave with the exit code of a failed gate if there are reasons, and say them."""
+    if reasons:
+        say(*(f"Gate failed: {reason}." for reason in reasons))
+        raise typer.Exit(GATE_FAILED)
+
+
+def require_writable(output: Path | None, *, force: bool) -> None:
+    """Refuse to overwrite before any work is done."""
+    if output is None:
+        return
+    if output.exists() and not force:
+        message = f"{output} exists already; give another name or --force."
+        raise UsageError(message)
+    if not output.resolve().parent.is_dir():
+        message = f"There is no folder {output.resolve().parent} to write {output.name} to."
+        raise UsageError(message)
+
+
+def title_of(files: list[str]) -> str:
+    """What a report on these files is called.
+
+    >>> title_of(["scores/2025.csv", "scores/2026.csv"])
+    '2025.csv, 2026.csv'
+    """
+    return "Standard input" if files == ["-"] else ", ".join(Path(name).name for name in files)
+
+
+@dataclass
+class Stage:
+    """A stage of the work; what is told of it appears where somebody can see it."""
+
+    name: str
+    bar: Any = None
+    task: Any = None
+
+    def part(self, name: str) -> None:
+        """Say which part of the stage begins."""
+        if self.bar is not None:
+            shown = name if name[:2].isupper() else f"{name[:1].lower()}{name[1:]}"  # ECE stays ECE
+            self.bar.update(self.task, description=f"{self.name}: {shown}")
+
+    def done(self, amount: float, total: float | None) -> None:
+        """Say how much is done; without a total the bar only shows that work goes on."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=amount, total=total)
+
+
+@contextmanager
+def stage(name: str, console: Console | None = None) -> Iterator[Stage]:
+    """Show a stage while it lasts; off a terminal nothing is printed.
+
+    >>> with stage("Reading") as reading:
+    ...     reading.done(10, 100)
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True) if console is None else console
+    if not console.is_terminal:
+        yield Stage(name)
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    shown = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), shown, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Stage(name, bar, bar.add_task(name, total=None))

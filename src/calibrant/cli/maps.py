@@ -1,0 +1,256 @@
+"""Maps by name, and the columns that a map adds to a table.
+
+Maps by the name that a user types.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.cli.columns import (
+    Task,
+    classes_of,
+    expanded,
+    expanded_levels,
+    guessed_column,
+    levels_and_columns,
+    require_columns,
+)
+from calibrant.cli.console import UsageError
+from calibrant.data import validation
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.labels import numbered
+from calibrant.data.validation import InvalidPredictions
+from calibrant.numerics.arrays import Floats
+from calibrant.pu.recalibration import PURecalibrator
+from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.regression_base import ForecastRecalibrator
+
+_BASES = (Recalibrator, BinaryRecalibrator, ForecastRecalibrator, PURecalibrator)
+#: What the maps of each task change, in words.
+_WORDS: dict[Task, str] = {
+    "event": "the probability of one event",
+    "classes": "the probabilities of several classes",
+    "spread": "predicted means and standard deviations",
+    "quantiles": "predicted quantiles",
+    "members": "the members of an ensemble",
+    "unlabeled": "probabilities and are fitted to positive-unlabeled data",
+}
+
+
+def map_named(method: str, task: Task = "event") -> Any:
+    """An unfitted map; "auto" is `Auto` for probabilities, `PUAverage` with unlabeled rows, else `AutoForecast`.
+
+    >>> map_named("platt"), map_named("auto", "quantiles"), map_named("auto", "unlabeled")
+    (Platt(), AutoForecast(), PUAverage())
+    """
+    known = _known(task)
+    automatic = {"event": "auto", "classes": "auto", "unlabeled": "puaverage"}.get(task, "autoforecast")
+    wanted = automatic if method.lower() == "auto" else method.lower()
+    if wanted not in known:
+        raise UsageError(_unknown(method, task, known))
+    return known[wanted]()
+
+
+def _known(task: Task) -> dict[str, type]:
+    """The maps of a task by their names in lower case."""
+    from calibrant import pu, recalibrate
+
+    room = pu if task == "unlabeled" else recalibrate
+    return {name.lower(): getattr(room, name) for name in dir(room) if _fits(getattr(room, name), task)}
+
+
+def _fits(found: Any, task: Task) -> bool:
+    """Whether this is a map of that task, not the base of maps, that needs no arguments."""
+    if not isinstance(found, type) or found in _BASES:
+        return False
+    if task == "unlabeled":
+        fits = issubclass(found, PURecalibrator)
+    elif task in ("event", "classes"):
+        fits = issubclass(found, Recalibrator) and (task == "event" or found._multiclass)
+    else:
+        fits = issubclass(found, ForecastRecalibrator) and _changes(found.__name__, task)
+    return fits and all(one.default is not one.empty for one in inspect.signature(found).parameters.values())
+
+
+def _changes(name: str, task: Task) -> bool:
+    """Whether a map of forecasts takes this kind and gives columns that a file can hold."""
+    if task == "quantiles":
+        return name in ("AutoForecast", "Conformal")
+    return name != "CdfIsotonic"  # which gives distributions that are no columns
+
+
+def _unknown(method: str, task: Task, known: dict[str, type]) -> str:
+    listed = ", ".join(sorted(made.__name__ for made in known.values()))
+    other = next((words for kind, words in _WORDS.items() if method.lower() in _known(kind)), None)
+    why = "" if other is None else f" {method} is a map of {other}." if not other.startswith("prob") else ""
+    return f"--method must be auto or one of {listed}, which change {_WORDS[task]}; got {method!r}.{why}"
+
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which columns of the table a map reads, as the options say."""
+
+    prob: tuple[str, ...] = ()
+    mean: str | None = None
+    std: str | None = None
+    quantiles: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    percent: bool = False
+
+    def expanded(self, header: Sequence[str]) -> Inputs:
+        """The same with the columns that patterns name."""
+        return replace(
+            self,
+            prob=expanded(self.prob, header, "--prob"),
+            quantiles=expanded_levels(self.quantiles, header),
+            members=expanded(self.members, header, "--members"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NewColumns:
+    """The columns that a map reads, the names of those that it adds, and how to compute these."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    compute: Callable[[Floats], Floats]
+
+    @classmethod
+    def of(cls, fitted: Any, inputs: Inputs, header: Sequence[str], *, suffix: str, notes: list[str]) -> NewColumns:
+        """The columns for a fitted map and a table with these names of columns."""
+        labels, inputs = classes_of(inputs.prob, header), inputs.expanded(header)
+        forecast = [inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles), bool(inputs.members)]
+        if sum(forecast) + bool(inputs.prob) > 1:
+            message = "Give either --prob, or --mean and --std, or --quantiles, or --members."
+            raise UsageError(message)
+        if isinstance(fitted, ForecastRecalibrator):
+            made = _of_forecasts(fitted, inputs, suffix)
+        elif any(forecast):
+            message = f"The map is a {type(fitted).__name__}, which changes probabilities: give --prob."
+            raise UsageError(message)
+        else:
+            names = inputs.prob or (guessed_column("prob", header, notes),)
+            made = _of_probabilities(fitted, _in_order(names, labels, fitted), suffix, percent=inputs.percent)
+        require_columns(made.inputs, header)
+        _require_once(made.inputs, header)
+        _require_new(made.outputs, header)
+        return made
+
+    def of_batch(self, columns: Sequence[Numbers], first: int) -> list[Floats]:
+        """The new columns of a batch of rows, of which the first has this number (from 1)."""
+        if not len(columns[0]):
+            return [np.zeros(0) for _ in self.outputs]
+        try:
+            read = [
+                validation.column(f"Column {name!r}", values) for name, values in zip(self.inputs, columns, strict=True)
+            ]
+            made = self.compute(np.stack(read, axis=1).astype(np.float64, copy=False))
+        except InvalidPredictions as error:
+            where = f" Rows are counted from row {first:,} of the file, which is 0." if first > 1 else ""
+            message = f"{error}{where}"
+            raise InvalidPredictions(message) from error
+        return [np.ascontiguousarray(made[:, k]) for k in range(len(self.outputs))]
+
+
+def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> tuple[str, ...]:
+    """Columns whose names say their class, in the order of the map's classes; others as they were given."""
+    classes = list(fitted.classes_)
+    for known, wanted in ((labels, [str(one) for one in classes]), (numbered(names) or (), classes)):
+        if len(names) > 1 and sorted(map(str, known)) == sorted(map(str, wanted)):
+            place: dict[Any, str] = dict(zip(known, names, strict=True))
+            return tuple(place[label] for label in wanted)
+    return names
+
+
+def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, *, percent: bool) -> NewColumns:
+    unit = 100 if percent else 1
+    if fitted.n_features_in_ != len(names):
+        message = (
+            f"The map was fitted to {fitted.n_features_in_} columns of probabilities, but --prob names {len(names)}."
+        )
+        raise UsageError(message)
+
+    def compute(values: Floats) -> Floats:
+        values = values / unit if percent else values
+        if fitted.input == "probabilities":
+            for k, name in enumerate(names):
+                validation.in_unit_interval(f"Column {name!r}", values[:, k], clip=fitted.clip)
+        made: Floats = fitted.predict_proba(values[:, 0] if len(names) == 1 else values)
+        return unit * (made[:, 1:] if len(names) == 1 else made)
+
+    return NewColumns(names, tuple(f"{name}{suffix}" for name in names), compute)
+
+
+def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> NewColumns:
+    """A map of means and standard deviations, quantiles or members; what it gives is tried on one row."""
+    name = type(fitted).__name__
+    if inputs.quantiles:
+        pairs = levels_and_columns(inputs.quantiles)
+        levels, names = [level for level, _ in pairs], tuple(column for _, column in pairs)
+
+        def forecast(values: Floats) -> Forecast:
+            return Quantiles(np.zeros(len(values)), levels, values)
+
+        trial = np.arange(float(len(names)))[None, :]
+    elif inputs.members:
+        names = inputs.members
+
+        def forecast(values: Floats) -> Forecast:
+            return Samples(values[:, 0], values)
+
+        trial = np.arange(float(len(names)))[None, :]
+    elif inputs.mean is not None and inputs.std is not None:
+        names = (inputs.mean, inputs.std)
+
+        def forecast(values: Floats) -> Forecast:
+            return Gaussian(values[:, 0], values[:, 0], values[:, 1])
+
+        trial = np.array([[0.0, 1.0]])
+    else:
+        message = (
+            f"The map is a {name}, which changes predicted distributions: give --mean and --std, or --quantiles, or "
+            "--members."
+        )
+        raise UsageError(message)
+
+    def compute(values: Floats) -> Floats:
+        fixed = fitted.transform(forecast(values))
+        if isinstance(fixed, Quantiles):
+            return fixed.values
+        if isinstance(fixed, Samples):
+            return fixed.draws.astype(np.float64, copy=False)
+        return np.column_stack([fixed.mean, fixed.std])
+
+    try:
+        fixed = fitted.transform(forecast(trial))
+    except (InvalidPredictions, TypeError) as error:
+        message = f"The map {name} cannot change these columns: {error}"
+        raise UsageError(message) from error
+    if isinstance(fixed, Quantiles) and not inputs.quantiles:
+        return NewColumns(names, tuple(f"q{level:g}{suffix}" for level in fixed.levels), compute)
+    return NewColumns(names, tuple(f"{column}{suffix}" for column in names), compute)
+
+
+def _require_once(names: Sequence[str], header: Sequence[str]) -> None:
+    for name in names:
+        if list(header).count(name) > 1:
+            message = f"There are {list(header).count(name)} columns called {name!r}: rename all but one."
+            raise UsageError(message)
+
+
+def _require_new(names: Sequence[str], header: Sequence[str]) -> None:
+    taken = [name for name in names if name in header]
+    if taken or len(set(names)) < len(names):
+        listed = ", ".join(map(repr, taken or names))
+        message = f"The file has a column {listed} already: choose other names of the new columns by --suffix TEXT."
+        raise UsageError(message)

@@ -1,0 +1,133 @@
+"""What a report takes from files, columns of groups and time, and the server that shows it on this machine.
+
+The columns of groups and of time that a report takes, out of what was read from files.
+"""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.groups import MISSING
+from calibrant.table.bintable import BinTable
+
+
+def by_and_time(found: Any, by: Sequence[str] | None, time: str | None) -> tuple[Any, Any]:
+    """The groups of `report`, under the names of their columns, and its times.
+
+    `found` is the `by` of `Loaded` for the groupings of `by` and then `time`: the groups of rows, tables by group, or
+    dictionaries of these by grouping.
+
+    >>> by_and_time({"land": ["at", "de"], "day": ["2025-01-01", "2025-01-02"]}, ["land"], "day")
+    ({'land': ['at', 'de']}, {'day': array(['2025-01-01', '2025-01-02'], dtype=object)})
+    """
+    wanted = [*(by or ()), *([time] if time is not None else ())]
+    if not wanted or found is None:
+        return None, None
+    columns = _columns(found, wanted)
+    times = None if time is None else _in_order(columns[time])
+    times = times if times is None or isinstance(times, dict) else {time: times}
+    groups = {name: columns[name] for name in by or ()}
+    if not groups:
+        return None, times
+    if isinstance(next(iter(groups.values())), dict):
+        return {f"{name} = {group}": table for name, tables in groups.items() for group, table in tables.items()}, times
+    return groups, times
+
+
+def _columns(found: Any, wanted: Sequence[str]) -> dict[str, Any]:
+    """What was found of each column."""
+    if not isinstance(found, dict):
+        return dict.fromkeys(wanted, found)
+    if not all(isinstance(table, BinTable) for table in found.values()):
+        return found
+    if len(set(wanted)) == 1:
+        return {wanted[0]: found}
+    columns: dict[str, Any] = {name: {} for name in wanted}
+    for label, table in found.items():
+        name = max((name for name in wanted if label.startswith(f"{name} = ")), key=len)
+        columns[name][label.removeprefix(f"{name} = ")] = table
+    return columns
+
+
+def _in_order(values: Any) -> Any:
+    """Times as numbers where all are numbers, else as text; tables in that order. Missing times are None."""
+    if isinstance(values, dict):
+        known = {name: table for name, table in values.items() if name != MISSING}
+        numbers = _numbers(list(known))
+        order = sorted(known) if numbers is None else [name for _, name in sorted(zip(numbers, known, strict=True))]
+        return {name: known[name] for name in order}
+    texts = [None if value == MISSING else str(value) for value in np.asarray(values, dtype=object).tolist()]
+    numbers = _numbers([text for text in texts if text is not None])
+    if numbers is None:
+        made: NDArray[Any] = np.array(texts, dtype=object)
+        return made
+    rest = iter(numbers)
+    return np.array([np.nan if text is None else next(rest) for text in texts])
+
+
+def _numbers(texts: Sequence[str]) -> list[float] | None:
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return None
+
+
+#: Names under which this machine calls itself.
+_OWN_NAMES = ("127.0.0.1", "localhost")
+
+
+def serve_page(html: str, port: int, *, open_browser: bool = True) -> None:
+    """Serve one page on the loopback address until interrupted."""
+    server = make_server(html, port)
+    address = f"http://127.0.0.1:{server.server_address[1]}/"
+    print(f"Serving on {address}; Ctrl-C stops.")
+    if open_browser:
+        webbrowser.open(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+
+
+def make_server(html: str, port: int) -> ThreadingHTTPServer:
+    """The server; port 0 takes any free one.
+
+    It answers requests for this machine by its own name only: a page from elsewhere can make the name of its own host
+    mean this machine (DNS rebinding), and would then be allowed to read the answer.
+    """
+    body = html.encode("utf8")
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self._for_this_machine():
+                self._answer(421, b"")
+            elif self.path == "/":
+                self._answer(200, body)
+            else:
+                self._answer(404, b"")
+
+        def _for_this_machine(self) -> bool:
+            own_port = server.server_address[1]
+            return self.headers.get("Host", "").lower() in {f"{name}:{own_port}" for name in _OWN_NAMES}
+
+        def _answer(self, status: int, content: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Page)
+    return server

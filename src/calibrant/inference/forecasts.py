@@ -1,0 +1,294 @@
+"""Intervals and tests of predicted distributions: scale factor, coverage, z-scores, PIT, mean error.
+
+Wilson's interval of a share.
+
+The factor between predicted spreads and errors: interval and test that heavy tails do not mislead.
+
+Tests of predicted distributions: mean squared z-score, uniformity of the PIT, and the spread per bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.data import validation
+from calibrant.data.forecasts import Forecast, Gaussian
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.regression_common import (
+    ForecastData,
+    forecast,
+    ratio_variance,
+    spread_table,
+    table_kurtosis,
+    table_or_forecast,
+)
+from calibrant.estimators.regression_coverage import pit_curve
+from calibrant.estimators.regression_spread import mean_squared_z
+from calibrant.inference.inversion.spread import TAILS
+from calibrant.inference.inversion.spread_fit import SpreadCells, missing_mass, require_errors
+from calibrant.inference.sample import row_clusters, rows_that_count
+from calibrant.numerics.rows import mean_and_error
+from calibrant.results.estimate import Estimate, Interval, Significance, Value
+from calibrant.results.target import Target
+from calibrant.table.binning import Cut, EqualMass
+
+
+@dataclass(frozen=True)
+class Wilson:
+    r"""Wilson's interval of a share of rows, such as one coverage.
+
+    .. math:: \frac{\hat p + z^2/2N \pm z\sqrt{\hat p(1-\hat p)/N + z^2/4N^2}}{1 + z^2/N}
+
+    with N Kish's number of rows, divided by the design effect of clusters.
+
+    References
+    ----------
+    Wilson (1927), Probable Inference, the Law of Succession, and Statistical Inference.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> str(cal.interval(cal.coverage, cal.Gaussian(y, np.zeros(500), np.ones(500))).interval)
+    '[0.8906, 0.939]'
+    """
+
+    def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
+        """The interval of an estimate that is a mean of zeros and ones."""
+        from scipy.special import ndtri
+
+        level = validation.fraction("level", level)
+        losses = None if estimate.target is None else estimate.target.losses
+        if losses is None or not isinstance(data, Forecast):
+            message = f"Wilson needs a share of rows of a forecast, such as coverage, not {estimate!r}."
+            raise InvalidPredictions(message)
+        inside = losses(data)
+        clusters = row_clusters(data, len(inside))
+        size = rows_that_count(data.flat_weight, [inside - float(estimate)], clusters, len(inside))
+        share, square = min(max(float(estimate), 0.0), 1.0), float(ndtri((1 + level) / 2)) ** 2
+        middle = (share + square / (2 * size)) / (1 + square / size)
+        reach = np.sqrt(square * share * (1 - share) / size + (square / (2 * size)) ** 2) / (1 + square / size)
+        words = "independent rows (or clusters)"
+        low = 0.0 if share == 0 else float(middle - reach)
+        high = 1.0 if share == 1 else float(middle + reach)
+        return Interval(low, high, level=level, method=repr(self), assumption=words, target=estimate.target)
+
+
+@dataclass(frozen=True)
+class LogMeanSquare:
+    r"""The logarithm L of the mean squared z-score, its standard error, and how much too low it may be.
+
+    .. math:: L = \log \overline{z^2}, \qquad \mathrm{se}^2 = \frac{\kappa - 1}{N - 1},
+
+    with κ the kurtosis of the z-scores; over clusters where there are some. A sample without the rare large errors of
+    its population looks too small and too quiet at once: `missing` is what the largest term suggests may be absent
+    from L.
+
+    Attributes
+    ----------
+    value, error, missing : float
+        L, its standard error, and the largest amount by which L is allowed to be too low.
+    heavy_tails : bool
+        Whether the effective number of rows is less than 20 (κ - 1).
+    """
+
+    value: float
+    error: float
+    missing: float
+    heavy_tails: bool
+
+    @classmethod
+    def of(cls, data: Any, *, needed_by: str) -> LogMeanSquare:
+        """From forecasts that have a standard deviation, or a fine table of them."""
+        cells = SpreadCells.of(data, needed_by=needed_by)
+        require_errors(cells)
+        mean = cells.mean_square
+        if cells.cluster is None or cells.row_share is None or cells.row_second is None:
+            size = cells.effective_n
+            squares = max(float(cells.fourth.sum()) / mean**2 - 1, 0.0) / size
+        else:
+            terms = np.bincount(cells.cluster, cells.row_share * cells.row_second)
+            share = np.bincount(cells.cluster, cells.row_share)
+            size = 1 / float(share @ share)
+            squares = float(((terms - mean * share) ** 2).sum()) / mean**2
+        variance = squares * size / max(size - 1, 1.0)
+        kurtosis = 1 + variance * size
+        missing = missing_mass(kurtosis, cells.largest_share)
+        return cls(float(np.log(mean)), float(np.sqrt(variance)), missing, cells.heavy_tails(size, kurtosis))
+
+    def statistic(self, null: float = 0.0) -> float:
+        """L less its null value over its standard error; below it L is first raised by what may be missing."""
+        apart = self.value - null
+        toward = apart if apart > 0 else min(apart + self.missing, 0.0)
+        if self.error > 0:
+            return toward / self.error
+        return 0.0 if toward == 0 else float(np.copysign(np.inf, toward))
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """The interval of L."""
+        from scipy.special import ndtri
+
+        reach = float(ndtri((1 + level) / 2)) * self.error
+        return self.value - reach, self.value + reach + self.missing
+
+
+@dataclass(frozen=True)
+class LogScale:
+    r"""Interval of the scale factor (or of its square, the mean squared z-score) on the logarithmic scale.
+
+    .. math:: s \in \exp\bigl(\tfrac12 [L - z\,\mathrm{se},\; L + z\,\mathrm{se} + m]\bigr), \qquad
+              L = \log\overline{z^2}, \quad \mathrm{se}^2 = \frac{\kappa-1}{N-1}
+
+    with m the amount by which L may be too low because rare large errors are not in the sample: between 1.5 and 3 times
+    the share of the largest term in the sum of z², more with heavier tails. Clusters are summed first, and weights
+    count by Kish's number of rows.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> std = rng.uniform(1, 3, 1000)
+    >>> found = cal.interval(cal.scale_factor, cal.Gaussian(1.2 * std * rng.normal(size=1000), np.zeros(1000), std))
+    >>> str(found.interval), str(found.interval.target)
+    ('[1.18, 1.293]', 'scale factor')
+    """
+
+    def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:
+        """The interval of the factor, or of its square for a target of norm "squared"."""
+        level = validation.fraction("level", level)
+        if target.quantity != "scale factor":
+            message = f"LogScale is for scale_factor and mean_squared_z, not for a target {str(target)!r}."
+            raise TypeError(message)
+        found = LogMeanSquare.of(data, needed_by="LogScale")
+        power = 1.0 if target.norm == "squared" else 0.5
+        low, high = (float(np.exp(power * end)) for end in found.ends(level))
+        words = "independent rows (or clusters); a finite fourth moment of the errors"
+        words = f"{TAILS}; {words}" if found.heavy_tails else words
+        return Interval(low, high, level=level, method=repr(self), assumption=words, target=target)
+
+
+@dataclass(frozen=True)
+class MeanSquaredZ:
+    r"""Robust test that the mean of :math:`z^2 = (y-\mu)^2/\sigma^2` is 1.
+
+    With :math:`L = \log\overline{z^2}` and its standard error :math:`\mathrm{se} = \sqrt{(\kappa-1)/(N-1)}` from the
+    kurtosis κ of the z-scores, the statistic is L / se, referred to the normal distribution. A sample of heavy-tailed
+    errors often lacks the large ones, and then seems too small and too certain of it: a negative L is raised by what
+    may be missing, see `LogScale`, at most to zero.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> cal.calibration_test(cal.Gaussian(y, np.zeros(1000), np.full(1000, 2.0)), method=MeanSquaredZ()).method
+    'mean z^2 = 0.2391'
+    """
+
+    def test(self, data: ForecastData) -> Significance:
+        """Two-sided."""
+        from scipy.special import ndtr
+
+        value = mean_squared_z(data)
+        perfect = float(np.log(value.details["null"]["mean"]))  # 0 but for ensembles, whose spread is itself uncertain
+        z = LogMeanSquare.of(table_or_forecast(data, None, None), needed_by="MeanSquaredZ").statistic(perfect)
+        return Significance(z, float(2 * ndtr(-abs(z))), method=f"mean z^2 = {float(value):.4g}", n=value.n)
+
+
+@dataclass(frozen=True)
+class PitUniformity:
+    r"""Kolmogorov-Smirnov test that the probability integral transforms F(y) are uniform.
+
+    With weights, n is Kish's effective sample size. For draws, quantiles and counts the transforms are known only up to
+    an interval, over which they are spread; the test is then conservative.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> sharp, wide = (cal.Gaussian(y, np.zeros(1000), np.full(1000, sd)) for sd in (1.0, 2.0))
+    >>> PitUniformity().test(sharp).p_value > 0.05, PitUniformity().test(wide).p_value < 0.001
+    (True, True)
+    """
+
+    def test(self, data: ForecastData) -> Significance:
+        """Large values are evidence against calibration."""
+        from scipy.special import kolmogorov
+
+        task: Any = forecast(data, None, None)
+        curve = pit_curve(task)
+        root = np.sqrt(curve.size)
+        distance = curve.distance(np.inf)
+        p_value = float(kolmogorov(distance * (root + 0.12 + 0.11 / root)))  # Stephens' correction for small n
+        return Significance(distance, p_value, method="PIT uniformity (Kolmogorov-Smirnov)", n=task.y_true.size)
+
+
+@dataclass(frozen=True)
+class SpreadChiSquare:
+    r"""Chi-square test that the errors match the predicted spread in every bin of the spread.
+
+    .. math:: \sum_k \frac{(\mathrm{MSE}_k / \mathrm{MV}_k - 1)^2}{v_k} \sim \chi^2_K, \qquad
+              v_k = (\kappa - 1)\,\overline{\sigma^4}_k / (n_k\,\mathrm{MV}_k^2)
+
+    The ratio is taken to the power one third, where it is nearly normal (Wilson and Hilferty), and κ is the kurtosis of
+    the errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> std = rng.uniform(0.5, 1.5, 1000)
+    >>> data = cal.Gaussian(std * rng.normal(size=1000), np.zeros(1000), 0.8 * std)
+    >>> cal.calibration_test(data, method=cal.inference.SpreadChiSquare()).p_value < 0.05
+    True
+    """
+
+    bins: Cut | int = EqualMass(10)
+
+    def test(self, data: ForecastData) -> Significance:
+        """Large values are evidence against calibration."""
+        from scipy.special import chdtrc
+
+        table, words = spread_table(data, None, None, self.bins, needed_by="SpreadChiSquare")
+        some = table.filled()
+        variance = ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9))
+        ratio = some.observed_mean / some.predicted_mean
+        z = (np.cbrt(ratio) - (1 - variance / 9)) / np.sqrt(variance / 9)
+        statistic = float(z @ z)
+        p_value = float(chdtrc(len(some), statistic))
+        return Significance(statistic, p_value, method=f"spread chi square, {words}", n=table.n)
+
+
+class MeanError(NamedTuple):
+    """The mean of z = (y - mean) / std with its interval, and the p-value of a mean of 0."""
+
+    value: Value
+    p_value: float
+
+
+def mean_standardised_error(data: Any, *, level: float = 0.95) -> MeanError | None:
+    """Student's interval and test, with clusters as units; None for what has no means and standard deviations.
+
+    >>> from calibrant import Gaussian
+    >>> found = mean_standardised_error(Gaussian([1.0, 2.0, 3.0], [0.0, 1.0, 2.5], [1.0, 1.0, 1.0]))
+    >>> round(found.value.value, 3), found.p_value < 0.05
+    (0.833, True)
+    """
+    from scipy.special import stdtr, stdtrit
+
+    if not isinstance(data, Gaussian) or len(data) < 2:
+        return None
+    z = ((data.y_true - data.mean) / data.std).astype(np.float64).reshape(-1)
+    weight = np.ones(len(z)) if data.flat_weight is None else data.flat_weight
+    clusters = row_clusters(data, len(z))
+    mean, error = mean_and_error(z, weight, clusters)
+    units = len(z) if clusters is None else int(clusters.max()) + 1
+    if units < 2:
+        return None
+    error *= float(np.sqrt(units / (units - 1)))
+    reach = float(stdtrit(units - 1, (1 + level) / 2)) * error
+    p_value = 2 * float(stdtr(units - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    return MeanError(Value(mean, mean - reach, mean + reach), p_value)

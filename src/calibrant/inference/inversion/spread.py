@@ -1,0 +1,237 @@
+"""Intervals for the true error of predicted spreads, which also cover if the spread is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.data import validation
+from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
+from calibrant.results.estimate import Interval
+from calibrant.results.target import Target
+
+#: The targets it has intervals for.
+SPREAD_ERRORS = ("relative spread error", "variance error")
+
+#: Multiples of a shape that are tested; the finer grid on which the last plausible one is looked for.
+STEPS, SEARCH = 10, 81
+
+#: Hypotheses are tried as long as the fit as a whole does not speak against them at this level, or a higher one that
+#: the level of the interval needs.
+JOINT = 0.995
+
+#: Standard errors by which a part of the shape must stand out to be kept in a sparse one.
+SPARSE = 2.0
+
+#: In how many steps the mean square is raised by the mass that may be missing.
+MISSING_STEPS = 5
+
+#: Added to the assumption of an interval that rows not seen could change.
+TAILS = "tails too heavy for this many rows: errors larger than any in the sample may decide, do not rely on it"
+
+
+@dataclass(frozen=True)
+class SpreadInversion:
+    r"""Interval for the true error of predicted spreads by test inversion.
+
+    With :math:`r(\sigma) = \sqrt{\mathrm E[e^2 \mid \sigma]}/\sigma` the target of `ence` and `sweep_ence` is
+    :math:`\mathrm E|r - 1|`, of `debiased_ence` :math:`\sqrt{\mathrm E(r-1)^2}` and of `uce`
+    :math:`\mathrm E\,\sigma^2|r^2-1|`, in the population and not in bins. The interval is the same whichever estimator
+    of its target is named, and it is never negative.
+
+    :math:`\log r^2` is fitted by quasi-likelihood, piecewise linear in the mean of rank and log σ. The noise of that
+    fit follows from the kurtosis of the errors, and does not depend on the truth. For multiples t of a smoother fit the
+    norm of fit plus noise is simulated, and the interval holds the errors under which the observed norm is not extreme.
+    Its lower end also allows for a gap that is zero wherever the fit does not stand out from noise, its upper end for
+    one that is linear and for jumps where the fit clearly changes sign, and both ends for large errors that are not in
+    the sample and for the sampling of σ. Of `uce`, which the largest spreads decide, the upper end is also no lower
+    than that of :math:`\mathrm E[\pm(e^2 - \sigma^2)]` with the signs of the fit, which no fit has smoothed. Weights
+    count by Kish's number of rows; clusters divide it by their design effect.
+
+    Parameters
+    ----------
+    draws : int
+        Number of simulated samples; more are drawn if `level` needs them.
+    seed : int
+
+    Notes
+    -----
+    Measured coverage is in docs/regression.md. A gap that oscillates within the spacing of the knots is smoothed. Where
+    the effective number of rows is less than 20 (kurtosis - 1), or the largest errors follow a power law without a
+    fourth moment, the `assumption` of the interval says that the tails are too heavy.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> std = rng.lognormal(0, 0.5, 1000)
+    >>> found = cal.interval(cal.ence, cal.Gaussian(1.3 * std * rng.normal(size=1000), np.zeros(1000), std))
+    >>> str(found.interval.target), 0.3 in found.interval
+    ('relative spread error (L1)', True)
+    """
+
+    draws: int = 299
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.seed(self.seed)
+        validation.whole("draws", self.draws, minimum=2)
+
+    def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:
+        """The interval for a "relative spread error" in its norm, or for the "variance error"."""
+        level = validation.fraction("level", level)
+        if target.quantity not in SPREAD_ERRORS:
+            message = (
+                f"SpreadInversion is for ence, sweep_ence, debiased_ence and uce, not for a target {str(target)!r}."
+            )
+            raise TypeError(message)
+        cells = SpreadCells.of(data, needed_by="SpreadInversion")
+        draws = enough_draws(self.draws, tail_risk(level))
+        fit = SpreadFit.of(cells, draws, np.random.default_rng(self.seed))
+        low, high = _Trials(fit, SpreadError.of(target, fit.variance), level).ends()
+        words = "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
+        words = f"{TAILS}; {words}" if fit.heavy_tails else words
+        return Interval(low, high, level=level, method=repr(self), assumption=words, target=target)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadError:
+    """The norm of a gap of spreads, as a function of log r²."""
+
+    power: Callable[[Floats], Floats]
+    norm: float
+    #: Whether the error is dominated by the largest spreads, so that a common factor is a hypothesis of its own.
+    shifted: bool = False
+
+    @classmethod
+    def of(cls, target: Target, variance: Floats) -> SpreadError:
+        """The norm of a target, over cells of this mean variance."""
+        if target.quantity == "variance error":
+            return cls(lambda gap: variance * np.abs(_exp(gap) - 1), 1.0, shifted=True)
+        norm = float(target.norm)
+        return cls(lambda gap: np.abs(_exp(gap / 2) - 1) ** norm, norm)
+
+    def __call__(self, gaps: Floats, share: Floats) -> Any:
+        """The error of each row of gaps."""
+        return (self.power(gaps) @ share) ** (1 / self.norm)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """Errors along several paths of hypotheses, and the observed error with and without missing mass."""
+
+    fit: SpreadFit
+    error: SpreadError
+    level: float
+
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        from scipy.special import ndtri
+
+        fit, error, share = self.fit, self.error, self.fit.share
+        raised = np.linspace(0, fit.missing, MISSING_STEPS)
+        seen = error(fit.gap + raised[:, None], share)
+        paths = list(self._paths())
+        low = min(path.lower_end(float(seen.min())) for path in [paths[0], *self._sparse()])
+        highest = max(float(seen.max()), paths[0].typical)
+        high = max([path.upper_end(highest) for path in paths] + [self._convex_bound(), self._finer_end(raised)])
+        high += max(float(error(fit.stepped, share) - error(fit.gap, share)), 0.0)
+        if error.shifted:
+            high = max(high, self._signed_excess())
+        power = error.power(fit.shape)
+        center = float(share @ power)
+        variance = max(float(share @ power**2) - center**2, 0.0) / fit.effective_n
+        whole = center ** (1 / error.norm)
+        slope = 1 / (error.norm * max(whole, 1e-9) ** (error.norm - 1))
+        return widened(low, high, whole, float(ndtri((1 + self.level) / 2) * np.sqrt(variance)) * slope)
+
+    def _paths(self) -> Iterator[InvertedPath]:
+        """Along multiples of the shape and of the straight gap; for the variance error also by common factors."""
+        fit, share = self.fit, self.fit.share
+        length = float(np.sqrt(share @ fit.gap**2)) + 5 * fit.noise_size + fit.missing
+        for which, shape in enumerate((fit.shape, fit.straight)):
+            size = float(np.sqrt(share @ shape**2))
+            if size < 1e-9:
+                shape, size = np.full(len(share), 1e-3), 1e-3
+            multiples = np.linspace(0, max(length / size, 1.5), SEARCH)
+            last = self._last_plausible(multiples[:, None] * shape)
+            if last is None and which > 0:
+                continue
+            top = max(0.0 if last is None else float(multiples[last]), 1.0)
+            yield self._path(np.linspace(0, top, STEPS)[:, None] * shape)
+        if self.error.shifted:
+            yield from self._shifted()
+
+    def _sparse(self) -> Iterator[InvertedPath]:
+        """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right."""
+        fit = self.fit
+        standing = np.sign(fit.shape) * np.maximum(np.abs(fit.shape) - SPARSE * fit.noise.std(axis=0), 0.0)
+        if not standing.any():
+            return
+        multiples = np.linspace(0, 2 * np.abs(fit.shape).max() / np.abs(standing).max(), SEARCH)
+        last = self._last_plausible(multiples[:, None] * standing)
+        top = max(0.0 if last is None else float(multiples[last]), 1.0)
+        yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
+
+    def _shifted(self) -> Iterator[InvertedPath]:
+        """The shape raised and lowered by a constant."""
+        fit = self.fit
+        shifts = np.linspace(0, 6 * fit.noise_size + fit.missing, SEARCH)
+        for sign in (-1, 1):
+            last = self._last_plausible(fit.shape + sign * shifts[:, None])
+            if last is not None:
+                yield self._path(fit.shape + sign * np.linspace(0, shifts[last], STEPS)[:, None])
+
+    def _finer_end(self, raised: Floats) -> float:
+        """The upper end by a fit of twice as many knots: jumps that the fit smooths make the error larger."""
+        fit = self.fit
+        if fit.finer is None:
+            return 0.0
+        gap, noise = fit.finer
+        multiples = np.linspace(0, 2, STEPS + 1)
+        path = self._path(multiples[:, None] * fit.gap, noise)
+        seen = float(self.error(gap + raised[:, None], fit.share).max())
+        return path.upper_end(max(seen, path.typical))
+
+    def _path(self, gaps: Floats, noise: Floats | None = None) -> InvertedPath:
+        fit, noise = self.fit, self.fit.noise if noise is None else noise
+        drawn = np.array([self.error(gap + noise, fit.share) for gap in gaps])
+        return InvertedPath.of(self.error(gaps, fit.share), drawn, tail_risk(self.level))
+
+    def _last_plausible(self, gaps: Floats) -> int | None:
+        """The last of these hypotheses that the fit as a whole does not speak against.
+
+        Exponentials of wild multiples would make upper ends absurd.
+        """
+        fit = self.fit
+        far = float(np.quantile(fit.noise**2 @ fit.share, max(JOINT, 1 - tail_risk(self.level) / 2)))
+        distances = [(fit.gap + more - gaps) ** 2 @ fit.share for more in (0.0, fit.missing / 2, fit.missing)]
+        near = np.flatnonzero(np.min(distances, axis=0) <= far)
+        return int(near[-1]) if len(near) else None
+
+    def _signed_excess(self) -> float:
+        """The upper limit of the mean of e² - σ² with the signs of the fit: the variance error if they are right."""
+        from scipy.special import ndtri
+
+        fit = self.fit
+        return abs(float(np.sign(fit.gap) @ fit.excess)) + float(ndtri(1 - tail_risk(self.level))) * fit.excess_error
+
+    def _convex_bound(self) -> float:
+        """The error of the shape plus its standard errors: norms are convex, so noise makes them larger on average."""
+        from scipy.special import ndtri
+
+        fit, error, step = self.fit, self.error, 1e-4
+        slope = (error.power(fit.shape + step) - error.power(fit.shape - step)) / (2 * step)
+        whole = max(float(error(fit.shape + more, fit.share)) for more in (0.0, fit.missing))
+        inner = 1 / (error.norm * max(whole, 1e-9) ** (error.norm - 1))
+        spread = float(np.std(fit.noise @ (fit.share * slope))) * inner
+        return whole + float(ndtri(1 - tail_risk(self.level))) * spread
+
+
+def _exp(values: Floats) -> Floats:
+    return np.exp(np.clip(values, -50, 50))

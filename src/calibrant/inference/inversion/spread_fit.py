@@ -1,0 +1,422 @@
+r"""What the inversion for predicted spreads fits: cells of spreads, the relative gap, its noise.
+
+With :math:`r(\sigma)^2 = \mathrm E[e^2 \mid \sigma] / \sigma^2` the gap is :math:`\eta = \log r^2`, zero where the
+spread is right. On the log scale the noise of the fit does not depend on the truth, so it is simulated once.
+
+Predicted spreads and squared errors in the form that intervals and tests of regression need: one cell per spread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.forecasts import Forecast
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.regression_common import spread_rows
+from calibrant.inference.sample import row_clusters
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.piecewise_linear import hat_functions, mid_ranks, orthonormal_hats, pool_starts, unit_scaled
+from calibrant.numerics.rows import all_alike
+from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import fine
+
+#: Below this many rows per unit of excess kurtosis, or with this share of the fourth moment in one row and a power law
+#: of index below 4, errors that are not in the sample decide. That share falls with the number of rows beyond these as
+#: a power of it: so it does if the fourth moment is finite, and hardly otherwise.
+ENOUGH, DOMINATED, DOMINATED_ROWS, FALLING = 20.0, 0.2, 1000, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadCells:
+    r"""Sums of :math:`z^2 = (y-\mu)^2/\sigma^2` over the rows of each distinct spread, in ascending order.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    sigma : array
+    share, share_squares : array
+        Sums of the rows' shares of the total weight, and of their squares.
+    second, fourth : array
+        Sums of share times z² and z⁴.
+    largest, largest_fourth : array
+        The largest single term of each of these sums; a bound on it where the rows are not known.
+    tail_index : float
+        An upper confidence bound (one-sided, 90 %) on the index of the power law of the largest errors, by Hill;
+        infinite where there are too few rows, or only a table.
+    cell, row_share, row_second, cluster : arrays or None
+        Of each row: its cell, share, z² and cluster number. Only of clustered or weighted rows, or if asked for.
+    """
+
+    n: int
+    sigma: Floats
+    share: Floats
+    share_squares: Floats
+    second: Floats
+    fourth: Floats
+    largest: Floats
+    largest_fourth: Floats
+    tail_index: float = np.inf
+    cell: NDArray[np.intp] | None = None
+    row_share: Floats | None = None
+    row_second: Floats | None = None
+    cluster: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, data: Forecast | BinTable, *, needed_by: str, keep_rows: bool = False) -> SpreadCells:
+        """From forecasts that have a standard deviation, or a fine table of them."""
+        if isinstance(data, BinTable):
+            return cls._of_table(fine(data, None, needed_by=needed_by, spread=True))
+        rows = spread_rows(data, needed_by=needed_by)
+        weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
+        some = np.flatnonzero(weight > 0)
+        some = some[np.argsort(rows.key[some], kind="stable")]
+        sigma, share = rows.key[some].astype(np.float64), weight[some] / weight[some].sum()
+        second = rows.observed[some] / rows.predicted[some]
+        starts = np.flatnonzero(np.diff(sigma, prepend=-1.0))
+        first, fourth = share * second, share * second**2
+        cluster = row_clusters(data, len(weight))
+        if cluster is None and (keep_rows or not all_alike(rows.weight)):
+            cluster = np.arange(len(weight))
+        clustered = cluster is not None
+        cell = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(some)))) if clustered else None
+        return cls(
+            n=len(weight),
+            sigma=sigma[starts],
+            share=np.add.reduceat(share, starts),
+            share_squares=np.add.reduceat(share**2, starts),
+            second=np.add.reduceat(first, starts),
+            fourth=np.add.reduceat(fourth, starts),
+            largest=np.maximum.reduceat(first, starts),
+            largest_fourth=np.maximum.reduceat(fourth, starts),
+            tail_index=_tail_index(second),
+            cell=cell,
+            row_share=share if clustered else None,
+            row_second=second if clustered else None,
+            cluster=None if cluster is None else np.unique(cluster[some], return_inverse=True)[1].reshape(-1),
+        )
+
+    @classmethod
+    def _of_table(cls, table: BinTable) -> SpreadCells:
+        table, total = table.filled(), table.total
+        variance = table.predicted_mean
+        share, second = table.weight / total, table.observed / variance / total
+        fourth = table.observed_squares / variance**2 / total
+        # One term is at most the whole sum, and at most the root of the heaviest row's share times the sum of squares.
+        alike = np.isclose(table.weight**2, table.count * table.weight_squares, rtol=1e-9, atol=0)
+        heaviest = np.where(alike, table.weight / table.count, np.sqrt(table.weight_squares)) / total
+        return cls(
+            n=table.n,
+            sigma=np.sqrt(variance),
+            share=share,
+            share_squares=table.weight_squares / total**2,
+            second=second,
+            fourth=fourth,
+            largest=np.minimum(second, np.sqrt(fourth * heaviest)),
+            largest_fourth=fourth,
+        )
+
+    @property
+    def effective_n(self) -> float:
+        """Kish's effective number of rows."""
+        return 1 / float(self.share_squares.sum())
+
+    @property
+    def mean_square(self) -> float:
+        """The mean of z²."""
+        return float(self.second.sum())
+
+    @property
+    def largest_share(self) -> float:
+        """The share of the largest term (of a row, or of a cluster) in the sum of z²."""
+        if self.cluster is None or self.row_share is None or self.row_second is None:
+            return float(self.largest.max()) / self.mean_square
+        return float(np.bincount(self.cluster, self.row_share * self.row_second).max()) / self.mean_square
+
+    def heavy_tails(self, size: float, kurtosis: float) -> bool:
+        """Whether errors that are not in the sample may decide.
+
+        So it is if there are too few rows for this kurtosis, or if the kurtosis itself seems to be infinite.
+        """
+        share = DOMINATED * min(1.0, (DOMINATED_ROWS / size) ** FALLING)
+        infinite = self.tail_index < 4 and float(self.largest_fourth.max()) > share * float(self.fourth.sum())
+        return infinite or size < ENOUGH * (kurtosis - 1)
+
+
+def _tail_index(squares: Floats) -> float:
+    """Hill's estimate from the square root of n largest errors, and 1.28 standard errors more."""
+    count = max(10, round(np.sqrt(len(squares))))
+    if len(squares) < 3 * count:
+        return float(np.inf)
+    top = np.partition(squares, len(squares) - count - 1)[-count - 1 :]
+    excess = float(np.log(top / max(float(top.min()), 1e-300)).sum()) / 2
+    return count / excess * (1 + 1.28 / np.sqrt(count)) if excess > 0 else float(np.inf)
+
+
+#: Most cells into which neighbouring spreads are pooled. At either end log sigma is cut off at this share of the rows,
+#: or at this many rows per unit of excess kurtosis if they are fewer.
+CELLS, TRIMMED, TRIMMED_ROWS = 96, 0.03, 10.0
+
+#: Knots of the fit are 1 + 0.8 log(2N / (kurtosis - 1)), with at least 4 (kurtosis - 1) rows each; the shape along
+#: which errors are tested has 0.6 times as many, unless it keeps less than 0.7 of the fitted gap.
+KNOTS, ROWS_PER_KNOT, SHAPE, KEPT = (1.0, 0.8), 4.0, 0.6, 0.7
+
+#: Standard errors by which the gap must differ from zero at two knots, of opposite signs and at most so many steps
+#: apart, for a jump between them to be allowed for.
+CLEAR, APART = 2.0, 2
+
+#: Knots are doubled as long as a test for what the fit leaves over, at this significance, rejects.
+ROUGH = 0.2
+
+
+def missing_mass(kurtosis: float, largest_share: float) -> float:
+    """How much too low the log mean square may be because rare large errors are not in the sample.
+
+    A sample without them looks too small and too quiet at once. What the largest term contributes is what may be
+    missing; the factor grows from 1.5 to 3 with the kurtosis.
+    """
+    return max(1.5, 3 * (kurtosis - 1) / (kurtosis + 3)) * largest_share
+
+
+def require_errors(cells: SpreadCells) -> None:
+    """Refuse outcomes that all equal their predicted means."""
+    if cells.mean_square <= 0:
+        message = (
+            f"y_true equals the predicted mean in all {cells.n} rows, so the size of the errors is unknown: no "
+            "interval or test can be given. Check that y_true and mean are different columns."
+        )
+        raise InvalidPredictions(message)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadFit:
+    """Log ratio of squared error and variance, piecewise linear in the place of sigma.
+
+    Attributes
+    ----------
+    share, variance : array
+        Share of the weight and mean of sigma² per pooled cell.
+    half : array
+        Functions of the cells that are orthonormal under `share`; the fit is a combination of them.
+    gap, shape, straight : array
+        The fitted log ratio, a smoother one, and one that is linear in the place.
+    noise : array of (draws, cells)
+        Simulated errors of the fit.
+    stepped : array
+        The fitted log ratio with a jump instead of a slope wherever it clearly changes sign.
+    finer : (gap, noise) or None
+        Fitted gap and noise with twice as many knots, where there are rows enough for them.
+    excess : array
+        Mean of e² - σ² in each pooled cell, times its share.
+    excess_error : float
+        Standard error of a sum of `excess` with any signs.
+    effective_n : float
+        Kish's number of rows, divided by the design effect of clusters.
+    kurtosis : float
+        Of the errors in units of the fitted spread, allowing for large errors that are not in the sample.
+    missing : float
+        See `missing_mass`.
+    heavy_tails : bool
+        Whether errors that are not in the sample may decide.
+    pool : array
+        The pooled cell of each distinct spread.
+    """
+
+    share: Floats
+    variance: Floats
+    half: Floats
+    gap: Floats
+    shape: Floats
+    straight: Floats
+    noise: Floats
+    stepped: Floats
+    finer: tuple[Floats, Floats] | None
+    excess: Floats
+    excess_error: float
+    effective_n: float
+    kurtosis: float
+    missing: float
+    heavy_tails: bool
+    pool: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, cells: SpreadCells, draws: int, rng: np.random.Generator) -> SpreadFit:
+        """The fit of these cells, with simulated noise."""
+        require_errors(cells)
+        place = _places(cells)
+        starts = pool_starts(place, CELLS)
+        share = np.add.reduceat(cells.share, starts)
+        pools = _Pools(
+            share,
+            np.add.reduceat(cells.share * place, starts) / share,
+            np.add.reduceat(cells.second, starts) / share,
+        )
+        pool = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
+        half, knots = _basis(cells, pools)
+        kurtosis, design_effect = _law(cells, pools.fit(half)[pool], half.shape[1])
+        effective_n = cells.effective_n / design_effect
+        count = share**2 / np.add.reduceat(cells.share_squares, starts) / design_effect
+        gamma = np.maximum(count / (kurtosis - 1), 1e-3)
+        drawn = rng.standard_gamma(gamma, (draws, len(gamma))) / gamma
+        half, knots, gap, noise, finer = _resolved(pools, half, knots, drawn, effective_n / (kurtosis - 1))
+        smooth, straight = (
+            pools.fit(orthonormal_hats(pools.center, share, min(knots, some)))
+            for some in (max(2, round(SHAPE * knots)), 2)
+        )
+        if share @ smooth**2 < KEPT * (share @ gap**2 - share @ noise.var(axis=0)):
+            smooth = gap
+        return cls(
+            share=share,
+            variance=np.add.reduceat(cells.share * cells.sigma**2, starts) / share,
+            half=half,
+            gap=gap,
+            shape=smooth,
+            straight=straight,
+            noise=noise,
+            stepped=_stepped(pools.center, gap, noise.std(axis=0), knots) if half.shape[1] == knots > 1 else gap,
+            finer=finer,
+            excess=np.add.reduceat((cells.second - cells.share) * cells.sigma**2, starts),
+            excess_error=_excess_error(cells, gap[pool], (kurtosis - 1) * design_effect),
+            effective_n=effective_n,
+            kurtosis=kurtosis,
+            missing=missing_mass(kurtosis, cells.largest_share),
+            heavy_tails=cells.heavy_tails(effective_n, kurtosis),
+            pool=pool,
+        )
+
+    @cached_property
+    def noise_size(self) -> float:
+        """Root mean square of the noise of the fit."""
+        return float(np.sqrt(self.share @ self.noise.var(axis=0)))
+
+
+def log_ratio_fit(half: Floats, share: Floats, ratio: Floats, steps: int = 25) -> Floats:
+    """Log of the mean ratio by quasi-likelihood with log link, for each row of `ratio`.
+
+    Solves half' share (ratio exp(-fit) - 1) = 0. The expected information is the identity, so a step needs no solve.
+    """
+    ratio = np.atleast_2d(ratio)
+    one, weighted = half.T @ share, half * share[:, None]
+    found = np.log(np.maximum(ratio @ share, 1e-300))[:, None] * one
+    for _ in range(steps):
+        step = (ratio * np.exp(-found @ half.T)) @ weighted - one
+        found = found + step / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1.0)
+        if np.abs(step).max() < 1e-6:
+            break
+    return np.asarray(found @ half.T)
+
+
+def _places(cells: SpreadCells) -> Floats:
+    """Mean of mid-rank and of log sigma without its outer ends, both in [0, 1]."""
+    rank, logarithm = mid_ranks(cells.share), np.log(cells.sigma)
+    trimmed = min(TRIMMED, TRIMMED_ROWS * (_kurtosis(cells) - 1) / cells.effective_n)
+    low, high = np.interp([trimmed, 1 - trimmed], rank, logarithm)
+    return (unit_scaled(rank) + unit_scaled(logarithm, float(low), float(high))) / 2
+
+
+def _kurtosis(cells: SpreadCells) -> float:
+    """Of the errors in units of the predicted spread, before any fit."""
+    return max(float(cells.fourth.sum()) / cells.mean_square**2, 1.2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pools:
+    """Share of the weight, mean place and mean ratio of z² of each pooled cell."""
+
+    share: Floats
+    center: Floats
+    ratio: Floats
+
+    def fit(self, half: Floats) -> Floats:
+        return log_ratio_fit(half, self.share, self.ratio)[0]
+
+
+def _basis(cells: SpreadCells, pools: _Pools) -> tuple[Floats, int]:
+    """Orthonormal functions of the pooled cells, and the number of knots; one level per spread where there are few."""
+    share, size, excess = pools.share, cells.effective_n, _kurtosis(cells) - 1
+    if len(cells.sigma) == 1:
+        return np.ones((1, 1)), 1
+    base, slope = KNOTS
+    knots = max(2, round(base + slope * np.log(max(2 * size / max(excess, 0.5), 3.0))))
+    while knots > 2 and not _enough_rows(pools, knots, size / excess):
+        knots -= 1
+    few = len(cells.sigma) == len(share) <= 2 * knots
+    if few and share.min() * size >= ROWS_PER_KNOT * excess:
+        return np.diag(1 / np.sqrt(share)), knots
+    return orthonormal_hats(pools.center, share, knots), knots
+
+
+def _resolved(
+    pools: _Pools, half: Floats, knots: int, drawn: Floats, rows: float
+) -> tuple[Floats, int, Floats, Floats, tuple[Floats, Floats] | None]:
+    """The fit and its noise with as many knots as the data ask for, and with twice as many where there are rows."""
+    share = pools.share
+    gap, noise, finer = pools.fit(half), log_ratio_fit(half, share, drawn), None
+    while half.shape[1] == knots > 2 and 4 * knots <= len(share) and _enough_rows(pools, 2 * knots - 1, rows):
+        double = orthonormal_hats(pools.center, share, 2 * knots - 1)
+        finer = pools.fit(double), log_ratio_fit(double, share, drawn)
+        if not _misfit(share * (pools.ratio * np.exp(-gap) - 1), share * (drawn * np.exp(-noise) - 1)):
+            break
+        half, knots, (gap, noise), finer = double, 2 * knots - 1, finer, None
+    return half, knots, gap, noise, finer
+
+
+def _excess_error(cells: SpreadCells, gap: Floats, relative_variance: float) -> float:
+    """Standard error of the mean of ±(e² - σ²), given the variance of a squared error relative to its squared mean."""
+    mean_square = cells.sigma**2 * np.exp(gap)
+    return float(np.sqrt(relative_variance * (cells.share_squares @ mean_square**2)))
+
+
+def _stepped(center: Floats, gap: Floats, error: Floats, knots: int) -> Floats:
+    """The gap with a jump half-way between two knots at which it clearly has opposite signs.
+
+    A fit turns a jump into a slope, which is nearer to zero.
+    """
+    at = np.linspace(0, 1, knots)
+    value = np.interp(at, center, gap)
+    clear = np.flatnonzero(np.abs(value) > CLEAR * np.interp(at, center, error))
+    found = gap.copy()
+    for first, last in pairwise(clear):
+        if value[first] * value[last] < 0 and last - first <= APART:
+            between = (center > at[first]) & (center < at[last])
+            nearer = center[between] < (at[first] + at[last]) / 2
+            found[between] = np.where(nearer, value[first], value[last])
+    return found
+
+
+def _enough_rows(pools: _Pools, knots: int, rows: float) -> bool:
+    """Whether each of so many knots has rows enough, in units of the excess kurtosis."""
+    return float((pools.share @ hat_functions(pools.center, knots)).min()) * rows >= ROWS_PER_KNOT
+
+
+def _misfit(residual: Floats, drawn: Floats) -> bool:
+    """Whether some run of 1, 2, 4, ... neighbouring cells lies off the fit by more than noise explains."""
+    largest, by_chance, length = 0.0, np.zeros(len(drawn)), 1
+    running = [np.cumsum(np.insert(values, 0, 0.0, axis=-1), axis=-1) for values in (residual, drawn)]
+    while 2 * length <= len(residual):
+        starts = np.arange(0, len(residual) - length + 1, max(length // 2, 1))
+        seen, noise = (values[..., starts + length] - values[..., starts] for values in running)
+        spread = np.sqrt((noise**2).mean(axis=0)) + 1e-300
+        largest = max(largest, float((np.abs(seen) / spread).max()))
+        by_chance = np.maximum(by_chance, (np.abs(noise) / spread).max(axis=1))
+        length *= 2
+    return largest > float(np.quantile(by_chance, 1 - ROUGH))
+
+
+def _law(cells: SpreadCells, gap: Floats, freedom: int) -> tuple[float, float]:
+    """Kurtosis of the errors about the fit, raised by what may be missing, and the design effect of clusters."""
+    size, scale = cells.effective_n, np.exp(-gap)
+    fourth = float(cells.fourth @ scale**2)
+    kurtosis = max(fourth / float(cells.second @ scale) ** 2, 1.2)
+    largest = float((cells.largest_fourth * scale**2).max()) / fourth
+    raised = 1 + (kurtosis - 1) * size / max(size - freedom, 1.0) * (1 + largest)
+    if cells.cluster is None or cells.cell is None or cells.row_share is None or cells.row_second is None:
+        return raised, 1.0
+    error = cells.row_share * (cells.row_second * scale[cells.cell] - 1)
+    together = float((np.bincount(cells.cluster, error) ** 2).sum())
+    return raised, max(together / float(error @ error), 1.0)

@@ -1,0 +1,359 @@
+"""Intervals for norms of the gap: largest, running, smooth and kernel gap, and the squared binned error.
+
+A lower bound on the largest gap between score and chance that assumes nothing about the curve.
+
+Intervals for errors that are a norm of the gap itself: Kolmogorov-Smirnov, smooth and kernel calibration errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.kernel import (
+    GaussianKernel,
+    Kernel,
+    LaplaceKernel,
+    kernel_error,
+    similarity,
+    squared_distances,
+)
+from calibrant.estimators.smooth_errors import fixed_point, linearly_binned, smoothed_size
+from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson
+from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
+from calibrant.inference.sample import Sample
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.linear_binning import at_nodes, cosines
+from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Target
+from calibrant.table.binning import Cut, EqualMass
+from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import binned
+
+#: Blocks of fewer rows cannot show a gap at the risk that is left for each of them.
+LEAST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class LargestGapBound:
+    r"""Lower confidence bound on the largest gap, :math:`\sup_s |s - P(Y = 1 \mid s)|`, valid for every n and curve.
+
+    In any block of scores the mean gap is at most the largest one. Clopper-Pearson limits L, U bound the mean chance of
+    a block (they hold for unequal chances too, Hoeffding 1956), so with p̄ the mean score of block b
+
+    .. math:: \max_b \max\{L_b - \bar p_b,\; \bar p_b - U_b,\; 0\}
+
+    is a lower bound, with the error probability shared by all blocks: those of 1, 2, 4, ... distinct scores,
+    overlapping by half, with at least eight rows.
+
+    There is no upper bound without an assumption: a gap may be arbitrarily large on arbitrarily few scores. If the
+    curve rises, `IsotonicBand` gives one.
+
+    References
+    ----------
+    Hoeffding (1956), On the distribution of the number of successes in independent trials.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.interval(cal.mce, [0, 1] * 100, [0.2, 0.9] * 100)
+    >>> found.interval.side, str(found.interval)
+    ('lower', '[0.1505, inf]')
+    """
+
+    def interval(self, data: Predictions | BinTable, *, norm: float = float("inf"), level: float = 0.95) -> Interval:
+        """The one-sided interval above the bound."""
+        level = validation.fraction("level", level)
+        if norm != float("inf"):
+            message = f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion()."
+            raise ValueError(message)
+        if getattr(data, "group", None) is not None:
+            message = "LargestGapBound needs independent rows, but these have a group; use ece (L1 or L2)."
+            raise InvalidPredictions(message)
+        table = Sample.of(data, needed_by="LargestGapBound").table
+        if not np.array_equal(table.weight, table.count):
+            message = "LargestGapBound counts outcomes, so it does not support weighted rows; use ece (L1 or L2)."
+            raise InvalidPredictions(message)
+        return Interval(
+            _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level),
+            float("inf"),
+            level=level,
+            method=repr(self),
+            side="lower",
+            assumption="independent rows, nothing else; an upper bound needs a rising curve: IsotonicBand()",
+            target=Target("true error", float("inf")),
+        )
+
+
+def _largest_lower_limit(table: BinTable, risk: float) -> float:
+    start, end = blocks(len(table))
+    rows, hits, predicted = (_running(column) for column in (table.count, table.observed, table.predicted))
+    count = rows[end] - rows[start]
+    enough = count >= min(LEAST_ROWS, table.n)
+    start, end, count = start[enough], end[enough], count[enough]
+    low, high = clopper_pearson(hits[end] - hits[start], count, risk / (2 * len(count)))
+    score = (predicted[end] - predicted[start]) / count
+    return max(0.0, float(np.maximum(low - score, score - high).max()))
+
+
+def _running(column: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(column)])
+
+
+#: Most cells on which noise is drawn, and for the kernel error, whose pairs of cells are all compared.
+CELLS, KERNEL_CELLS = 4096, 512
+
+#: Nodes per width of the kernel at which smoothed noise is integrated, and the ratio of neighbouring widths.
+NODES_PER_WIDTH, WIDTH_RATIO = 4, 2
+
+#: The smallest width looked at, as a part of the estimate and at all: lower ends below it are zero, upper ends are not.
+NARROWEST, NARROWEST_OF_ALL = 0.25, 2.0**-11
+
+
+@dataclass(frozen=True)
+class NormBand:
+    r"""Interval for an error that is a norm of the gap, by the triangle inequality.
+
+    The residuals of a sample are the true gap μ, a signed measure on the scores, plus noise ε. For every norm (or
+    seminorm) T
+
+    .. math:: \lvert T(\mu + \varepsilon) - T(\mu) \rvert \le T(\varepsilon),
+
+    so the observed value plus and minus a quantile of T(ε) covers T(μ), whatever the shape of the gap. The noise is
+    simulated: once with outcomes drawn from the predictions, which is exact for a calibrated model, and once with the
+    observed squared residuals as variances, which contain the noise of outcomes and scores for any gap (and three rows
+    more, that a sample may hide); the larger quantile counts. With `group`, residuals change sign cluster by cluster.
+    The upper end uses the quantile of probability `level`, the lower end that of (1 + level) / 2, so that a calibrated
+    model's interval excludes zero no more often than half of 1 - level.
+
+    It is for `ks_error` (T is the largest running sum), `kuiper_error` (the range of the running sums), `kernel_error`
+    (the norm of the kernel's space, at the bandwidth of the estimate; the interval is of its square) and `smooth_ece`
+    (the integral of the smoothed residuals). With smooth_ece's own width, the value θ at which T_θ(μ) = θ, all widths
+    are looked at together: θ is at least min(x, T_x(μ)) for every x, and at most the x at which T_x(μ) is no more than
+    x.
+
+    Parameters
+    ----------
+    draws : int
+        Number of simulated samples.
+    seed : int
+
+    References
+    ----------
+    Giné, Zinn (1984), Some limit theorems for empirical processes, for the signs and multipliers. Coverage measured in
+    worlds of known error is in docs/inference.md.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.interval(cal.ks_error, cal.Binary(rng.random(2000) < p**2, p))  # the true value is 1/6
+    >>> found.interval.method, bool(1 / 6 in found.interval), str(found.interval.target)
+    ('NormBand(draws=399, seed=0)', True, 'cumulative error')
+    """
+
+    draws: int = 399
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validation.seed(self.seed)
+        validation.whole("draws", self.draws)
+
+    def interval(self, estimate: Estimate, data: Predictions | BinTable, *, level: float = 0.95) -> Interval:
+        """The interval around an estimate of `data`."""
+        level = validation.fraction("level", level)
+        limits: dict[str, Callable[[Estimate, Predictions | BinTable, float], tuple[float, float]]] = {
+            "cumulative error": self._cumulative,
+            "cumulative range": self._cumulative_range,
+            "kernel error": self._kernel,
+            "smooth error": self._smooth,
+        }
+        quantity = None if estimate.target is None else estimate.target.quantity
+        if quantity not in limits:
+            message = f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}."
+            raise TypeError(message)
+        low, high = limits[quantity](estimate, data, level)
+        words = "independent rows (or clusters); any gap"
+        if quantity == "kernel error":
+            words += "; an unbiased estimate may be negative, its target is not"
+        return Interval(low, high, level=level, method=repr(self), assumption=words, target=Target(quantity))
+
+    def _noise(self, data: Predictions | BinTable, size: int) -> ResidualNoise:
+        return ResidualNoise.of(data, draws=self.draws, seed=self.seed, size=size, needed_by="NormBand")
+
+    def _cumulative(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        noise = self._noise(data, CELLS)
+        sizes = tuple(np.maximum(high, -low) for low, high in noise.running_extremes())
+        return _around(float(estimate), sizes, level, noise.largest)
+
+    def _cumulative_range(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        noise = self._noise(data, CELLS)
+        sizes = tuple(high - low for low, high in noise.running_extremes())
+        return _around(float(estimate), sizes, level, noise.largest)
+
+    def _kernel(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        noise, kernel = self._noise(data, KERNEL_CELLS), _kernel_of(estimate)
+        at = noise.position[:, None]
+        matrix = similarity(squared_distances(at, at), kernel, estimate.details["bandwidth"])
+        sizes = tuple(np.sqrt(np.maximum(np.vecdot((matrix @ law).T, law.T), 0.0)) for law in noise.drawn())
+        observed = np.sqrt(kernel_error(data, kernel=kernel, unbiased=False).clipped)
+        low, high = _around(float(observed), sizes, level, noise.largest)
+        return low**2, high**2
+
+    def _smooth(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        coefficients = cosines(linearly_binned(data, None, needed_by="NormBand").residual)
+        noise, given = self._noise(data, CELLS), not estimate.details["fixed_point"]
+        sigma = float(estimate.details["sigma"])
+        if given:
+            return _around(float(estimate), _NoiseWaves.of(noise, sigma).sizes(sigma), level, noise.largest)
+        waves = _NoiseWaves.of(noise, max(NARROWEST * sigma, NARROWEST_OF_ALL))
+        widths = np.geomspace(waves.narrowest, 1.0, _steps(waves.narrowest))
+        sizes = [waves.sizes(float(width)) for width in widths]
+
+        def bounded(probability: float) -> Callable[[float], float]:
+            """Upper limit of the noise at every width, simultaneously with this probability."""
+            single = np.array([largest_quantile(size, probability) for size in sizes])
+            ratios = tuple(np.max([size[k] / s for size, s in zip(sizes, single, strict=True)], axis=0) for k in laws)
+            limits = np.log(single * max(largest_quantile(ratios, probability), 1.0))
+            return lambda x: float(np.exp(np.interp(np.log(max(x, 1e-300)), np.log(widths), limits)))
+
+        laws = range(len(noise.laws))
+        above, below = bounded((1 + level) / 2), bounded(level)
+        candidates = np.geomspace(widths[0], 1.0, 4 * len(widths))
+        low = max(min(x, smoothed_size(coefficients, x) - above(x)) for x in map(float, candidates))
+        high = fixed_point(lambda x: smoothed_size(coefficients, x) + below(x))
+        return max(low, 0.0), min(max(high, float(widths[0])), noise.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class _NoiseWaves:
+    """Draws of noise in the cosines of [0, 1], enough of them for a smallest width."""
+
+    narrowest: float
+    coefficients: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, noise: ResidualNoise, narrowest: float) -> _NoiseWaves:
+        """Each cell is shared by the two nodes next to it."""
+        from scipy.sparse import coo_array
+
+        nodes = _nodes(narrowest)
+        place = np.clip(noise.position, 0.0, 1.0) * nodes
+        left = np.minimum(place.astype(np.intp), nodes - 1)
+        cells, right = np.arange(len(place)), place - left
+        values = np.concatenate([1 - right, right])
+        shared = coo_array((values, (np.tile(cells, 2), np.concatenate([left, left + 1]))), (len(place), nodes + 1))
+        to_nodes = shared.tocsr().T
+        return cls(narrowest, tuple(cosines(np.ascontiguousarray((to_nodes @ law).T)) for law in noise.drawn()))
+
+    def sizes(self, width: float) -> tuple[Floats, ...]:
+        """Integral of the size of each smoothed draw."""
+        count = min(_nodes(width) + 1, self.coefficients[0].shape[1])
+        kept = np.exp(-((width * np.pi * np.arange(count)) ** 2) / 2)
+        found = []
+        for coefficients in self.coefficients:
+            values = np.abs(at_nodes(coefficients[:, :count] * kept))
+            found.append(values.sum(axis=1) - (values[:, 0] + values[:, -1]) / 2)
+        return tuple(found)
+
+
+def _nodes(width: float) -> int:
+    """Nodes enough for this width; more than 2^14 are not needed, as no more cells have noise."""
+    return int(np.clip(2 ** np.ceil(np.log2(NODES_PER_WIDTH / width)), 256, 2**14))
+
+
+def _steps(narrowest: float) -> int:
+    return max(2, 1 + int(np.ceil(np.log(1 / narrowest) / np.log(WIDTH_RATIO))))
+
+
+def _around(observed: float, sizes: tuple[Floats, ...], level: float, largest: float) -> tuple[float, float]:
+    low = max(observed - largest_quantile(sizes, (1 + level) / 2), 0.0)
+    return low, max(low, min(observed + largest_quantile(sizes, level), largest))
+
+
+def _kernel_of(estimate: Estimate) -> Kernel:
+    bandwidth = float(estimate.details["bandwidth"])
+    return GaussianKernel(bandwidth) if estimate.details["kernel"] == "GaussianKernel" else LaplaceKernel(bandwidth)
+
+
+@dataclass(frozen=True)
+class ChiSquareMixture:
+    r"""All L2 errors of the bins that a test by the sum of squared gaps does not reject, without resampling.
+
+    With share :math:`s_k` and variance :math:`v_k` of the gap of bin k, the statistic :math:`\sum_k s_k g_k^2` is a
+    mixture of non-central chi squares with weights :math:`s_k v_k`. Its mean, variance and skewness along multiples of
+    the fitted gaps are known, and a gamma distribution with these moments gives its quantiles, both at zero error and
+    far from it (there it is the normal interval of the debiased U-statistic). The sampling variance of the scores is
+    added.
+
+    The target is the error of the *binned* model, which is below the true error if the gap varies within bins.
+
+    Parameters
+    ----------
+    bins : EqualWidth, EqualMass or Edges
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> data = cal.Binary(rng.random(1000) < 0.5 + 0.6 * (p - 0.5), p)
+    >>> found = cal.interval(partial(cal.ece, norm=2), data, method=cal.inference.ChiSquareMixture(cal.EqualMass(10)))
+    >>> found.interval.low > 0
+    True
+    """
+
+    bins: Cut | int = EqualMass(15)
+
+    def interval(self, data: Predictions | BinTable, *, norm: float = 2, level: float = 0.95) -> Interval:
+        """The interval for the L2 error."""
+        if norm != 2:
+            message = f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand()."
+            raise ValueError(message)
+        if getattr(data, "group", None) is not None:
+            message = "ChiSquareMixture needs independent rows, but these have a group; use Inversion()."
+            raise InvalidPredictions(message)
+        risk = (1 - validation.fraction("level", level)) / 2
+        some = binned(data, None, self.bins)[0].filled()
+        gap, share = some.predicted_mean - some.observed_mean, some.share
+        rows = some.total**2 / float(some.weight_squares.sum())
+        floor = 0.25 / some.effective_count**2  # a bin with only one outcome is not free of noise
+        variance = np.fmax(some.task.gap_variance(some) / share**2, floor)
+        null_variance = np.clip(some.predicted_mean * (1 - some.predicted_mean), 0, None) / some.effective_count
+        size = float(share @ gap**2)
+        reach = float(np.sqrt(share @ (variance + null_variance)) / max(np.sqrt(size), 1e-300))
+        multiples = np.linspace(0, 1 + 4 * min(reach, 1e6), 257)
+        mix = np.minimum(multiples, 1.0)[:, None] ** 2  # at zero error the variance is that of a calibrated model
+        spread = np.maximum((1 - mix) * null_variance + mix * variance, 1e-18)
+        low, high = _quantiles(multiples[:, None] * gap, share, spread, rows, risk)
+        kept = np.flatnonzero((low <= size) & (size <= high))
+        truth = multiples * np.sqrt(size)
+        ends = (truth[kept[0]], truth[kept[-1]]) if len(kept) else (0.0, 0.0)
+        words = "independent rows; the target is the error of the binned model; approximate in small bins"
+        low_end, high_end = float(ends[0]), float(ends[1])
+        target = Target("binned error", 2)
+        return Interval(low_end, high_end, level=level, method=repr(self), assumption=words, target=target)
+
+
+def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:
+    """Two quantiles of the sum of squares per row of true gaps, by a gamma distribution with the same three moments."""
+    from scipy.special import gammaincinv
+
+    weights, centre = share * variance, gaps**2 / variance
+    mean = (weights * (1 + centre)).sum(axis=1)
+    second = 2 * (weights**2 * (1 + 2 * centre)).sum(axis=1)
+    third = 8 * (weights**3 * (1 + 3 * centre)).sum(axis=1)
+    squares = gaps**2
+    sampled = ((squares - (squares @ share)[:, None]) ** 2 @ share) / rows
+    total = second + sampled
+    shape = 4 * total**3 / np.maximum(third**2, 1e-300)
+    low, high = (mean + np.sqrt(total) * (gammaincinv(shape, at) - shape) / np.sqrt(shape) for at in (risk, 1 - risk))
+    return low, high

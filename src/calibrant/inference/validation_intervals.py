@@ -1,0 +1,526 @@
+"""Intervals of observed over expected, intercept and slope, of one event or of several classes.
+
+How much the residual sums of a fitted model vary, whether or not the model is right: over rows or over clusters.
+
+Mid-P intervals of the O:E ratio and of the calibration intercept: both say how many events are expected.
+
+Profile-likelihood interval of the calibration slope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.data import validation
+from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.validation_study import joint_fit, recalibration_line
+from calibrant.inference.residual_noise import require_clusters
+from calibrant.inference.sample import Sample, independent_rows_counted
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.numerics.logistic.binary import LogisticLine, affine
+from calibrant.numerics.logistic.multinomial import MultinomialLines
+from calibrant.numerics.special import expit, log_odds
+from calibrant.results.estimate import Estimate, Interval, Side, printable
+from calibrant.results.target import Target
+from calibrant.table.bintable import BinTable
+
+Columns = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCovariance:
+    r"""Covariance of :math:`\sum_i w_i (y_i - m(p_i))\, x(p_i)`, with weights that add up to Kish's number of rows.
+
+    It is the middle of the sandwich: sums of squares of the observed residuals, over rows or over the sums of clusters.
+
+    Attributes
+    ----------
+    matrix : array
+        Columns by columns.
+    cluster_sums : array or None
+        The sums of each cluster, clusters by columns; None if rows are independent.
+    """
+
+    matrix: Floats
+    cluster_sums: Floats | None
+
+    @classmethod
+    def of(cls, data: Predictions | BinTable, *, fitted: Columns, columns: Columns, needed_by: str) -> ScoreCovariance:
+        """`fitted` gives the expected outcome at each score, `columns` the regressors (scores by columns).
+
+        In a table the two outcomes of a cell share its mean weight.
+        """
+        if isinstance(data, Binary) and data.group is not None:
+            return cls._of_clusters(Sample.of_rows(data), fitted, columns, needed_by)
+        table = Sample.of(data, needed_by=needed_by).table
+        p = table.predicted_mean
+        mean, squares = fitted(p), table.weight_squares
+        unit = table.total / float(squares.sum())
+        square = table.observed_mean * (1 - mean) ** 2 + (1 - table.observed_mean) * mean**2
+        design = columns(p)
+        size = table.total * unit
+        return cls((design * (squares * square)[:, None]).T @ design * (unit**2 * size / max(size - 1, 1.0)), None)
+
+    @classmethod
+    def _of_clusters(cls, sample: Sample, fitted: Columns, columns: Columns, needed_by: str) -> ScoreCovariance:
+        require_clusters(sample.clusters, needed_by=needed_by)
+        p = sample.rows.predicted.astype(np.float64)
+        size = 1 / float(sample.row_share @ sample.row_share)
+        residual = size * sample.row_share * (sample.rows.observed - fitted(p))
+        sums = sample.by_cluster(residual[:, None] * columns(p))
+        return cls(sums.T @ sums * (sample.clusters / (sample.clusters - 1)), sums)
+
+    def inflation(self, level: float, direction: Floats) -> float:
+        r"""Square of Student's quantile over the normal one, for the variance of one combination of the columns.
+
+        Its degrees of freedom are the number of clusters that carry the variance,
+        :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`: with few events these are the clusters that have some, however many
+        others there are. 1 without clusters.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        if self.cluster_sums is None:
+            return 1.0
+        squares = (self.cluster_sums @ direction) ** 2
+        carrying = float(squares.sum()) ** 2 / float(squares @ squares) if squares.any() else 1.0
+        probability = (1 + level) / 2
+        return float(stdtrit(max(carrying, 1.0), probability) / ndtri(probability)) ** 2
+
+
+WORDS = "independent rows (or clusters)"
+
+
+@dataclass(frozen=True)
+class MidP:
+    r"""Mid-P interval of the number of events, as O:E ratio or as calibration intercept.
+
+    The rate of events has the mid-P interval of a binomial share, which holds from no events on, with the number of
+    rows that gives the share the variance it has around the predictions,
+
+    .. math:: n^\star = \frac{\bar y (1 - \bar y)}{V}, \qquad
+              V = \max\Bigl(\frac{1}{W^2}\sum_i w_i^2 (y_i - m_i)^2,\; \frac{1}{W^2}\sum_i w_i^2 m_i (1 - m_i)\Bigr)
+
+    where :math:`m_i` is the prediction made right on average: times O:E, or with its log odds shifted. The first sum is
+    over clusters where there are some, with Student's quantile for those that carry the variance. Nothing is assumed of
+    the predictions otherwise. The ends are divided by the mean prediction, or become intercepts: the shifts at which so
+    many events are expected.
+
+    References
+    ----------
+    Lancaster (1961), Significance Tests in Discrete Distributions; Korn, Graubard (1998), Confidence intervals for
+    proportions with small expected number of positive counts. Coverage measured in worlds of known truth is in
+    reproduce/results/decisions_coverage.csv.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.interval(cal.observed_expected, cal.Binary([0] * 99 + [1], [0.03] * 100))
+    >>> found
+    <O:E ratio 0.3333 [0.01627, 1.621] at 95%, n=100, exact>
+    """
+
+    def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
+        """The interval of an O:E ratio or calibration intercept of `data`."""
+        level = validation.fraction("level", level)
+        quantity = None if estimate.target is None else estimate.target.quantity
+        data = independent_rows_counted(data, needed_by="MidP")
+        if quantity == "observed to expected ratio":
+            low, high = self._ratio(data, level)
+        elif quantity == "calibration intercept":
+            low, high = self._intercept(data, level)
+        else:
+            message = f"MidP is for observed_expected and calibration_intercept, not for {estimate.name}."
+            raise TypeError(message)
+        return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
+
+    def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        table = Sample.of(data, needed_by="MidP").table
+        ratio = float(table.observed.sum() / table.predicted.sum())
+        low, high = _rate_limits(data, table, lambda p: ratio * p, level)
+        mean = float(table.predicted.sum()) / table.total
+        return low / mean, high / mean
+
+    def _intercept(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
+        table = Sample.of(data, needed_by="MidP").table
+        table = table.take(_uncertain(table.predicted_mean))
+        line, _ = recalibration_line(table)
+        shift, size = line.intercept(1.0), float(line.weight.sum())
+        low, high = _rate_limits(data, table, lambda p: _shifted(p, shift), level)
+        return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
+
+
+def _rate_limits(data: Predictions | BinTable, table: BinTable, fitted: Columns, level: float) -> tuple[float, float]:
+    """Limits of the rate of events in `table`, which is that of `data`, perhaps without rows predicted 0 or 1."""
+    whole = Sample.of(data, needed_by="MidP").table
+    some = len(table) < len(whole)
+
+    def counted(p: Floats) -> Floats:
+        return (_uncertain(p) if some else np.ones(len(p)))[:, None].astype(np.float64)
+
+    rate = float(np.clip(table.observed.sum() / table.total, 0.0, 1.0))
+    spread = ScoreCovariance.of(data, fitted=fitted, columns=counted, needed_by="MidP")
+    size = table.population.effective_n
+    if 0 < rate < 1:
+        unit = whole.total / float(whole.weight_squares.sum())
+        mean = np.clip(fitted(table.predicted_mean), 0.0, 1.0)
+        by_model = unit**2 * float(table.weight_squares @ (mean * (1 - mean)))
+        variance = (
+            max(float(spread.matrix[0, 0]) * spread.inflation(level, np.ones(1)), by_model) / (unit * table.total) ** 2
+        )
+        size = rate * (1 - rate) / variance
+    elif spread.cluster_sums is not None:
+        size = min(size, float(len(spread.cluster_sums)))  # nothing is known of the spread within clusters
+    low, high = mid_p_interval(rate * size, size, level)
+    return float(low), float(high)
+
+
+def _uncertain(p: Floats) -> NDArray[np.bool_]:
+    return np.asarray((p > 0) & (p < 1))
+
+
+def _shifted(p: Floats, shift: float) -> Floats:
+    """Predictions with their log odds shifted; 0 and 1 stay."""
+    return np.where(_uncertain(p), expit(log_odds(p) + shift), p)
+
+
+@dataclass(frozen=True)
+class ProfileLikelihood:
+    r"""Profile-likelihood interval of the calibration slope, adjusted for clusters, weights and other curves.
+
+    .. math:: \Bigl\{ b : 2\bigl[\ell(\hat a, \hat b) - \max_a \ell(a, b)\bigr] \le
+              z^2 \max(1, \kappa) \Bigr\}, \qquad
+              \kappa = \frac{(H^{-1} J H^{-1})_{bb}}{(H^{-1})_{bb}}
+
+    with H the information, J the sum of squares of the observed scores over rows or clusters (the sandwich), and z the
+    normal quantile, Student's with clusters. Unlike an interval of plus and minus some standard errors it stays right
+    with few events. Where outcomes are separated it has one end; where only one outcome was observed, or one score,
+    every slope is possible. `assumption` says so.
+
+    References
+    ----------
+    Venzon, Moolgavkar (1988), A Method for Computing Profile-Likelihood-Based Confidence Intervals; Heinze, Schemper
+    (2002), A solution to the problem of separation in logistic regression; Chandler, Bate (2007), Inference for
+    clustered data using the independence loglikelihood. Coverage measured in worlds of known truth is in
+    reproduce/results/decisions_coverage.csv.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> separated = cal.interval(cal.calibration_slope, cal.Binary([0, 0, 0, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8]))
+    >>> separated.interval.side, round(separated.interval.low, 2), separated.interval.high
+    ('lower', 0.8, inf)
+    """
+
+    def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
+        """The interval of a calibration slope of `data`."""
+        from scipy.special import ndtri
+
+        level = validation.fraction("level", level)
+        if estimate.target is None or estimate.target.quantity != "calibration slope":
+            message = f"ProfileLikelihood is for calibration_slope, not for {estimate.name}."
+            raise TypeError(message)
+        data = independent_rows_counted(data, needed_by="ProfileLikelihood")
+        line, _ = recalibration_line(Sample.of(data, needed_by="ProfileLikelihood").table)
+        rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * _adjustment(data, line, level)
+        low, high = line.slope_limits(rise)
+        side, words = _side(low, high)
+        return Interval(low, high, level=level, method=repr(self), side=side, assumption=words, target=estimate.target)
+
+
+def _side(low: float, high: float) -> tuple[Side, str]:
+    words = "independent rows (or clusters)"
+    if np.isinf(low) and np.isinf(high):
+        return "two-sided", f"{words}; one outcome or one score only, so that every slope is possible"
+    if np.isinf(low) or np.isinf(high):
+        return (
+            "upper" if np.isinf(low) else "lower"
+        ), f"{words}; separated outcomes, which bound the slope on one side"
+    return "two-sided", words
+
+
+def _adjustment(data: Predictions | BinTable, line: LogisticLine, level: float) -> float:
+    """By how much the variance of the slope exceeds what the likelihood says; at least 1."""
+    intercept, slope = joint_fit(line)
+    if not np.isfinite(intercept + slope):  # at an infinite slope nothing varies: take that of a calibrated model
+        intercept, slope = line.intercept(1.0), 1.0
+    if not np.isfinite(intercept) or line.z[0] == line.z[-1]:
+        return 1.0
+
+    def fitted(p: Floats) -> Floats:
+        return expit(intercept + slope * _finite(p))
+
+    def columns(p: Floats) -> Floats:
+        return affine(_finite(p)) * ((p > 0) & (p < 1))[:, None]
+
+    spread = ScoreCovariance.of(data, fitted=fitted, columns=columns, needed_by="ProfileLikelihood")
+    inverse = np.linalg.inv(line.curvature(intercept, slope))
+    ratio = float((inverse @ spread.matrix @ inverse)[1, 1] / inverse[1, 1])
+    return max(1.0, ratio) * spread.inflation(level, inverse[1])
+
+
+def _finite(p: Floats) -> Floats:
+    """Log odds, with 0 where they are infinite: these rows are not counted."""
+    return np.where((p > 0) & (p < 1), log_odds(p), 0.0)
+
+
+Kind = Literal["calibration intercept", "calibration slope"]
+
+#: Of more rows, intervals are those of the normal approximation, which by then are the same.
+_PROFILED_ROWS = 20_000
+
+_WORDS = "independent rows (or clusters)"
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialRecalibration:
+    """Intercept and slope of each class but the reference; made by `multinomial_recalibration`.
+
+    Attributes
+    ----------
+    classes : tuple
+        The other classes, in their order.
+    reference : hashable
+        The class with which each is compared.
+    intercepts, slopes : tuple of Estimate
+        One per class, with intervals: 0 and 1 if calibrated.
+    joint_intercepts : array
+        Those of the fit in which the slopes are free.
+    note : str
+        What the data do not determine, and why; empty if nothing.
+    n, left_out : int
+        Rows, and those of them left out because some class was predicted to have probability 0.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([2, 2, 2], 600)
+    >>> y = (rng.random((600, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    >>> print(multinomial_recalibration(y, p))
+    class  intercept     95% interval  slope    95% interval
+    0         -0.044  -0.256 to 0.167  0.875  0.684 to 1.075
+    2         -0.063  -0.278 to 0.150  0.922  0.725 to 1.128
+    <BLANKLINE>
+    600 rows; each class is compared with 1.
+    """
+
+    classes: tuple[Hashable, ...]
+    reference: Hashable
+    intercepts: tuple[Estimate, ...]
+    slopes: tuple[Estimate, ...]
+    joint_intercepts: Floats
+    note: str
+    n: int
+    left_out: int
+
+    def __repr__(self) -> str:
+        return f"<MultinomialRecalibration of {len(self.classes) + 1} classes, n={self.n:_}>"
+
+    def __str__(self) -> str:
+        lines = [["class", *("intercept", "", "slope", "")]]
+        for label, *estimates in zip(self.classes, self.intercepts, self.slopes, strict=True):
+            cells = [printable(str(label))]
+            for e in estimates:
+                between = e.interval
+                cells += [f"{e.value:.3f}", "" if between is None else f"{between.low:.3f} to {between.high:.3f}"]
+                lines[0][len(cells) - 1] = "" if between is None else f"{between.level:.0%} interval"
+            lines.append(cells)
+        wide = [max(len(line[k]) for line in lines) for k in range(5)]
+        table = ["  ".join([line[0].ljust(wide[0]), *map(str.rjust, line[1:], wide[1:])]) for line in lines]
+        note = f" {self.note[:1].upper()}{self.note[1:]}." if self.note else ""
+        left = f" ({self.left_out} left out: a class was predicted to have probability 0)" if self.left_out else ""
+        end = f"{self.n:,} rows{left}; each class is compared with {printable(str(self.reference))}.{note}"
+        return "\n".join([*(line.rstrip() for line in table), "", end])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON; numbers that are not finite are None, and `note` says why."""
+        return {
+            "reference": str(self.reference),
+            "classes": [
+                {"class": str(label), "intercept": a.to_dict(), "slope": b.to_dict()}
+                for label, a, b in zip(self.classes, self.intercepts, self.slopes, strict=True)
+            ],
+            "joint_intercepts": [x if np.isfinite(x) else None for x in self.joint_intercepts.tolist()],
+            **{name: getattr(self, name) for name in ("note", "n", "left_out")},
+        }
+
+
+def multinomial_recalibration(
+    data: Multiclass | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    *,
+    reference: Hashable | None = None,
+    level: float = 0.95,
+) -> MultinomialRecalibration:
+    r"""Calibration intercepts and slopes of several classes, each class compared with a reference class r.
+
+    .. math:: \log\frac{P(Y = k)}{P(Y = r)} = a_k + b_k \log\frac{p_k}{p_r}, \qquad k \ne r
+
+    fitted by maximum likelihood to all classes at once: the *intercepts* with all slopes fixed at 1 ("calibration in
+    the large": 0 if calibrated, positive where class k is predicted too rarely), and the *slopes* with free intercepts
+    (1 if calibrated, below 1 where predictions are too extreme). For two classes they are `calibration_intercept` and
+    `calibration_slope`. Both depend on the reference.
+
+    Intervals are profile-likelihood intervals, adjusted for clusters, weights and other curves as those of
+    `calibrant.inference.ProfileLikelihood`; beyond 20,000 rows their normal approximation. A class that never occurred
+    has an intercept of minus infinity and no slope. Where outcomes are separated, or scores do not vary, slopes are
+    NaN; `note` says so.
+
+    Parameters
+    ----------
+    data : Multiclass, or y_true with the matrix `y_prob` next
+    reference : class label, optional
+        By default the most frequent class.
+    level : float in (0, 1)
+
+    References
+    ----------
+    Van Hoorde, Vergouwe, Timmerman, Van Huffel, Steyerberg, Van Calster (2014), Assessing calibration of multinomial
+    risk prediction models; Van Calster et al. (2016), A calibration hierarchy for risk models was defined.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([2, 2, 2], 4000)
+    >>> sharp = p**2 / (p**2).sum(axis=1, keepdims=True)  # too extreme: the slope is 1/2
+    >>> y = (rng.random((4000, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    >>> found = multinomial_recalibration(y, sharp, reference=0)
+    >>> [bool(0.5 in slope.interval) for slope in found.slopes], found.slopes[0].interval.high < 0.6
+    ([True, True], True)
+    """
+    level = validation.fraction("level", level)
+    task = data if isinstance(data, Multiclass) else Multiclass(data, y_prob)
+    fit = _Framework.of(task, reference)
+    large, note_large = fit.in_the_large(level)
+    slopes, joint, note_slopes = fit.slopes(level)
+    return MultinomialRecalibration(
+        classes=tuple(fit.classes),
+        reference=fit.reference,
+        intercepts=tuple(large),
+        slopes=tuple(slopes),
+        joint_intercepts=joint,
+        note="; ".join(dict.fromkeys(filter(None, (note_large, note_slopes)))),
+        n=len(task),
+        left_out=fit.left_out,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Framework:
+    """The regression on log ratios to the reference class; classes that never occurred are left out of it."""
+
+    classes: Sequence[Hashable]
+    reference: Hashable
+    present: Floats
+    lines: MultinomialLines
+    cluster: Any
+    left_out: int
+    n: int
+
+    @classmethod
+    def of(cls, task: Multiclass, reference: Hashable | None) -> _Framework:
+        labels = list(task.classes)
+        weight = np.ones(len(task)) if task.weight is None else task.weight
+        seen = np.bincount(task.y_true, weight, len(labels))
+        if reference is not None and reference not in labels:
+            message = f"reference={reference!r} is not one of the classes {labels!r}."
+            raise InvalidPredictions(message)
+        first = int(seen.argmax()) if reference is None else labels.index(reference)
+        if not seen[first] > 0:
+            message = f"The reference class {labels[first]!r} was never observed; choose another one."
+            raise InvalidPredictions(message)
+        others = [k for k in range(len(labels)) if k != first]
+        p = task.y_prob.astype(np.float64)
+        usable = (p > 0).all(axis=1) & (weight > 0)
+        if not usable.any():
+            message = "y_prob must be positive for all classes in some rows to fit intercepts and slopes; it never is."
+            raise InvalidPredictions(message)
+        seen = np.bincount(task.y_true[usable], weight[usable], len(labels))
+        if not seen[first] > 0:
+            message = f"The reference class {labels[first]!r} was observed only where some class has probability 0."
+            raise InvalidPredictions(message)
+        present = np.array([seen[k] > 0 for k in others])
+        kept = [k for k in others if seen[k] > 0]
+        x = np.log(p[usable][:, kept]) - np.log(p[usable, first])[:, None]
+        number = np.zeros(len(labels), dtype=np.intp)
+        number[kept] = np.arange(1, len(kept) + 1)
+        w = weight[usable]
+        lines = MultinomialLines(x, number[task.y_true[usable]], w * (w.sum() / (w @ w)))
+        cluster = None
+        if task.group is not None:
+            cluster = np.unique(task.group[usable], return_inverse=True)[1].reshape(-1)
+            require_clusters(int(cluster.max()) + 1, needed_by="multinomial_recalibration")
+        left_out = int((weight > 0).sum() - usable.sum())
+        return cls([labels[k] for k in others], labels[first], present, lines, cluster, left_out, len(task))
+
+    def in_the_large(self, level: float) -> tuple[list[Estimate], str]:
+        """Intercepts with slopes of 1."""
+        k = self.lines.lines
+        start, free = np.concatenate([np.zeros(k), np.ones(k)]), np.arange(2 * k) < k
+        found = iter(self._limits(self.lines.fit(start, free)[0], free, np.arange(k), level) if k else [])
+        made = []
+        for seen in self.present:
+            value, low, high = next(found) if seen else (-np.inf, -np.inf, np.inf)
+            made.append(self._estimate("calibration intercept", value, low, high, level))
+        missing = [str(label) for label, seen in zip(self.classes, self.present, strict=True) if not seen]
+        return made, f"never observed: {', '.join(map(printable, missing))}" if missing else ""
+
+    def slopes(self, level: float) -> tuple[list[Estimate], Floats, str]:
+        """Slopes with free intercepts, and these."""
+        k = self.lines.lines
+        joint = np.full(len(self.present), np.nan)
+        spread = self.lines.x.std(axis=0) if k else np.zeros(0)
+        rows = [(np.nan, -np.inf, np.inf)] * k
+        note = ""
+        if np.any(spread <= 1e-12):
+            note = "all scores of a class are the same, so that slopes are undetermined"
+        elif k:
+            best, _, converged = self.lines.fit(np.concatenate([np.zeros(k), np.ones(k)]), np.ones(2 * k, dtype=bool))
+            if converged:
+                joint[self.present] = best[:k]
+                rows = self._limits(best, np.ones(2 * k, dtype=bool), np.arange(k, 2 * k), level)
+            else:
+                note = "separated outcomes, so that slopes are undetermined"
+        found = iter(rows)
+        each = [next(found) if seen else (np.nan, -np.inf, np.inf) for seen in self.present]
+        return [self._estimate("calibration slope", *one, level) for one in each], joint, note
+
+    def _limits(self, best: Floats, free: Any, which: Any, level: float) -> list[tuple[float, float, float]]:
+        """Each parameter with both ends of its interval."""
+        from scipy.special import ndtri
+
+        z = float(ndtri((1 + level) / 2))
+        rows = self.lines.residuals(best)[:, free] * self.lines.weight[:, None]
+        sums = rows
+        if self.cluster is not None:
+            sums = np.stack([np.bincount(self.cluster, column) for column in rows.T], axis=1).astype(np.float64)
+        number = len(sums)
+        spread = ScoreCovariance(sums.T @ sums * (number / max(number - 1, 1)), None if self.cluster is None else sums)
+        inverse = np.linalg.pinv(self.lines.information(best)[np.ix_(free, free)])
+        sandwich = inverse @ spread.matrix @ inverse
+        place, found = np.cumsum(free) - 1, []
+        for k in which:
+            j = int(place[k])
+            ratio = max(1.0, float(sandwich[j, j] / inverse[j, j])) * spread.inflation(level, inverse[j])
+            error = float(np.sqrt(inverse[j, j]))
+            if len(rows) > _PROFILED_ROWS:
+                reach = z * error * np.sqrt(ratio)
+                low, high = best[k] - reach, best[k] + reach
+            else:
+                low, high = self.lines.limits(best, free, int(k), z**2 / 2 * ratio, error * np.sqrt(ratio))
+            found.append((float(best[k]), float(low), float(high)))
+        return found
+
+    def _estimate(self, kind: Kind, value: float, low: float, high: float, level: float) -> Estimate:
+        target = Target(kind)
+        method = "profile likelihood" if len(self.lines.x) <= _PROFILED_ROWS else "normal approximation"
+        interval = Interval(low, high, level=level, method=method, assumption=_WORDS, target=target)
+        name = kind.capitalize()
+        return Estimate(value, name=name, method="maximum likelihood", n=self.n, target=target, interval=interval)

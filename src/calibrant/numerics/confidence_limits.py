@@ -1,0 +1,312 @@
+"""Confidence limits of shares, of sums of shares, of rare events and of bounded means; exact tails of event counts.
+
+Mid-P intervals of binomial shares, also of counts that are not whole.
+
+Limits of a weighted sum of shares of one sample, from the limits of each share.
+
+Intervals of weighted sums of rare events, by gamma distributions.
+
+Lower confidence bounds of the mean of bounded independent values, exact for any number of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit, log_odds
+
+#: Steps of Newton's method at most; three to five are usual, and the range is halved where one would leave it.
+SHARE_STEPS = 60
+#: The last step is the one from where the logarithm of the tail is off by at most this, since it squares what is off;
+#: or one that rounding decides, or that is smaller than any share that matters.
+NEAR, SHARE_ROUNDING, NOTHING = 1e-7, 1e-15, 1e-18
+
+
+def mid_p_interval(count: ArrayLike, size: ArrayLike, level: float) -> tuple[Floats, Floats]:
+    r"""Both ends of the mid-P interval of a share, element by element.
+
+    The low end solves
+
+    .. math:: P_\pi(X > x) + \tfrac12 P_\pi(X = x) = \frac{1 - \text{level}}{2}, \qquad X \sim \mathrm{Bin}(n, \pi),
+
+    the high end the same of the other tail; the low end is 0 for x = 0 and the high end 1 for x = n. Both tails are
+    means of two incomplete beta functions, which are defined for fractional x and n too: an effective number of rows
+    need not be whole.
+
+    References
+    ----------
+    Lancaster (1961), Significance Tests in Discrete Distributions.
+
+    Examples
+    --------
+    >>> low, high = mid_p_interval(0, 10, 0.95)  # 0.5 (1 - high)^10 = 0.025
+    >>> float(low), float(high.round(4))
+    (0.0, 0.2589)
+    """
+    x, n = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(size, dtype=np.float64))
+    tail = (1 - level) / 2
+    return _low_end(x, n, tail), 1 - _low_end(n - x, n, tail)
+
+
+def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
+    """Newton's method for the logarithm of the tail in that of the share, of which it is nearly a line."""
+    from scipy.special import betainc, betaincinv, betaln
+
+    some = x > 0
+    x = np.where(some, x, 1.0)
+    above = np.maximum(n - x, 0.0)
+    # Between the ends at which either tail alone has this probability.
+    low = betaincinv(x, above + 1, tail)
+    high = np.where(above > 0, betaincinv(x + 1, np.where(above > 0, above, 1.0), tail), 1.0)
+    at, constant = np.sqrt(low * high), -np.log(x) - betaln(x, above + 1)
+    for _ in range(SHARE_STEPS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            others = np.where(above > 0, above * np.log1p(-at), 0.0)
+            equal = np.exp(constant + x * np.log(at) + others)
+            found = betainc(x, above + 1, at) - equal / 2
+            slope = equal / 2 * (x + np.where(above > 0, above * at / (1 - at), 0.0)) / found
+            missing = np.log(tail / found)
+            following = at * np.exp(missing / slope)
+        too_high = found > tail
+        low, high = np.where(too_high, low, at), np.where(too_high, at, high)
+        following = np.where((low <= following) & (following <= high), following, (low + high) / 2)
+        moved, at = np.abs(following - at), following
+        if ((np.abs(missing) <= NEAR) | (moved <= SHARE_ROUNDING * at + NOTHING)).all():
+            break
+    return np.where(some, at, 0.0)
+
+
+def combined_share_limits(share: Floats, factor: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+    r"""Both ends of an interval of :math:`\sum_j c_j \pi_j`, with π shares of exclusive kinds of rows.
+
+    The distances of the ends from the estimate are those of the mid-P ends of each share, combined by the method of
+    variance estimates recovery (MOVER) with the correlations of multinomial shares:
+
+    .. math:: \Delta^2 = \sum_{jk} \rho_{jk} \operatorname{sign}(c_j c_k)\, d_j d_k, \qquad
+              \rho_{jk} = -\sqrt{\frac{\pi_j \pi_k}{(1 - \pi_j)(1 - \pi_k)}}, \quad
+              d_j = |c_j| \cdot |\text{end}_j - \pi_j|
+
+    where for the upper end of the sum the upper end of a share counts if its factor is positive, else the lower.
+
+    Parameters
+    ----------
+    share, factor : array (kinds, points)
+    size : array (points,)
+        The number of independent rows.
+
+    References
+    ----------
+    Zou, Donner (2008), Construction of confidence limits about effect measures.
+
+    Examples
+    --------
+    >>> low, high = combined_share_limits(np.array([[0.3], [0.2]]), np.array([[1.0], [-1.0]]), np.array([100.0]), 0.95)
+    >>> low.round(2), high.round(2)
+    (array([-0.04]), array([0.24]))
+    """
+    low, high = mid_p_interval(share * size, size, level)
+    value = (factor * share).sum(axis=0)
+    up = np.abs(factor) * np.where(factor > 0, high - share, share - low)
+    down = np.abs(factor) * np.where(factor > 0, share - low, high - share)
+    return value - _recovered(down, share, factor), value + _recovered(up, share, factor)
+
+
+def _recovered(distance: Floats, share: Floats, factor: Floats) -> Floats:
+    odds = np.sqrt(np.divide(share, 1 - share, out=np.zeros_like(share), where=share < 1))
+    signed = np.sign(factor) * odds * distance
+    # All pairs of unlike kinds, of which each square is taken out again.
+    pairs = signed.sum(axis=0) ** 2 - (signed**2).sum(axis=0)
+    return np.sqrt(np.maximum((distance**2).sum(axis=0) - pairs, 0.0))
+
+
+#: Halvings of a range that is known to hold an end: to about the digits of a float.
+HALVINGS = 60
+
+#: Variances of less, by the square of one part, are rounding.
+ROUNDING = 1e-12
+
+
+def gamma_interval(value: float, variance: float, step: float, level: float) -> tuple[float, float]:
+    r"""Both ends of an interval of a sum of positive parts, of which few may have been seen.
+
+    The low end is a quantile of the gamma distribution with the mean v and the variance V of the sum. The high end is
+    one of an even mixture of that and of the same with one part more, of size s,
+
+    .. math:: \tfrac12\,\Gamma(v,\ V) + \tfrac12\,\Gamma(v + s,\ V + s^2).
+
+    For parts of one size these are the exact low end and the mid-P high end of a Poisson count; a low end by mid-P is
+    above the truth too often where parts are unlike. It is 0 where nothing was seen. A sum that does not vary, as where
+    every row has the same loss, is taken to vary by one part.
+
+    References
+    ----------
+    Fay, Feuer (1997), Confidence intervals for directly standardized rates: a method based on the gamma distribution;
+    Fay, Kim (2017), Confidence intervals for directly standardized rates using mid-p gamma intervals.
+
+    Examples
+    --------
+    >>> low, high = gamma_interval(0.0, 0.0, 1.0, 0.95)  # 0.5 exp(-high) = 0.025
+    >>> low, round(high, 4)
+    (0.0, 2.9957)
+    """
+    from scipy.special import gammainc, gammaincinv
+
+    tail = (1 - level) / 2
+    seen = value > 0
+    variance = step**2 if seen and variance <= ROUNDING * step**2 else variance
+    shape, scale = (value**2 / variance, variance / value) if seen else (1.0, 1.0)
+    more_shape, more_scale = (value + step) ** 2 / (variance + step**2), (variance + step**2) / (value + step)
+
+    def above(x: float) -> float:
+        same = 1 - float(gammainc(shape, x / scale)) if seen else 0.0
+        return (same + 1 - float(gammainc(more_shape, x / more_scale))) / 2
+
+    low, high = float(value), float(value) + step
+    while above(high) > tail:
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) > tail else (low, middle)
+    return (float(scale * gammaincinv(shape, tail)) if seen else float(value)), high
+
+
+def betting_lower_bound(values: Floats, alpha: float) -> float:
+    r"""Lower confidence bound for the mean of values in [0, 1] by betting that the mean is larger.
+
+    .. math:: K_t(m) = \prod_{s \le t} \bigl(1 + \lambda_s(m)(x_s - m)\bigr)
+
+    is a wealth that exceeds 1/alpha with probability of at most `alpha` where m is the true mean, if each stake λ_s
+    depends only on earlier values. The bound is the smallest m for which it never does (Waudby-Smith and Ramdas 2024,
+    Estimating means of bounded random variables by betting).
+
+    >>> round(betting_lower_bound(np.tile([0.0, 1.0], 500), 0.05), 2)
+    0.46
+    """
+    n = len(values)
+    before = np.arange(n)
+    mean = (0.5 + np.concatenate([[0.0], np.cumsum(values)])) / (np.arange(n + 1) + 1)
+    spread = (0.25 + np.concatenate([[0.0], np.cumsum((values - mean[1:]) ** 2)[:-1]])) / (before + 1)
+    stake = np.sqrt(2 * math.log(1 / alpha) / (n * spread))
+    low, high = 0.0, float(values.mean())
+    for _ in range(2):
+        grid = np.linspace(low, high, 65)
+        kept = [_most_wealth(values, stake, m) < math.log(1 / alpha) for m in grid]
+        first = kept.index(True) if True in kept else len(grid) - 1
+        low, high = float(grid[max(first - 1, 0)]), float(grid[first])
+    return low
+
+
+def bernstein_lower_bound(values: Floats, count: Floats, alpha: float) -> float:
+    r"""Lower confidence bound for the mean of values in [0, 1], each of which occurred `count` times.
+
+    .. math:: \bar x - \sqrt{\frac{2 s^2 \log(2/\alpha)}{n}} - \frac{7\log(2/\alpha)}{3(n-1)}
+
+    from Maurer and Pontil (2009), Empirical Bernstein Bounds and Sample Variance Penalization, theorem 4.
+
+    >>> round(bernstein_lower_bound(np.array([0.0, 1.0]), np.array([500.0, 500.0]), 0.05), 2)
+    0.45
+    """
+    n = float(count.sum())
+    mean = float(count @ values) / n
+    variance = float(count @ (values - mean) ** 2) / (n - 1)
+    term = math.log(2 / alpha)
+    return max(0.0, mean - math.sqrt(2 * variance * term / n) - 7 * term / (3 * (n - 1)))
+
+
+def _most_wealth(values: Floats, stake: Floats, m: float) -> float:
+    """Largest log wealth at any time; stakes are capped so that no single value loses everything."""
+    safe = np.minimum(stake, 0.75 / max(m, 1e-12))
+    return float(np.cumsum(np.log1p(safe * (values - m))).max())
+
+
+#: Steps of Newton's method, which halves a bracket where it would leave it.
+STEPS = 60
+
+#: Where the saddlepoint is closer to zero than this, the number of events is the expected one.
+CENTRE = 1e-4
+
+#: The log odds of probabilities stay within this.
+LIMIT = 700.0
+
+
+def two_sided_tail(count: Floats, probability: Floats, events: Floats) -> Floats:
+    r"""Twice the smaller tail probability of each number of events, at most 1.
+
+    Each line has cells of `count` rows with `probability` each; the number of events S has the cumulant generating
+    function :math:`K(t) = \sum_c n_c \log(1 - p_c + p_c e^t)`. The upper tail is Lugannani and Rice's approximation
+    with the continuity correction for whole numbers, whose *relative* error stays small far out in the tail,
+
+    .. math:: P(S \ge s) \approx 1 - \Phi(w) + \phi(w) \Bigl(\frac1u - \frac1w\Bigr), \qquad K'(t) = s - \tfrac12,
+              \quad w = \operatorname{sign}(t) \sqrt{2 (t K'(t) - K(t))}, \quad u = 2 \sinh(t / 2) \sqrt{K''(t)}
+
+    and the lower tail is that of the rows without the event. Pooling rows of unlike probability into cells makes tails
+    heavier (Hoeffding 1956). Counts need not be whole.
+
+    Parameters
+    ----------
+    count, probability : array (lines, cells)
+    events : array (lines,)
+
+    References
+    ----------
+    Lugannani, Rice (1980), Saddle point approximation for the distribution of the sum of independent random variables;
+    Daniels (1987), Tail probability approximations, for the correction.
+
+    Examples
+    --------
+    >>> from scipy.stats import binom
+    >>> found = two_sided_tail(np.array([[100.0]]), np.array([[0.1]]), np.array([30.0]))[0]
+    >>> bool(abs(found / (2 * binom.sf(29, 100, 0.1)) - 1) < 0.001)
+    True
+    """
+    sure = np.where(probability >= 1, count, 0.0).sum(axis=1)
+    open_count = np.where((probability > 0) & (probability < 1), count, 0.0)
+    size, s = open_count.sum(axis=1), events - sure
+    inside = np.clip(probability, 1e-300, 1 - 1e-16)
+    odds = np.clip(log_odds(inside), -LIMIT, LIMIT)
+    below = s < (open_count * inside).sum(axis=1)  # the tail on that side is the smaller one
+    odds = np.where(below[:, None], -odds, odds)
+    tail = np.minimum(2 * _upper_tail(open_count, odds, size, np.where(below, size - s, s)), 1.0)
+    return np.where((s < -1e-9) | (s > size + 1e-9), 0.0, tail)
+
+
+def _upper_tail(count: Floats, odds: Floats, size: Floats, s: Floats) -> Floats:
+    """P(S >= s) of lines of cells with these log odds."""
+    from scipy.special import ndtr
+
+    wanted = np.clip(s - 0.5, 0.0, None)
+    found = (wanted > 0) & (wanted < size)
+    t = _saddlepoints(count, odds, np.where(found, wanted, size / 2))
+    chance = expit(odds + t[:, None])
+    generating = (count * (np.logaddexp(0.0, odds + t[:, None]) - np.logaddexp(0.0, odds))).sum(axis=1)
+    spread = np.sqrt((count * chance * (1 - chance)).sum(axis=1))
+    w = np.sign(t) * np.sqrt(2 * np.maximum(t * wanted - generating, 0.0))
+    away = found & (np.abs(t) > CENTRE) & (spread > 0) & (np.abs(w) > 0)
+    w, u = np.where(away, w, 1.0), np.where(away, 2 * np.sinh(np.clip(t, -LIMIT, LIMIT) / 2) * spread, 1.0)
+    tail = ndtr(-w) + np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi) * (1 / u - 1 / w)
+    centre = np.where(found, 0.5, 1.0)  # at least no event is certain
+    return np.clip(np.where(away, tail, centre), 0.0, 1.0)
+
+
+def _saddlepoints(count: Floats, odds: Floats, wanted: Floats) -> Floats:
+    """The shift of all log odds of each line at which so many events are expected."""
+    low, high = np.full(len(wanted), -2 * LIMIT), np.full(len(wanted), 2 * LIMIT)
+    size = np.maximum(count.sum(axis=1), 1e-300)
+    middle = (count * odds).sum(axis=1) / size
+    t = log_odds(np.clip(wanted / size, 1e-12, 1 - 1e-12)) - middle  # exact for rows of one probability
+    for _ in range(STEPS):
+        chance = expit(odds + t[:, None])
+        excess = (count * chance).sum(axis=1) - wanted
+        low, high = np.where(excess > 0, low, t), np.where(excess > 0, t, high)
+        slope = (count * chance * (1 - chance)).sum(axis=1)
+        step = t - np.divide(excess, slope, out=np.full_like(t, np.inf), where=slope > 0)
+        following = np.where((low <= step) & (step <= high), step, (low + high) / 2)
+        done = bool(np.all(np.abs(following - t) <= 1e-9 * np.maximum(1.0, np.abs(t))))
+        t = following
+        if done:
+            break
+    return t

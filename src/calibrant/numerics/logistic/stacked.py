@@ -1,0 +1,293 @@
+"""Many small penalised logistic regressions at once.
+
+Many small penalised logistic regressions at once: different data and penalties, of one design or one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.special import expit
+
+#: Multiplications up to which OpenBLAS uses one thread.
+_ONE_THREAD = 2**18
+
+#: Lines at a time, at most.
+_LINES = 96
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """The product of two matrices by one thread, piece by piece.
+
+    Thousands of products of a millisecond each are slower with threads: these wait for each other, and where other
+    programs run they wait by using the processor. Products as small as these pieces are never divided among threads.
+
+    >>> bool(np.allclose(product(np.ones((200, 3)), np.eye(3)), 1.0))
+    True
+    """
+    inner, columns = right.shape
+    found = np.empty((len(left), columns))
+    lines = max(1, min(len(left), _LINES, _ONE_THREAD // inner))
+    width = max(1, _ONE_THREAD // (lines * inner))
+    for start in range(0, len(left), lines):
+        rows = slice(start, start + lines)
+        for first in range(0, columns, width):
+            part = slice(first, first + width)
+            np.matmul(left[rows], right[:, part], out=found[rows, part])
+    return found
+
+
+#: Newton stops when half a squared step promises less than this in log-likelihood.
+DECREMENT = 1e-3
+MAX_STEPS = 60
+#: A step that promises less than this leaves the Hessian as it is.
+KEEP_MATRIX = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFits:
+    """A stack of fits, the first axes running over data sets and penalties.
+
+    Attributes
+    ----------
+    coefficients : array (..., p)
+    eta : array (..., m)
+        Fitted logit of each bin.
+    evidence : array (...)
+        Laplace approximation of the log marginal likelihood.
+    factor : array (..., p, p)
+        Cholesky factor of the Hessian at the fit.
+    basis, positive, negative
+        What was fitted: see `logistic_fits`.
+    """
+
+    coefficients: Floats
+    eta: Floats
+    evidence: Floats
+    factor: Floats
+    basis: Floats
+    positive: Floats
+    negative: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Posterior covariance C of the coefficients, (..., p, p)."""
+        return np.asarray(self._root.swapaxes(-1, -2) @ self._root)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Posterior variance of the logit of each bin under the Gaussian prior that the penalty stands for."""
+        half = self._root @ (self.basis.T if self.basis.ndim == 2 else self.basis.swapaxes(-1, -2)[:, None])
+        return np.asarray(np.einsum("djpm,djpm->djm", half, half))
+
+    @cached_property
+    def held_out(self) -> Floats:
+        """Log-likelihood of every row under the fit without that row, by one Newton step from the full fit.
+
+        The leverage is kept below 1 for bins of one row.
+        """
+        eta, variance, mean = self.eta, self.variance, expit(self.eta)
+        room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
+        without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
+        hits = np.einsum("dm,djm->dj", self.positive, np.logaddexp(0, -without_one))
+        return np.asarray(-hits - np.einsum("dm,djm->dj", self.negative, np.logaddexp(0, without_zero)))
+
+    def sampling_variance(self, basis: Floats, precision: Floats) -> Floats:
+        r"""Variance of each fitted logit over new outcomes, of the same basis and penalties.
+
+        The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, H the information and P the precision.
+        """
+        moved = self.covariance @ basis.T
+        return np.asarray(self.variance - np.einsum("jp,djpm->djm", precision, moved**2))
+
+    @cached_property
+    def _root(self) -> Floats:
+        return np.asarray(np.linalg.inv(self.factor))
+
+
+def logistic_fits(
+    basis: Floats, offset: Floats, positive: Floats, negative: Floats, precision: Floats, *, start: Floats | None = None
+) -> LogisticFits:
+    """Fit logit P(y=1) = offset + basis @ b by penalised likelihood, b ~ N(0, 1/precision).
+
+    Parameters
+    ----------
+    basis : array (m, p) or (d, m, p)
+        Of all data sets, or one of each.
+    offset : array (m,) or (d, m)
+    positive, negative : array (d, m)
+        Number of rows with outcome 1 and 0 per bin, for d data sets.
+    precision : array (j, p)
+        Each data set is fitted with each of these diagonal penalties.
+    start : array (d, q), optional
+        Where Newton begins in the first q coefficients of each data set.
+    """
+    d, j = len(positive), len(precision)
+    ones = np.repeat(positive, j, axis=0)
+    total = ones + np.repeat(negative, j, axis=0)
+    penalty = np.tile(precision, (d, 1))
+    first = np.zeros_like(penalty)
+    if start is not None:
+        first[:, : start.shape[1]] = np.repeat(start, j, axis=0)
+    designs = _Designs(basis[None], d * j) if basis.ndim == 2 else _Designs(basis, j)
+    shift = offset if offset.ndim == 1 else np.repeat(offset, j, axis=0)
+    b, eta, value, factor = _newton(designs, shift, _Data(ones, total, penalty), first)
+    evidence = value + 0.5 * np.log(penalty).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    shape = (d, j)
+    return LogisticFits(
+        b.reshape(*shape, -1),
+        eta.reshape(*shape, -1),
+        evidence.reshape(shape),
+        factor.reshape(*shape, *factor.shape[1:]),
+        basis,
+        positive,
+        negative,
+    )
+
+
+def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits:
+    """The predicted probabilities as they are, in the same shape as fits of one penalty."""
+    eta = np.broadcast_to(offset, (len(positive), 1, len(offset)))
+    likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
+    shape = (len(positive), 1, 0)
+    none, factor, basis = np.empty(shape), np.empty((*shape, 0)), np.empty((len(offset), 0))
+    return LogisticFits(none, eta, likelihood, factor, basis, positive, negative)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Of each problem: rows with the outcome 1 and all rows per bin, (s, m), and the penalty, (s, p)."""
+
+    ones: Floats
+    total: Floats
+    penalty: Floats
+
+    def take(self, some: Codes) -> _Data:
+        return self if len(some) == len(self.ones) else _Data(self.ones[some], self.total[some], self.penalty[some])
+
+    def objective(self, eta: Floats, mean: Floats, b: Floats) -> Floats:
+        """Penalised log-likelihood; log(1 + exp(eta)) is taken from the larger of the two probabilities."""
+        normaliser = np.maximum(eta, 0.0)
+        normaliser -= np.log(np.maximum(mean, 1 - mean))
+        likelihood = np.einsum("sm,sm->s", self.ones, eta) - np.einsum("sm,sm->s", self.total, normaliser)
+        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self.penalty, b * b))
+
+
+def _newton(designs: _Designs, offset: Floats, data: _Data, b: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Newton with step halving on all problems that have not converged.
+
+    A problem whose last step promised little keeps its matrix: near the optimum a slightly old one still converges
+    in a step or two, and costs no factorisation.
+
+    Returns
+    -------
+    coefficients, logits, penalised log-likelihoods, and Cholesky factors of the Hessians
+    """
+    live, promised = np.arange(len(b)), np.full(len(b), np.inf)
+    eta, inverse = offset + designs.logits(b, live), np.empty((*b.shape, b.shape[1]))
+    mean = expit(eta)
+    value = data.objective(eta, mean, b)
+    for _ in range(MAX_STEPS):
+        some, at = data.take(live), mean[live]
+        stale = promised[live] > KEEP_MATRIX
+        if stale.any():
+            old = live[stale]
+            inverse[old] = np.linalg.inv(designs.hessians(at[stale], data.take(old), old))
+        gradient = designs.gradients(some.ones - some.total * at, live) - some.penalty * b[live]
+        step = (inverse[live] @ gradient[..., None])[..., 0]
+        decrement = np.einsum("sp,sp->s", gradient, step)
+        promised[live] = decrement
+        moving = decrement > DECREMENT
+        live, step, decrement = live[moving], step[moving], decrement[moving]
+        if not len(live):
+            break
+        b[live], eta[live], mean[live], value[live] = _backtracked(
+            (b[live], eta[live], value[live]), (step, designs.logits(step, live), decrement), data.take(live)
+        )
+    factor = np.linalg.cholesky(designs.hessians(mean, data, np.arange(len(b))))
+    return b, eta, value, np.asarray(factor, np.float64)
+
+
+def _backtracked(
+    start: tuple[Floats, Floats, Floats], direction: tuple[Floats, Floats, Floats], data: _Data
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Halve the steps that do not gain enough: with offsets far from the outcomes a full step overshoots."""
+    b, eta, value = start
+    step, move, decrement = direction
+    length = np.ones(len(value))
+    while True:
+        new_b, new_eta = b + length[:, None] * step, eta + length[:, None] * move
+        mean = expit(new_eta)
+        new_value = data.objective(new_eta, mean, new_b)
+        short = (new_value < value + 1e-4 * length * decrement) & (length > 1e-6)
+        if not short.any():
+            return new_b, new_eta, mean, new_value
+        length[short] /= 2
+
+
+class _Designs:
+    """Bases (g, m, p) and what Newton's method needs of them; each serves `size` problems that follow each other.
+
+    `live`, rising, says which problems the rows of an argument belong to.
+    """
+
+    def __init__(self, bases: Floats, size: int) -> None:
+        self.bases, self.ends = bases, size * np.arange(len(bases) + 1)
+        self.many = 3 * size >= 2 * bases.shape[2]  # products of pairs of columns pay, as measured
+
+    def logits(self, b: Floats, live: Codes) -> Floats:
+        """The products of coefficients and basis."""
+        found = np.empty((len(b), self.bases.shape[1]))
+        for g, rows in self._parts(live):
+            found[rows] = product(b[rows], self.bases[g].T)
+        return found
+
+    def gradients(self, residual: Floats, live: Codes) -> Floats:
+        """Of the log-likelihoods."""
+        found = np.empty((len(residual), self.bases.shape[2]))
+        for g, rows in self._parts(live):
+            found[rows] = product(residual[rows], self.bases[g])
+        return found
+
+    def hessians(self, mean: Floats, data: _Data, live: Codes) -> Floats:
+        """At these fitted probabilities."""
+        information, p = data.total * mean * (1 - mean), self.bases.shape[2]
+        found, (_, _, place) = np.empty((len(mean), p, p)), _column_pairs(p)
+        for g, rows in self._parts(live):
+            if self.many:
+                found[rows] = product(information[rows], self._pairs[g])[:, place]
+            else:
+                basis = self.bases[g]
+                for s in range(rows.start, rows.stop):
+                    found[s] = product((basis * information[s][:, None]).T, basis)
+        diagonal = np.arange(p)
+        found[:, diagonal, diagonal] += data.penalty
+        return found
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """Products of the columns, each pair once: the Hessians of many problems of a basis are then one product."""
+        upper, lower, _ = _column_pairs(self.bases.shape[2])
+        return np.asarray(self.bases[:, :, upper] * self.bases[:, :, lower])
+
+    def _parts(self, live: Codes) -> Iterator[tuple[int, slice]]:
+        """Bases with live problems, and where these are."""
+        ends = np.searchsorted(live, self.ends).tolist()
+        for g, (start, stop) in enumerate(pairwise(ends)):
+            if stop > start:
+                yield g, slice(start, stop)
+
+
+@cache
+def _column_pairs(p: int) -> tuple[Codes, Codes, Codes]:
+    """All pairs of p columns, and where the pair of each two stands among them, (p, p)."""
+    upper, lower = np.triu_indices(p)
+    place = np.empty((p, p), np.intp)
+    place[upper, lower] = place[lower, upper] = np.arange(len(upper))
+    return upper, lower, place

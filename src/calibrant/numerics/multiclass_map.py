@@ -1,0 +1,384 @@
+r"""The fast map of several classes: what it sees of a row, and its four stages.
+
+The fast map for several classes, from 3 to thousands: four stages, each of which can shrink to nothing.
+
+.. math:: \log g_c = z_c + x_c(z)^\top b + (W u)_c + t_c(z) + \gamma^\top r_c(z) - \text{normaliser}
+
+with z the predicted log probabilities and
+
+A. features x_c that all classes share (the logit of class c, smooth functions of it, its interaction with the top
+   confidence, whether c is on top), and an intercept and a slope per class: `conditional_logit`;
+B. a matrix W for confusions between classes, of all log probabilities (`matrix_residual`) or, with more than 40
+   classes, from 48 principal scores of them to the 16 leading classes of each row (`leading_matrix`);
+T. tables t of two log odds, for interactions, with at most 40 classes: `log_odds_tables`;
+C. the log ratio r_c of observed to expected class counts among the nearest training rows: `neighbours`.
+
+With more than 40 classes the likelihood counts 16 leading classes and bands of ranks (`class_entries`). Large arrays
+are in single precision; sums, likelihoods and small equations are in double precision. Whatever is made of all rows
+(scales, cells, principal axes, reference rows) comes from predicted probabilities alone, and random choices have fixed
+seeds: a map is the same every time, and never sees a label of the rows it is applied to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.numerics import nearest_neighbours as neighbours
+from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
+from calibrant.numerics.logistic.conditional import ConditionalLogit
+from calibrant.numerics.multiclass_features import (
+    FEW_CLASSES,
+    LEADING,
+    OWN,
+    SHARED,
+    TOP,
+    Design,
+    Entries,
+    SharedFeatures,
+    log_odds_of_logs,
+)
+from calibrant.numerics.multiclass_matrices import LeadingMatrix, ResidualMatrix, leading_logits
+from calibrant.numerics.nearest_neighbours import References
+from calibrant.numerics.pair_tables import STAGES, PairCells, PairTables, fit_tables
+from calibrant.numerics.special import LOG_FLOOR, log_softmax
+
+#: With many classes, the number of principal scores, and of the rows from which their axes are found.
+PRINCIPAL, PRINCIPAL_ROWS = 48, 12_000
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows ready for a map.
+
+    Attributes
+    ----------
+    entries : Entries
+    design : Design
+        Shared features of the entries.
+    inputs : array (n, r)
+        Of the matrix: standardised log probabilities, or their principal scores.
+    codes : tuple of array (n, F)
+        Cells of the log odds of pairs of classes, one array per size of cells; none with many classes.
+    """
+
+    entries: Entries
+    design: Design
+    inputs: Singles
+    codes: tuple[NDArray[np.uint8], ...]
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def take(self, rows: Codes | slice) -> Prepared:
+        """Some of the rows."""
+        codes = tuple(part[rows] for part in self.codes)
+        return Prepared(self.entries.take(rows), self.design.take(rows), self.inputs[rows], codes)
+
+    @property
+    def places(self) -> Singles:
+        """Where rows are, for their neighbours: centred log probabilities, or principal scores."""
+        if self.entries.index is not None:
+            return self.inputs
+        logs = self.entries.logs
+        return logs - logs.mean(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Scales, axes and cells by which rows are prepared.
+
+    Attributes
+    ----------
+    rows : float
+        Probabilities below 1 / (4 rows) are not told apart.
+    features : SharedFeatures
+    mean : array (K,)
+        Of the log probabilities.
+    axes : array (K, r) or (1, 1)
+        Principal axes, divided by the spread of the log probabilities; that factor alone with few classes.
+    cells : tuple of PairCells
+    """
+
+    rows: float
+    features: SharedFeatures
+    mean: Singles
+    axes: Singles
+    cells: tuple[PairCells, ...]
+
+    @classmethod
+    def of(cls, predicted: Reals, *, logits: bool = False) -> tuple[Frame, Prepared]:
+        """The frame of these rows, and the rows prepared by it."""
+        entries = Entries.of(predicted, len(predicted), logits=logits)
+        logs = entries.logs
+        mean = logs.mean(axis=0, dtype=np.float64).astype(np.float32)
+        some = logs[:: max(1, len(logs) // 20_000)] - mean
+        factor = 1 / (np.sqrt(np.mean(some**2, dtype=np.float64)) + 1e-6)
+        few = entries.index is None
+        axes = np.ones((1, 1)) if few else _principal_axes(logs, mean)
+        cells = tuple(PairCells.of(logs, *stage) for stage in STAGES) if few else ()
+        frame = cls(len(logs), SharedFeatures.of(entries), mean, (axes * factor).astype(np.float32), cells)
+        return frame, frame._prepared(entries)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.mean)
+
+    def prepare(self, predicted: Reals, *, logits: bool = False) -> Prepared:
+        """New rows, prepared as those of the frame were."""
+        return self._prepared(Entries.of(predicted, self.rows, logits=logits))
+
+    def _prepared(self, entries: Entries) -> Prepared:
+        codes = tuple(cells.codes(entries.logs) for cells in self.cells)
+        return Prepared(entries, self.features.design(entries), self._inputs(entries.logs), codes)
+
+    def _inputs(self, logs: Singles) -> Singles:
+        if self.classes <= FEW_CLASSES:
+            return (logs - self.mean) * self.axes[0, 0]
+        result = np.empty((len(logs), self.axes.shape[1]), np.float32)
+        for start in range(0, len(logs), _ROWS):
+            rows = slice(start, start + _ROWS)
+            result[rows] = (logs[rows] - self.mean) @ self.axes
+        return result
+
+
+def _principal_axes(logs: Singles, mean: Singles) -> NDArray[np.float64]:
+    """Leading axes of the centred log probabilities, from at most `PRINCIPAL_ROWS` rows."""
+    from scipy.linalg import eigh
+
+    some, classes = logs[:: -(-len(logs) // PRINCIPAL_ROWS)], logs.shape[1]
+    products = np.zeros((classes, classes))
+    for start in range(0, len(some), _ROWS):
+        part = some[start : start + _ROWS] - mean
+        part -= part.mean(axis=1, keepdims=True)
+        products += part.T @ part
+    rank = min(PRINCIPAL, classes - 1)
+    _, vectors = eigh(products, subset_by_index=[classes - rank, classes - 1])
+    axes: NDArray[np.float64] = vectors[:, ::-1]
+    return axes
+
+
+#: With more rows than twice this, a fit to so many of them gives start and precisions of the first stage.
+FIRST_ROWS = 1000
+#: With many classes, the most rows of each half in which the precision of the matrix is chosen.
+HALF = 12_000
+#: Many classes have local corrections only where rows times classes are at most this.
+LOCAL_SIZE = 4_000_000
+#: Points at which the shared function of a class's own log probability is tabulated for many classes.
+_GRID = 2001
+
+
+def cross_fitted(
+    predicted: Reals,
+    fold: Codes,
+    labels: Codes,
+    weight: Floats,
+    *,
+    targets: Sequence[int] | None = None,
+    group: Codes | None = None,
+) -> Reals:
+    """Recalibrated probabilities of every row by the map that was fitted without its fold.
+
+    They are computed in single precision, and are at least 1e-38. Rows of folds that are no target keep their predicted
+    probabilities. Rows of one `group` stay together where training rows are divided.
+    """
+    frame, rows = Frame.of(predicted)
+    single, position = working_weights(weight), rows.entries.positions(labels)
+    local = Locality.of(rows)
+    result = predicted.copy()
+    for k in range(int(fold.max()) + 1) if targets is None else targets:
+        train, own = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        stages = fit_stages(frame, rows, position, single, train, seed=k, group=group)
+        correction = local.correction(stages, labels, single, fold != k)
+        for block in row_blocks(len(own), frame.classes):
+            some = rows.take(own[block])
+            logs = correction.added_to(stages.logs(some), some.places)
+            result[own[block]] = np.exp(np.maximum(logs, np.float32(LOG_FLOOR)))
+    return result
+
+
+def working_weights(weight: Floats) -> Singles:
+    """Weights in single precision, none of them zero."""
+    return np.maximum(weight, 1e-30).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Stages A, B and T, fitted.
+
+    Attributes
+    ----------
+    frame : Frame
+    coefficients : array
+        Of the shared features, then intercepts and slopes of the classes.
+    matrix : array (r, K)
+    tables : tuple of PairTables
+        One per size of cells; none with many classes.
+    """
+
+    frame: Frame
+    coefficients: Floats
+    matrix: Floats
+    tables: tuple[PairTables, ...]
+
+    def logs(self, rows: Prepared) -> Reals:
+        """Recalibrated log probabilities of all classes."""
+        if rows.design.index is not None:
+            return self._of_many(rows)
+        linear = rows.design.linear(self.coefficients)
+        logs = log_softmax(rows.entries.logs + linear + rows.inputs @ self.matrix.astype(np.float32))
+        for cells, codes, tables in zip(self.frame.cells, rows.codes, self.tables, strict=True):
+            logs = tables.added_to(logs, codes, cells)
+        return logs
+
+    def _of_many(self, rows: Prepared) -> Reals:
+        """Every class by the shared function of its own log probability; the leading ones by all features."""
+        entries, features, b = rows.entries, self.frame.features, self.coefficients
+        z, classes = entries.logs, entries.classes
+        intercept, slope = np.split(b[SHARED:].astype(np.float32), [classes])
+        low = float(z.min())
+        grid = np.linspace(low, 0, _GRID)
+        own = features.of_own(log_odds_of_logs(grid)) @ b[1 : 1 + OWN[0]]
+        place = np.rint((z - np.float32(low)) * np.float32((_GRID - 1) / max(-low, 1e-9))).astype(np.int32)
+        result: Reals = own.astype(np.float32)[place]
+        top = features.of_top(entries.doubt) @ b[1 + OWN[0] : 1 + OWN[0] + TOP[0]]
+        result += z * (1 + ((b[0] + top)[:, None] / features.scale).astype(np.float32))
+        result += z * (slope / np.float32(features.scale))
+        result += intercept
+        index = rows.design.leading
+        lead = entries.log_mass + rows.design.linear(b)
+        if self.matrix.any():
+            lead += leading_logits(rows.inputs, self.matrix, index)
+        np.put_along_axis(result, index[:, :LEADING], lead[:, :LEADING], axis=1)
+        return log_softmax(result)
+
+
+def fit_stages(
+    frame: Frame, rows: Prepared, position: Codes, weight: Singles, train: Codes, *, seed: int, group: Codes | None
+) -> Stages:
+    """Stages A and B in two turns, each with the other as offset, then the tables; from the rows `train`.
+
+    `position` is the entry of each row that was observed.
+    """
+    offset, position, weight = rows.entries.log_mass[train], position[train], weight[train]
+    shared = ConditionalLogit(rows.design.take(train), position, weight)
+    fit = _fit_few if shared.design.index is None else _fit_many
+    matrix, logits = fit(shared, rows.inputs[train], offset, seed, None if group is None else group[train])
+    tables, logs = [], log_softmax(logits)
+    for cells, codes in zip(frame.cells, rows.codes, strict=True):
+        tables.append(fit_tables(cells, codes[train], logs, position, weight))
+        logs = tables[-1].added_to(logs, codes[train], cells)
+    return Stages(frame, shared.b, matrix, tuple(tables))
+
+
+def _fit_few(
+    shared: ConditionalLogit, inputs: Singles, offset: Reals, seed: int, group: Codes | None
+) -> tuple[Floats, Reals]:
+    """Stages A and B where all classes are entries: the matrix, and the logits of the rows."""
+    many = len(offset) > 2 * FIRST_ROWS
+    if many:
+        _start_from_rows(shared, offset, np.random.default_rng(seed).permutation(len(offset))[:FIRST_ROWS])
+    matrix = ResidualMatrix(inputs, shared.position, shared.weight)
+    own = shared.fit(offset, updates=2 if many else 4)
+    residual = matrix.fit(offset + own, updates=4)
+    own = shared.fit(offset + residual, updates=1)
+    return matrix.matrix, offset + own + matrix.fit(offset + own, updates=2)
+
+
+def _fit_many(
+    shared: ConditionalLogit, inputs: Singles, offset: Reals, seed: int, group: Codes | None
+) -> tuple[Floats, Reals]:
+    """The same where leading classes and bands are entries; half of the rows choose the precision of the matrix."""
+    design = shared.design
+    matrix = LeadingMatrix(inputs, design.leading, shared.position, shared.weight, design.classes)
+    first, second = _halves(len(offset), seed, group)
+    _start_from_rows(shared, offset, first)
+    matrix.choose_precision(offset + design.linear(shared.b), first, second)
+    own = shared.fit(offset, updates=2)
+    residual = matrix.fit(offset + own)
+    own = shared.fit(offset + residual, updates=1)
+    return matrix.matrix, offset + own + matrix.fit(offset + own)
+
+
+def _start_from_rows(shared: ConditionalLogit, offset: Reals, some: Codes) -> None:
+    """Start stage A where a fit to some of the rows ends."""
+    first = ConditionalLogit(shared.design.take(some), shared.position[some], shared.weight[some])
+    first.fit(offset[some], updates=4)
+    shared.start_from(first)
+
+
+def _halves(rows: int, seed: int, group: Codes | None) -> tuple[Codes, Codes]:
+    """Two parts of the rows in random order, of equal size but for groups, which are in one of them only."""
+    rng = np.random.default_rng(seed)
+    half = min(max(rows // 2, 1), HALF)
+    if group is None:
+        order = rng.permutation(rows)
+        return order[:half], order[half : 2 * half]
+    _, unit = np.unique(group, return_inverse=True)
+    key = rng.permutation(int(unit.max()) + 1)[unit.reshape(-1)]
+    order = np.argsort(key, kind="stable")
+    end = int(np.searchsorted(key[order], key[order[half - 1]], side="right"))
+    return order[:end], order[end : end + half]
+
+
+@dataclass(frozen=True, eq=False)
+class Locality:
+    """Reference rows, prepared, and the neighbours of some of them; found without labels. None of it with no rows."""
+
+    references: References | None
+    rows: Prepared | None
+    near: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, rows: Prepared) -> Locality:
+        """References among these rows, unless there are too many numbers to look at."""
+        entries = rows.entries
+        if entries.index is not None and entries.logs.size > LOCAL_SIZE:
+            return cls(None, None, np.empty((0, 0), np.intp))
+        references = References.of(rows.places)
+        return cls(references, rows.take(references.rows), references.neighbours_of_sample())
+
+    def correction(self, stages: Stages, labels: Codes, weight: Singles, train: NDArray[np.bool_]) -> Correction:
+        """Stage C, from the references among the training rows."""
+        if self.references is None or self.rows is None:
+            return Correction.none(stages.frame.classes)
+        chosen = self.references.rows
+        logs, label, usable = stages.logs(self.rows), labels[chosen], train[chosen]
+        surplus, expected = neighbours.counts(logs, label, weight[chosen])
+        sample = np.flatnonzero(usable[: len(self.near)])
+        ratios = neighbours.log_ratios(self.near[sample], usable, surplus, expected, np.exp(logs[sample]))
+        b = neighbours.local_coefficients(ratios, logs[sample], label[sample], weight[chosen][sample])
+        if not b.any():
+            return Correction.none(stages.frame.classes)
+        return Correction(self.references.at[usable], surplus[usable], expected[usable], b)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Stage C, fitted: where the training references are, what they hold, and how far that is believed."""
+
+    at: Singles
+    surplus: Reals
+    expected: Reals
+    coefficients: Floats
+
+    @classmethod
+    def none(cls, classes: int) -> Correction:
+        """No correction."""
+        nothing = np.empty((0, classes), np.float32)
+        return cls(nothing[:, :0], nothing, nothing, np.zeros(len(neighbours.SIZES)))
+
+    def added_to(self, logs: Reals, places: Singles) -> Reals:
+        """Log probabilities of rows at these places, corrected."""
+        if not len(self.at):
+            return logs
+        references = References(np.arange(len(self.at)), self.at)
+        near = references.nearest(places, max(neighbours.SIZES))
+        usable = np.ones(len(self.at), dtype=bool)
+        ratios = neighbours.log_ratios(near, usable, self.surplus, self.expected, np.exp(logs))
+        return neighbours.corrected(logs, ratios, self.coefficients)

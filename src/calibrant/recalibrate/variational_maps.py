@@ -1,0 +1,186 @@
+"""The default maps of the variational estimator as scikit-learn estimators.
+
+The default map of the variational estimator for one event, as a scikit-learn estimator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.numerics.arrays import Codes, Floats, Reals, row_blocks
+from calibrant.numerics.multiclass_features import SharedFeatures
+from calibrant.numerics.multiclass_map import Correction, Frame, Locality, Stages, fit_stages, working_weights
+from calibrant.numerics.pair_tables import PairCells, PairTables
+from calibrant.numerics.random_draws import fold_counts, fold_of_rows
+from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
+from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.inputs import BinomialCells, Scores
+from calibrant.recalibrate.sql_expressions import SqlScores
+
+#: Parts of the rows over which the isotonic member is cross-fitted.
+PARTS = 5
+
+
+class Smoothed(BinaryRecalibrator):
+    """Average of penalised logistic smoothers of the log odds, from none over affine to splines, and isotonic steps.
+
+    Members count by their marginal and their leave-one-out likelihood, so there is nothing to choose. It is what
+    `calibrant.calibration_error` fits in every fold by default. See `calibrant.numerics.smoothers`.
+
+    Parameters
+    ----------
+    input, laplace, clip
+        As for `Recalibrator`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> Smoothed().fit(p, rng.random(5000) < p**2).predict_proba([0.5])[0, 1].round(2)
+    np.float64(0.27)
+    """
+
+    def _fit_cells(self, cells: BinomialCells) -> None:
+        bins = LogitBins.of(cells.log_odds, cells.weight)
+        index, m = bins.index(cells.log_odds), len(bins)
+        zeros, ones = _parts(np.stack([cells.weight - cells.positive, cells.positive]), cells.log_odds, index, m)
+        average = SmootherAverage.fit(bins, ones, zeros, [PARTS])
+        self.edges_, self.limit_ = bins.edges, bins.limit
+        self.shift_, self.shrink_ = average.shift[0], average.shrink[0]
+        self.member_weight_, self.steps_ = average.weight[0], average.steps[0]
+        self.steps_weight_ = float(average.steps_weight[0])
+
+    def _map(self, scores: Scores) -> Floats:
+        nothing = np.zeros(len(self.edges_) + 1)
+        bins = LogitBins(self.edges_, self.limit_, nothing, nothing, nothing.astype(bool))
+        average = SmootherAverage(
+            bins,
+            self.shift_[None],
+            self.shrink_[None],
+            self.member_weight_[None],
+            self.steps_[None],
+            np.array([self.steps_weight_]),
+        )
+        return average.predict(0, scores.log_odds)
+
+    def _map_sql(self, scores: SqlScores) -> str:
+        members = np.flatnonzero(self.member_weight_ >= MIN_WEIGHT)
+        used = self.steps_weight_ >= MIN_WEIGHT
+        share = (1 - self.steps_weight_ * used) / self.member_weight_[members].sum()
+        z = scores.log_odds_within(-self.limit_, self.limit_)
+        pieces = []
+        for index in range(len(self.edges_) + 1):
+            shift, shrink = self.shift_[members, index], self.shrink_[members, index]
+            parts = self._members_sql(scores, z, shift, shrink)
+            steps = [f"{scores.dialect.number(self.steps_weight_ * self.steps_[index])} + "] if used else []
+            pieces.append(f"({''.join(steps)}{scores.dialect.mixture(share * self.member_weight_[members], parts)})")
+        return scores.steps("log_odds", self.edges_, pieces)
+
+    def _members_sql(self, scores: SqlScores, z: str, shift: Floats, shrink: Floats) -> list[str]:
+        """The probabilities of the members within one bin."""
+        number, largest = scores.dialect.number, (self.limit_ + np.abs(shift)) * shrink
+        return [
+            scores.dialect.expit(f"(({z} + {number(move)}) * {number(factor)})", largest=float(size))
+            for move, factor, size in zip(shift, shrink, largest, strict=True)
+        ]
+
+
+def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:
+    """Sums of each row of `values` per part and bin, (PARTS + 1, size); the last part is empty.
+
+    Whole numbers are counts of rows, each of which falls into a part by itself; other weights are not divided, and
+    parts are drawn for the sorted cells, so that their order does not matter.
+    """
+    parts = np.zeros((2, PARTS + 1, size))
+    if np.array_equal(values, np.round(values)):
+        counts: Floats = np.stack([np.bincount(index, column, size) for column in values])
+        parts[:, :PARTS] = np.moveaxis(fold_counts(counts, [1] * PARTS, seed=0), 0, 1)
+    else:
+        part_of = np.empty(len(index), np.intp)
+        part_of[np.lexsort((*values, log_odds))] = fold_of_rows(len(index), [1] * PARTS, seed=0)
+        place = part_of * size + index
+        for part, column in zip(parts, values, strict=True):
+            part[:PARTS] = np.bincount(place, column, PARTS * size).reshape(PARTS, size)
+    return parts[0], parts[1]
+
+
+class ConditionalLogit(Recalibrator):
+    r"""Conditional logit of several classes, with a matrix, interactions and a correction by near training rows.
+
+    .. math:: \log g_c = z_c + x_c(z)^\top b + (W u)_c + t_c(z) + \gamma^\top r_c(z) - \text{normaliser}
+
+    - x: smooth features of the class's own log probability z and of the top confidence, shared by the classes, and an
+      intercept and a slope per class;
+    - W: a matrix, for confusions; with more than 40 classes from 48 principal scores to the 16 leading ones of a row;
+    - t: tables of two log odds, for interactions of the leading pairs of at most 40 classes;
+    - r: log ratios of observed to expected class counts among 10 and 40 near training rows, left out where there are
+      more than 40 classes and more than four million probabilities.
+
+    Each part has a ridge set by its marginal likelihood, or must gain enough on the training rows, and may be nothing.
+    Nothing is left to choose. The map is deterministic, and with 1,000 classes needs about three times the memory of
+    the scores in single precision. It is what `calibrant.calibration_error` fits in every fold by default for several
+    classes; see `calibrant.numerics.multiclass_map`. Up to 3,750 training rows are kept for their neighbourhoods.
+
+    Parameters
+    ----------
+    input, laplace, clip
+        As for `Recalibrator`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), 2000)
+    >>> y = (rng.random(2000)[:, None] > np.cumsum(p**2 / (p**2).sum(axis=1)[:, None], axis=1)).sum(axis=1)
+    >>> ConditionalLogit().fit(p, y).predict_proba([[0.6, 0.3, 0.1]]).round(1)
+    array([[0.8, 0.2, 0. ]])
+    """
+
+    _may_be_infinite = frozenset({"edges_"})
+
+    def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
+        frame, rows = Frame.of(_matrix(scores), logits=scores.logits)
+        single = working_weights(np.ones(len(codes)) if weight is None else weight)
+        position, every = rows.entries.positions(codes), np.arange(len(codes))
+        stages = fit_stages(frame, rows, position, single, every, seed=0, group=None)
+        local = Locality.of(rows).correction(stages, codes, single, np.ones(len(codes), dtype=bool))
+        self.rows_, self.scale_ = frame.rows, frame.features.scale
+        self.quantiles_, self.top_range_ = frame.features.quantiles, frame.features.top_range
+        self.mean_, self.axes_ = frame.mean, frame.axes
+        self.pairs_ = [np.stack([cells.first, cells.second]) for cells in frame.cells]
+        self.edges_ = [cells.edges for cells in frame.cells]
+        self.coefficients_, self.matrix_ = stages.coefficients, stages.matrix
+        self.tables_ = [np.stack([tables.pair, tables.other]) for tables in stages.tables]
+        self.table_values_ = [tables.values for tables in stages.tables]
+        self.near_, self.surplus_, self.expected_ = local.at, local.surplus, local.expected
+        self.local_ = local.coefficients
+
+    def _predict(self, scores: Scores) -> Floats:
+        stages = self._stages()
+        local = Correction(self.near_, self.surplus_, self.expected_, self.local_)
+        result = np.empty((len(scores), scores.classes))
+        for block in row_blocks(*result.shape):
+            rows = stages.frame.prepare(_matrix(scores.take(block)), logits=scores.logits)
+            logs = local.added_to(stages.logs(rows), rows.places).astype(np.float64)
+            np.exp(logs, out=logs)
+            result[block] = logs / logs.sum(axis=1, keepdims=True)
+        return result
+
+    def _stages(self) -> Stages:
+        """The fitted stages, from what was kept of them."""
+        features = SharedFeatures(self.quantiles_, self.top_range_, self.scale_)
+        cells = tuple(
+            PairCells(pairs[0], pairs[1], edges) for pairs, edges in zip(self.pairs_, self.edges_, strict=True)
+        )
+        frame = Frame(self.rows_, features, self.mean_, self.axes_, cells)
+        tables = (
+            PairTables(pairs[0], pairs[1], values)
+            for pairs, values in zip(self.tables_, self.table_values_, strict=True)
+        )
+        return Stages(frame, self.coefficients_, self.matrix_, tuple(tables))
+
+
+def _matrix(scores: Scores) -> Reals:
+    """Scores with one column per class, as they were given; logits of one event get a zero for the other class."""
+    if scores.values.ndim == 2:
+        return scores.values
+    return scores.log_probabilities if scores.logits else scores.probabilities

@@ -1,0 +1,286 @@
+"""The report as one self-contained page: sheet, first screen, details; and as a fragment.
+
+The page around its parts: one file with its style and its one script inside, which loads and sends nothing.
+
+What few readers need, folded away: every estimate, every test, notes on the method, and how it was made.
+
+The first screen: title and facts, the verdict, three numbers, the list of sections, and the findings.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from calibrant._version import __version__
+from calibrant.reporting.contents import Contents, Number, State, Verdict
+from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
+from calibrant.reporting.drawing.table_cells import gauge
+from calibrant.reporting.layout.blocks import blocks, main_figures, omitted_block
+from calibrant.reporting.layout.elements import Block, fold, icon, plain_table, rich
+from calibrant.reporting.model import Report
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import count, rate
+from calibrant.reporting.text import Table, estimates_table, number_texts, tests_table
+from calibrant.results.estimate import Value
+
+if TYPE_CHECKING:
+    from calibrant.reporting.model import Finding
+
+
+def sheet(title: str, *parts: Child) -> str:
+    """The whole HTML text; the policy names style and script by their hashes, so that nothing else can run."""
+    style, script = style_text(), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"calibrant {__version__}"),
+        tag("title", title),
+        tag("style", Markup(style)),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the verdict", class_="skip", href="#main"),
+        tag("div", *parts, class_="page"),
+        tag("div", id="tip", role="presentation"),
+        tag("script", Markup(script)),
+        class_="calibrant",
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def footer() -> Markup:
+    """Version, and that the file is complete."""
+    words = (f"Calibrant {__version__}", "This file is complete: it loads nothing and sends nothing.")
+    back = tag("span", tag("a", "Back to the verdict", href="#main"))
+    return tag("footer", *(tag("span", text) for text in words), back)
+
+
+@cache
+def style_text() -> str:
+    """The style of the page."""
+    return _asset("figures.css") + _asset("page.css")
+
+
+@cache
+def fragment_style() -> Markup:
+    """The style of figures, tables and verdict for a notebook; it reaches nothing outside."""
+    return tag("style", joined([Markup(_asset("figures.css"))]))
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("calibrant.reporting").joinpath("assets", name).read_text(encoding="utf8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def details_block(report: Report) -> Block:
+    """The folds at the end of the page."""
+    folds: list[Child] = []
+    estimates, tests = estimates_table(report), tests_table(report)
+    if estimates.rows:
+        note = (
+            "One interval is given for the true error: that of the headline. Other estimates of it aim at the same "
+            "quantity. Mean scores, such as the Brier score and log loss, are not calibration errors."
+        )
+        folds.append(fold("All estimates", _scrolled(estimates, ("", "n nw", "n nw", "why")), tag("p", note)))
+    if tests.rows:
+        folds.append(fold("All tests", _scrolled(tests, ("", "n nw", "why"))))
+    if report.contents.notes:
+        folds.append(fold("Method notes", *(tag("p", rich(note)) for note in report.contents.notes)))
+    made = f"Calibrant {__version__}, Python {platform.python_version()}, {platform.system()}."
+    folds.append(fold("How this report was made", tag("p", made)))
+    return Block("details", "Details", "Details", "", tag("div", *folds, class_="folds"))
+
+
+def _scrolled(table: Table, styles: tuple[str, ...]) -> Markup:
+    inner = plain_table(table.columns, table.rows, styles)
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=f"All {table.heading.lower()}")
+
+
+_KINDS = {
+    "binary": "binary probabilities",
+    "top label": "confidence in the predicted class",
+    "classes": "class probabilities",
+    "regression": "forecasts with their uncertainty",
+    "unlabeled": "positive and unlabeled rows",
+}
+_STATES: dict[State, str] = {
+    "not calibrated": "Not calibrated",
+    "small": "Significant but small",
+    "not significant": "No significant miscalibration",
+    "too few": "Too few {events} to judge",
+    "cannot be judged": "Cannot be judged",
+}
+
+
+def kicker(contents: Contents) -> str:
+    """What kind of predictions the report is about."""
+    if contents.kind == "classes" and contents.facts.classes is not None:
+        return f"Calibration report · {contents.facts.classes} classes"
+    return f"Calibration report · {_KINDS[contents.kind]}"
+
+
+def page_header(contents: Contents, title: str) -> Markup:
+    """Kind, title, the button for light and dark, and the line of facts."""
+    words = tag("div", tag("p", kicker(contents), class_="kicker"), tag("h1", title))
+    first = tag("div", words, tag("button", "Dark", type="button", class_="theme"), class_="top")
+    return tag("header", first, facts(contents))
+
+
+def facts(contents: Contents) -> Markup:
+    """The line of facts; what is not known is left out."""
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in fact_list(contents)]
+    return tag("dl", *pairs, class_="facts")
+
+
+def fact_list(contents: Contents) -> list[tuple[str, str]]:
+    """Names and values of the facts that are known."""
+    known = contents.facts
+    found = [(plural(known.row).capitalize(), count(known.rows))]
+    if known.effective_rows is not None:
+        found.append(("Effective number", count(known.effective_rows)))
+    if known.clusters is not None:
+        found.append(("Groups of dependent rows", count(known.clusters)))
+    if known.classes is not None:
+        found.append(("Classes", count(known.classes)))
+    confidence = contents.kind in ("top label", "classes")
+    unlabeled = contents.kind == "unlabeled"
+    if known.events is not None and not confidence:
+        name = "Labelled positives" if unlabeled else plural(known.event).capitalize()
+        share = "" if known.base_rate is None or unlabeled else f" ({rate(known.base_rate)})"
+        found.append((name, f"{count(known.events)}{share}"))
+    if known.base_rate is not None and (confidence or unlabeled or known.events is None):
+        name = "Accuracy" if confidence else "Assumed share of positives" if unlabeled else "Base rate"
+        found.append((name, rate(known.base_rate)))
+    if known.mean_prediction is not None:
+        found.append(("Mean confidence" if confidence else "Mean prediction", rate(known.mean_prediction)))
+    for name, text in (("Period", known.period), ("Model", known.model), ("Data", known.source)):
+        if text:
+            found.append((name, text))
+    return found
+
+
+def verdict_block(found: Verdict, event: str) -> Markup:
+    """The answer with how sure, what it means and what to do."""
+    state = _STATES[found.state].format(events=plural(event))
+    answers = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
+    three = [tag("div", tag("h3", name), tag("p", rich(text))) for name, text in answers if text]
+    return tag(
+        "div",
+        tag("h2", "Verdict", class_="vh"),
+        tag("p", icon(found.severity), state, class_="state"),
+        tag("p", found.sentence, class_="say"),
+        tag("p", found.second, class_="more") if found.second else None,
+        tag("div", *three, class_="three") if three else None,
+        class_=f"verdict {found.severity}",
+    )
+
+
+def numbers_block(found: Sequence[Number]) -> Markup | None:
+    """The large numbers, each with its interval, its ideal and the two directions."""
+    if not found:
+        return None
+    return tag("div", *map(_number, found), class_="numbers")
+
+
+def _number(number: Number) -> Markup:
+    big, unit, ends = number_texts(number)
+    small = f"{unit} ({ends})".strip() if ends else unit
+    scale = 100.0 if number.unit in ("points", "percent") else 1.0
+    held = number.value
+    drawn = Value(*(None if end is None else scale * end for end in (held.value, held.low, held.high)))  # type: ignore[arg-type]
+    log = number.unit == "ratio" and held.value > 0
+    picture = gauge(drawn, scale * number.ideal, below=number.below, above=number.above, log=log)
+    value = tag("p", f"{big} ", tag("small", small), class_="big")
+    return tag("div", tag("h3", number.name), value, picture, tag("p", rich(number.text)))
+
+
+def contents_list(blocks: Iterable[Block]) -> Markup:
+    """Links to the sections."""
+    return tag("nav", *(tag("a", b.name, href=f"#{b.anchor}") for b in blocks), class_="toc", aria_label="Sections")
+
+
+def findings_block(found: Sequence[Finding]) -> Block | None:
+    """Every finding opens its explanation, in place or by its address."""
+    if not found:
+        return None
+    seen: Counter[str] = Counter()
+    lines = []
+    for finding in found:
+        seen[finding.code] += 1
+        again = f"-{seen[finding.code]}" if seen[finding.code] > 1 else ""
+        lines.append(tag("li", _finding(finding, f"{finding.code.lower()}{again}")))
+    lead = "Open a line for what it means and what to do."
+    return Block("findings", "Findings", "Findings", lead, tag("ul", *lines, class_="findings"))
+
+
+def _finding(finding: Finding, anchor: str) -> Markup:
+    line = tag("span", tag("span", f"{finding.severity}: ", class_="vh"), finding.text)
+    summary = tag("summary", icon(finding.severity), line, tag("span", finding.code, class_="c"))
+    there = f"{finding.code} in the documentation"
+    link = tag("a", there, href=finding.link) if finding.link.startswith("https://") else f"{there}: {finding.link}"
+    paragraphs = [tag("p", rich(part)) for part in finding.explanation.split("\n\n") if part]
+    return tag("details", summary, tag("div", *paragraphs, tag("p", link), class_="x"), id=anchor)
+
+
+def page(report: Report) -> str:
+    """The whole HTML text: it loads nothing, sends nothing, and works with scripts off."""
+    contents = report.contents
+    made: list[Block | None] = [
+        findings_block(report.findings),
+        *blocks(contents),
+        omitted_block(contents),
+        details_block(report),
+    ]
+    shown = [block for block in made if block is not None]
+    main = tag(
+        "main",
+        verdict_block(contents.verdict, contents.facts.event),
+        numbers_block(contents.numbers),
+        contents_list(shown),
+        *(block.html() for block in shown),
+        id="main",
+    )
+    return sheet(f"{report.title}: calibration report", page_header(contents, report.title), main, footer())
+
+
+def fragment(report: Report) -> str:
+    """Verdict, numbers, findings and main figures; no script, and a style that reaches nothing outside."""
+    contents = report.contents
+    parts: list[Child] = [
+        fragment_style(),
+        tag("p", report.title, class_="title"),
+        verdict_block(contents.verdict, contents.facts.event),
+        numbers_block(contents.numbers),
+        _findings(report),
+        *(_shown(title, body) for title, body in main_figures(contents)),
+    ]
+    return str(tag("div", *parts, class_="calibrant notebook"))
+
+
+def _findings(report: Report) -> Markup | None:
+    if not report.findings:
+        return None
+    lines = [tag("li", tag("b", finding.code), f" {finding.text}") for finding in report.findings]
+    return tag("ul", *lines, class_="found")
+
+
+def _shown(title: str, body: Markup) -> Markup:
+    return joined([tag("h3", title, class_="seen"), body])

@@ -1,0 +1,270 @@
+"""Sections that only one task has: classes, predicted spread, shares of positives.
+
+Several classes: the test of whole vectors, every class against the rest, and sums by class and score range.
+
+Forecasts: predicted spread against errors, coverage of central intervals, and where outcomes fall.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.forecasts import Forecast
+from calibrant.data.groups import group_texts
+from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.binned import ece
+from calibrant.estimators.regression_coverage import coverage
+from calibrant.estimators.regression_curves import pit_histogram
+from calibrant.inference.clustered_scores import ClusteredRows
+from calibrant.inference.intervals import interval
+from calibrant.inference.multiclass_tests import VectorTest, by_class
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.reliability import reliability_curve
+from calibrant.numerics.arrays import Codes, Floats
+from calibrant.numerics.confidence_limits import mid_p_interval
+from calibrant.pu.binned_inference import reliability
+from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
+from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
+from calibrant.results.estimate import Significance, Value
+from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, PaperBins
+from calibrant.table.bintable import BinTable
+from calibrant.table.task import Gaps, Unlabeled, largest_prior
+from calibrant.table.task import Spread as SpreadTask
+
+#: Ranges of a class's probability, narrow where most of them are: near 0 and near 1.
+EDGES = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+#: Of more classes than the first number, a figure shows the second.
+MANY, SHOWN = 50, 20
+
+
+def classes_section(data: Multiclass) -> Classes:
+    """Every class against the rest, strongest evidence first.
+
+    Whole vectors are tested by `calibration_test` and classes by `by_class`. Where rows are weighted or clustered,
+    each class is tested for intercept and slope with a covariance over clusters (rows, where they only have weights),
+    with Holm's adjustment, and the test is the smallest of the adjusted p-values.
+    """
+    if len(data) < 2:
+        message = "One row says nothing about the probabilities of several classes."
+        raise CannotBuild(message)
+    plain = data.group is None and data.weight is None
+    adjusted = _by_class(data) if plain else _by_class_of_clusters(data)
+    test = VectorTest().test(data) if plain else _smallest(adjusted, len(data))
+    probability = data.y_prob.astype(np.float64)
+    weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
+    cells = _cells(probability, data.y_true, weight)
+    total = cells.sum(axis=1)
+    z = np.abs(total[:, 1] - total[:, 2]) / np.sqrt(np.maximum(total[:, 3], 1e-300))
+    order = np.lexsort((-z, np.nan_to_num(adjusted, nan=1.0)))
+    names = group_texts(data.classes)
+    ratios = _ratios(probability, data.y_true) if plain else None
+    rows = [
+        _row(
+            data, int(k), names[k], total[k], float(adjusted[k]), None if ratios is None else ratios[k],
+            with_interval=place < WITH_INTERVAL,
+        )
+        for place, k in enumerate(order)
+    ]  # fmt: skip
+    ranges = tuple(zip(EDGES[:-1].tolist(), EDGES[1:].tolist(), strict=True))
+    sums = tuple(tuple(tuple(cell) for cell in cells[k].tolist()) for k in order)
+    return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN)
+
+
+def _by_class(data: Multiclass) -> Floats:
+    found = {row.label: row.adjusted for row in by_class(data)}
+    return np.array([found[label] for label in data.classes])
+
+
+def _by_class_of_clusters(data: Multiclass) -> Floats:
+    group = np.arange(len(data)) if data.group is None else data.group
+    tasks = (Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=group) for k in _numbers(data))
+    return np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
+
+
+def _smallest(adjusted: Floats, n: int) -> Significance:
+    smallest = float(np.nanmin(adjusted)) if not np.isnan(adjusted).all() else 1.0
+    return Significance(smallest, smallest, method="classes one by one, adjusted (Holm)", n=n)
+
+
+def _numbers(data: Multiclass) -> range:
+    return range(len(data.classes))
+
+
+def _cells(probability: Floats, codes: Codes, weight: Floats) -> Floats:
+    """Rows, observed, expected and variance of the observed sum, by class and range."""
+    classes, ranges = probability.shape[1], len(EDGES) - 1
+    found = np.zeros((classes, ranges, 4))
+    for k in range(classes):
+        p, hit = probability[:, k], (codes == k) * weight
+        index = Edges(EDGES).index(p)
+        for j, values in enumerate((np.ones(len(p)), hit, weight * p, weight**2 * p * (1 - p))):
+            found[k, :, j] = np.bincount(index, values, ranges)
+    return found
+
+
+def _ratios(probability: Floats, codes: Codes) -> list[Value]:
+    """Observed over expected rows of each class with the interval of `calibrant.inference.MidP`, column by column."""
+    n = len(codes)
+    rate = np.bincount(codes, minlength=probability.shape[1]) / n
+    mean = probability.mean(axis=0)
+    factor = np.divide(rate, mean, out=np.zeros_like(rate), where=mean > 0)
+    fitted = probability * factor
+    squares = (fitted**2).sum(axis=0)
+    own = fitted[np.arange(n), codes]
+    squares += np.bincount(codes, (1 - own) ** 2 - own**2, probability.shape[1])
+    clipped = np.clip(fitted, 0.0, 1.0)
+    by_model = (clipped * (1 - clipped)).sum(axis=0)
+    variance = np.maximum(squares * n / max(n - 1, 1), by_model) / n**2
+    inside = (rate > 0) & (rate < 1)
+    size = np.where(inside, rate * (1 - rate) / np.where(variance > 0, variance, 1.0), float(n))
+    low, high = mid_p_interval(rate * size, size, 0.95)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = [(column / mean).tolist() for column in (rate, low, high)]
+    return [Value(*row) if np.isfinite(row[0]) else Value(row[0]) for row in zip(*columns, strict=True)]
+
+
+def _row(
+    data: Multiclass, k: int, name: str, total: Floats, p_value: float, ratio: Value | None, *, with_interval: bool
+) -> GroupRow:
+    n, observed, expected, _ = total.tolist()
+    task = Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=data.group)
+    part = BinTable.of(task, Distinct()).filled() if task.group is None else task
+    row = event_row(name, part, n, p_value, with_interval=with_interval, ratio=ratio)
+    return replace(row, observed=observed, expected=expected)
+
+
+#: Groups of similar spread, and how many forecasts each needs.
+SPREAD_BINS, ROWS_PER_BIN = 14, 10
+#: Nominal coverages of central intervals.
+NOMINAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+#: Classes of F(y).
+PIT_BINS = 20
+
+
+def spread_section(data: Forecast | BinTable, *, unit: str = "") -> Spread:
+    """What the data allow: quantiles have no spread, and tables no distribution; `unit` is that of the outcome.
+
+    Intervals of errors and of coverages are those of `reliability_curve` and `interval`; ranges of a calibrated
+    forecaster allow for the kurtosis of the errors.
+    """
+    if isinstance(data, BinTable) and not isinstance(data.task, SpreadTask):
+        message = "Probabilities have no spread."
+        raise CannotBuild(message)
+    bins, covered = _spread_bins(data), _coverage(data)
+    pit, null = _pit(data)
+    if not bins and not covered:
+        message = "These predictions have neither a spread nor intervals."
+        raise CannotBuild(message)
+    return Spread(unit, bins, covered, pit, null)
+
+
+def _spread_bins(data: Any) -> tuple[SpreadBin, ...]:
+    n = data.n if isinstance(data, BinTable) else len(data)
+    try:
+        curve = reliability_curve(data, bins=EqualMass(int(np.clip(n // ROWS_PER_BIN, 1, SPREAD_BINS))))
+    except (InvalidPredictions, TypeError, ValueError):  # quantiles, or a spread of 0
+        return ()
+    columns = (
+        curve.predicted, curve.n * curve.share, curve.observed, curve.confidence_low, curve.confidence_high,
+        curve.consistency_low, curve.consistency_high,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(SpreadBin(s, n, Value(error, low, high), (a, b)) for s, n, error, low, high, a, b in rows)
+
+
+def _coverage(data: Any) -> tuple[Coverage, ...]:
+    if not isinstance(data, Forecast):
+        return ()
+    found = []
+    for nominal in NOMINAL:
+        try:
+            estimate = interval(partial(coverage, nominal=nominal), data)
+        except (InvalidPredictions, TypeError, ValueError):  # quantiles without this interval
+            continue
+        if estimate.details["null"]["mean"] < nominal:  # wider than the range of an ensemble
+            continue
+        limits = estimate.interval
+        ends = (None, None) if limits is None else (float(limits.low), float(limits.high))
+        found.append(Coverage(nominal, Value(float(estimate), *ends)))
+    return tuple(found)
+
+
+def _pit(data: Any) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Rows per class of F(y), and the range of their number for a calibrated forecaster."""
+    if not isinstance(data, Forecast):
+        return (), (0.0, 0.0)
+    try:
+        curve = pit_histogram(data, bins=EqualWidth(PIT_BINS))
+    except (InvalidPredictions, TypeError, ValueError):  # quantiles that are too few
+        return (), (0.0, 0.0)
+    each = curve.n / PIT_BINS
+    return tuple((each * curve.observed).tolist()), (each * float(curve.low[0]), each * float(curve.high[0]))
+
+
+#: Assumed shares, as multiples of the given one.
+MULTIPLES = np.linspace(0.6, 1.4, 17)
+#: Score ranges in which shares are implied.
+SHARE_BINS = 12
+
+
+def shares_section(data: PositiveUnlabeled | BinTable) -> Shares:
+    """PU-ECE with its interval for 17 shares around the given one, which is the middle of them.
+
+    The given share decides the level of the implied ones: if it is too large by a tenth, so are they.
+    """
+    cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
+    if not isinstance(cells.task, Unlabeled):
+        message = "Shares of positives are assumed only for positive-unlabeled data."
+        raise CannotBuild(message)
+    if not cells.observed.sum() > 0 or not cells.total > 0:
+        message = "There are no labelled positives, or no unlabeled rows."
+        raise CannotBuild(message)
+    prior = Gaps.of(cells).prior
+    priors = np.unique(np.clip(prior * MULTIPLES, 1e-9, 1 - 1e-9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # shares above 1 are shown, and a finding
+        errors = tuple(_error(cells, float(assumed), own=bool(np.isclose(assumed, prior))) for assumed in priors)
+        return Shares(
+            prior=float(prior),
+            priors=tuple(priors.tolist()),
+            errors=errors,
+            largest=_largest(cells),
+            implied=_implied(cells),
+        )
+
+
+def _error(cells: BinTable, prior: float, *, own: bool) -> Value:
+    nested = isinstance(cells.task, Unlabeled) and cells.task.nested
+    assumed = cells if own else replace(cells, task=Unlabeled(prior, nested=nested))
+    estimate = interval(partial(ece, bins=PaperBins()), assumed)
+    limits = estimate.interval
+    value = float(max(estimate, 0.0))
+    return Value(value) if limits is None else Value(value, max(float(limits.low), 0.0), float(limits.high))
+
+
+def _largest(cells: BinTable) -> float | None:
+    """The largest share that these data allow."""
+    found = float(largest_prior(cells.coarsen(EqualMass(15)) if cells.fine else cells))
+    return found if np.isfinite(found) else None
+
+
+def _implied(cells: BinTable) -> tuple[Bin, ...]:
+    """Score ranges of the unlabeled rows with the share of positives that the labelled ones imply."""
+    table = cells.coarsen(EqualMass(SHARE_BINS)) if cells.fine else cells
+    found = reliability(table)
+    some = table.take((table.weight > 0) | (table.observed > 0))
+    some = some if len(some) == len(found.rate) else table.filled()
+    columns = (some.low, some.high, found.share * cells.total, some.observed, found.predicted)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    limits = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return tuple(
+        Bin(low, high, n, events, predicted, Value(*value))
+        for (low, high, n, events, predicted), value in zip(rows, limits, strict=True)
+    )

@@ -1,0 +1,140 @@
+"""The matrix from principal scores to leading classes: its gradient, its choice of precision, its sums.
+
+The ridged matrix on log probabilities: its optimum and its precision.
+"""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from calibrant.numerics import multiclass_matrices as leading_matrix
+from calibrant.numerics.multiclass_features import Entries
+from calibrant.numerics.multiclass_matrices import LeadingMatrix, ResidualMatrix, leading_logits
+from calibrant.numerics.special import log_softmax, softmax
+
+
+def case(rng, n, classes, strength):
+    """Classes whose log odds are confused along one direction of three inputs."""
+    inputs = rng.normal(size=(n, 3)).astype(np.float32)
+    f = softmax(inputs @ rng.normal(size=(3, classes)) + rng.normal(size=(n, classes)))
+    entries = Entries.of(f, n)
+    truth = np.zeros((3, classes))
+    truth[0] = strength * rng.normal(size=classes)
+    logits = np.log(f) + inputs @ truth
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    weight = np.ones(n, np.float32)
+    return entries, LeadingMatrix(inputs, entries.index, entries.positions(labels), weight, classes), truth
+
+
+@pytest.mark.parametrize("classes", [60, 300])
+def test_leading_logits_are_products_with_the_columns_of_the_leading_classes(classes):
+    rng = np.random.default_rng(0)
+    entries, matrix, _ = case(rng, 50, classes, 0.0)
+    w = rng.normal(size=(3, classes))
+    found = leading_logits(matrix.inputs, w, entries.index)
+    for row in (0, 17, 49):
+        np.testing.assert_allclose(found[row, :16], matrix.inputs[row] @ w[:, entries.index[row, :16]], rtol=1e-4)
+    assert not found[:, 16:].any()
+
+
+def test_sums_by_class_are_the_transpose_of_leading_logits():
+    rng = np.random.default_rng(1)
+    entries, matrix, _ = case(rng, 80, 60, 0.0)
+    w, q = rng.normal(size=(3, 60)), rng.random(entries.index.shape).astype(np.float32)
+    whole = (leading_logits(matrix.inputs, w, entries.index) * q).sum(dtype=float)
+    assert whole == pytest.approx((matrix._pulled(q, matrix.inputs) * w).sum(), rel=1e-4)
+
+
+def test_a_confusion_is_found_with_a_precision_chosen_on_other_rows_and_noise_is_not():
+    rng = np.random.default_rng(2)
+    halves = np.arange(3000), np.arange(3000, 6000)
+    entries, matrix, truth = case(rng, 6000, 60, 1.0)
+    matrix.choose_precision(entries.log_mass, *halves)
+    assert matrix.precision in leading_matrix.PRECISIONS
+    matrix.fit(entries.log_mass)
+    assert np.corrcoef(matrix.matrix[0], truth[0])[0, 1] > 0.8
+    entries, nothing, _ = case(rng, 6000, 60, 0.0)
+    nothing.choose_precision(entries.log_mass, *halves)
+    found = nothing.fit(entries.log_mass)
+    gain = nothing._log_likelihood(entries.log_mass + found) - nothing._log_likelihood(entries.log_mass)
+    assert np.abs(found).mean() < 0.1
+    assert gain < 100
+    nothing.choose_precision(entries.log_mass, halves[0], halves[1][:0])  # nobody to judge
+    fresh = LeadingMatrix(nothing.inputs, nothing.index, nothing.position, nothing.weight, 60)
+    fresh.choose_precision(entries.log_mass, halves[0], halves[1][:0])
+    assert fresh.precision == 0
+    assert not fresh.fit(entries.log_mass).any()
+
+
+def test_the_optimum_lowers_the_penalised_loss_and_weights_are_rows_repeated():
+    rng = np.random.default_rng(3)
+    entries, matrix, _ = case(rng, 400, 60, 1.0)
+    matrix.precision = 20.0
+    matrix.fit(entries.log_mass)
+    again = np.repeat(np.arange(400), 2)
+    twice = LeadingMatrix(
+        matrix.inputs[again], matrix.index[again], matrix.position[again], np.ones(800, np.float32), 60
+    )
+    heavy = LeadingMatrix(matrix.inputs, matrix.index, matrix.position, np.full(400, 2, np.float32), 60)
+    twice.precision = heavy.precision = 20.0
+    np.testing.assert_allclose(heavy.fit(entries.log_mass), twice.fit(entries.log_mass[again])[::2], atol=1e-3)
+
+    def loss(w):
+        logs = log_softmax(entries.log_mass + leading_logits(matrix.inputs, w, matrix.index))
+        return -logs[np.arange(400), matrix.position].sum() + 10 * (w**2).sum()
+
+    assert loss(matrix.matrix) < min(loss(0.7 * matrix.matrix), loss(1.3 * matrix.matrix), loss(0 * matrix.matrix))
+
+
+def confused(rng, n=3000):
+    """Logits of three classes; what is seen as the first is often the second."""
+    z = log_softmax(rng.normal(size=(n, 3)))
+    confusion = np.array([[-0.5, 0.9, 0.0], [0.0, 0.0, 0.0], [0.3, 0.0, 0.0]])
+    labels = (z + (z - z.mean(axis=0)) @ confusion + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return z.astype(np.float32), labels, confusion
+
+
+def standardised(z):
+    centred = z - z.mean(axis=0)
+    scale = np.sqrt(np.mean(centred**2))
+    return centred / scale, scale
+
+
+def ones(n):
+    return np.ones(n, np.float32)
+
+
+def test_the_matrix_minimises_the_penalised_loss():
+    rng = np.random.default_rng(0)
+    z, labels, _ = confused(rng, 300)
+    weight = rng.uniform(0.5, 1.5, 300).astype(np.float32)
+    inputs, _ = standardised(z)
+    residual = ResidualMatrix(inputs, labels, weight)
+    contribution = residual.fit(z, updates=4)
+    precision = residual.precision
+
+    def loss(matrix):
+        logs = log_softmax(z + inputs @ matrix.reshape(3, 3))
+        return -weight @ logs[np.arange(300), labels] + precision / 2 * matrix @ matrix
+
+    residual.fit(z, updates=1)
+    best = minimize(loss, np.zeros(9)).fun
+    assert loss(residual.matrix.ravel()) == pytest.approx(best, abs=0.05)
+    np.testing.assert_allclose(contribution, inputs @ residual.matrix, atol=0.2)
+
+
+def test_a_confusion_is_found_and_calibrated_rows_get_next_to_nothing():
+    rng = np.random.default_rng(1)
+    z, labels, confusion = confused(rng)
+    inputs, scale = standardised(z)
+    found = ResidualMatrix(inputs, labels, ones(3000))
+    found.fit(z, updates=4)
+    per_log = found.matrix / scale
+    # logits are known up to a constant per row
+    gap = (per_log - confusion) - (per_log - confusion).mean(axis=1, keepdims=True)
+    z_gap = (z - z.mean(axis=0)) @ gap
+    assert np.sqrt(np.mean(z_gap**2)) < 0.15
+    labels = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    nothing = ResidualMatrix(inputs, labels, ones(3000))
+    assert np.abs(nothing.fit(z, updates=4)).max() < 0.15
+    assert nothing.precision > 5 * found.precision

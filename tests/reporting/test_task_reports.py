@@ -1,0 +1,301 @@
+"""Sections of several kinds of reports.
+
+The report on probabilities: verdict, numbers, measures, sections.
+
+The report on several classes.
+
+The report on predicted distributions.
+
+The report on positive-unlabeled data.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.reporting.assembling import Assembly, Options
+from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Reliability, Shares
+from calibrant.reporting.task_reports import (
+    group_sections,
+    in_reading_order,
+    judged,
+    method_notes,
+    time_section,
+    with_readers_names,
+    with_recent_map,
+)
+from calibrant.results.estimate import Value
+from calibrant.table.binning import PaperBins
+from tests.reporting.samples import CALIBRATED, OVER, SIGMA, SPREAD, P
+from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, over_time
+
+
+def test_order_is_that_of_reading():
+    bins, shares = BinCounts((), (), (), (), ()), Shares(0.2, (), (), None, ())
+    assert in_reading_order(Assembly([bins, shares])) == (shares, bins)
+
+
+def test_sections_and_evidence_are_judged_alike():
+    """A group that its own column flags, and all tests together do not, is flagged nowhere."""
+    rows = (group("a", p=0.03), group("b", p=0.5, flagged=False, direction="not flagged"))
+    given = replace(PLAIN, test=ACCEPTS, groups=(groups(*rows),), over_time=over_time(significant=False))
+    made = Assembly([*given.groups, given.over_time])
+    found = judged(given, made)
+    assert made.sections == [*found.groups, found.over_time]
+    assert not any(row.flagged for row in made.sections[0].rows)
+    assert "The 3 tests of this report are adjusted for each other" in method_notes(found, "Own.")[1]
+    assert method_notes(given, "Own.") == ("Own.",)
+
+
+def test_columns_that_cannot_be_grouped_say_why():
+    made = Assembly()
+    options = Options(by=(("a", np.arange(3000) % 2), ("b", np.zeros(3000))))
+    found = group_sections(made, CALIBRATED, options)
+    assert [section.column for section in found] == ["a"]
+    assert [left.section for left in made.omitted] == ["Groups by b"]
+
+
+def test_time_only_where_it_was_given():
+    assert time_section(Assembly(), CALIBRATED, Options()) is None
+    found = time_section(Assembly(), CALIBRATED, Options(time=("month", np.arange(3000) % 12)))
+    assert found.column == "month"
+    assert len(found.periods) == 12
+
+
+def test_after_a_change_a_map_is_fitted_to_recent_rows():
+    rng = np.random.default_rng(0)
+    month, p = np.arange(6000) * 12 // 6000, rng.uniform(0.05, 0.6, 6000)
+    data = cal.Binary(rng.random(6000) < np.where(month < 8, p, 0.5 * p), p)
+    options = Options(time=("month", month))
+    plain = Recalibration("log loss", 0.5, (MapRow("Beta", 3, Value(0.0), Value(0.1), "best"),), command="all rows")
+    section = with_recent_map(plain, data, options, time_section(Assembly(), data, options))
+    found = section.recent
+    assert found.gain.low > 0
+    assert '--where "month >= 8"' in section.command
+    assert "recent = time >= 8" in section.code
+    calm = cal.Binary(rng.random(6000) < p, p)
+    assert with_recent_map(plain, calm, options, time_section(Assembly(), calm, options)) is plain
+    assert with_recent_map(plain, calm, Options(), None) is plain
+    tables = {str(k): cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
+    whole, given = cal.BinTable.of(data, cal.table.HybridGrid()), Options(time=("month", tables))
+    again = with_recent_map(plain, whole, given, time_section(Assembly(), whole, given))
+    assert abs(again.recent.gain.value - found.gain.value) < 0.01
+    assert '--where "month >= 8"' in again.command
+
+
+def test_maps_have_the_names_of_readers():
+    one = MapRow("Beta", 3, Value(0.0), Value(0.1), "best")
+    made = with_readers_names(Recalibration("log loss", 0.5, (one,)))
+    assert made.maps[0].name == "Beta calibration"
+    assert with_readers_names(None) is None
+
+
+probabilities_rng = np.random.default_rng(1)
+
+
+def test_the_verdict_names_direction_size_interval_and_remedy(over):
+    assert over.verdict.rule == "B12"
+    assert over.verdict.sentence.startswith("Predicted probabilities are too extreme: high ones too high")
+    assert "95 % interval" in over.verdict.sentence
+    assert "lowers cross-validated log loss by" in over.verdict.what_to_do
+    assert "remain" in over.verdict.what_to_do
+
+
+def test_probabilities_that_are_all_too_high_are_called_so():
+    found = cal.report(cal.Binary(probabilities_rng.random(3000) < P**1.5, P)).verdict
+    assert found.direction == "too high"
+    assert found.sentence.startswith("Predicted probabilities are too high by")
+
+
+def test_a_calibrated_model_is_not_accused():
+    found = cal.report(CALIBRATED)
+    assert found.verdict.rule == "B5"
+    assert found.verdict.severity == "note"
+    assert "CAL202" in {finding.code for finding in found.findings}
+    assert found.verdict.what_to_do == "Nothing needs to be done for calibration."
+
+
+def test_the_table_holds_the_library_s_own_numbers(over):
+    measured = {(m.estimate.name, m.estimate.method): m.estimate for m in over.measures}
+    assert measured["ECE (L1)", repr(cal.EqualWidth(15))] == pytest.approx(
+        cal.ece(OVER, bins=cal.EqualWidth(15)), abs=1e-12
+    )
+    assert measured["ECE (L1)", repr(cal.EqualMass(15))] == pytest.approx(cal.ece(OVER), abs=1e-12)
+    assert over.headline == pytest.approx(cal.averaged_error(OVER, norm=1), abs=1e-9)
+    assert over.headline in over.headline.interval
+
+
+def test_the_three_numbers_are_error_slope_and_ratio(over):
+    error, slope, ratio = over.contents.numbers
+    assert (error.unit, slope.unit, ratio.unit) == ("points", "ratio", "ratio")
+    assert slope.value.value == cal.calibration_slope(OVER)
+    assert ratio.value.value == cal.observed_expected(OVER)
+    assert error.value.high == over.headline.interval.high
+    assert "% of it" in error.text
+
+
+def test_sections_come_in_reading_order(over):
+    kinds = [type(section) for section in over.contents.sections]
+    assert kinds[0] is Reliability
+    assert kinds.index(Recalibration) < kinds.index(BinCounts)
+
+
+def test_a_threshold_is_judged():
+    q = 1 / (1 + np.exp(-probabilities_rng.normal(-3, 1, 20000)))
+    y = probabilities_rng.random(20000) < np.minimum(2 * q, 1)
+    found = cal.report(cal.Binary(y, q), threshold=0.1, event="fraud", row="payment").verdict
+    assert "above your threshold of 10 %" in found.what_it_means
+    assert "were frauds" in found.what_it_means
+
+
+@pytest.mark.no_cover
+def test_a_tolerance_decides_severity():
+    y = probabilities_rng.random(20000) < np.clip(np.tile(P, 7)[:20000] + 0.05, 0, 1)
+    data = cal.Binary(y, np.tile(P, 7)[:20000])
+    assert cal.report(data).verdict.severity == "problem"
+    lenient = cal.report(data, tolerance=0.08).verdict
+    assert lenient.severity == "note"
+    assert "within your tolerance of 8 points" in lenient.sentence
+
+
+classes_rng = np.random.default_rng(2)
+LOGITS = 1.5 * classes_rng.standard_normal((3000, 4))
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def drawn(p):
+    return (classes_rng.random((len(p), 1)) > p.cumsum(axis=1)).sum(axis=1)
+
+
+Y = drawn(softmax(LOGITS))
+
+
+def test_a_sharp_softmax_is_over_confident():
+    found = cal.report(cal.Multiclass(Y, softmax(1.7 * LOGITS)), row="ticket")
+    assert found.contents.kind == "classes"
+    assert found.verdict.rule == "M1"
+    assert found.verdict.direction == "over-confident"
+    assert "right for" in found.verdict.sentence
+    assert {"CAL211", "CAL205"} <= {finding.code for finding in found.findings}
+    assert [test.method.split("(")[0] for test in found.tests] == ["VectorTest", "MultiScale"]
+    assert "Classwise ECE (L1)" in {m.estimate.name for m in found.measures}
+    assert [number.name for number in found.contents.numbers] == [
+        "Top-label calibration error, L1", "Confidence − accuracy", "Class-wise calibration error",
+    ]  # fmt: skip
+
+
+@pytest.mark.no_cover
+def test_the_scores_are_those_of_the_whole_vector():
+    data = cal.Multiclass(Y, softmax(LOGITS))
+    measured = {m.estimate.name: m.estimate for m in cal.report(data).measures}
+    assert measured["Log loss"] == cal.log_loss(data)
+    assert measured["Brier score"] == cal.brier(data)
+
+
+@pytest.mark.no_cover
+def test_rows_of_an_impossible_class_are_found():
+    p = softmax(LOGITS)
+    p[np.arange(5), Y[:5]] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    found = {f.code: f.text for f in cal.report(cal.Multiclass(Y, p)).findings}
+    assert found["CAL101"].startswith("5 rows were of a class predicted with a probability of exactly 0.")
+
+
+@pytest.mark.no_cover
+def test_weights_leave_the_top_label():
+    data = cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=classes_rng.random(3000))
+    found = cal.report(data)
+    assert found.verdict.direction == "over-confident"
+    assert found.verdict.second == "The whole vector cannot be tested with weights or dependent rows."
+
+
+regression_rng = np.random.default_rng(1)
+
+
+def test_regression_says_by_which_factor_errors_exceed_the_spread():
+    found = cal.report(SPREAD)
+    assert found.verdict.rule == "R1"
+    assert found.verdict.direction == "too narrow"
+    assert "CAL601" in {finding.code for finding in found.findings}
+    assert found.headline == cal.scale_factor(SPREAD)
+    assert [number.name for number in found.contents.numbers] == [
+        "Error-to-spread ratio", "Coverage of 90 % intervals", "ENCE, 10 bins",
+    ]  # fmt: skip
+    assert found.contents.numbers[0].value.low == cal.interval(cal.scale_factor, SPREAD).interval.low
+
+
+def test_groups_of_forecasts_are_tested():
+    half = np.repeat(["a", "b"], 750)
+    found = cal.report(SPREAD, by={"half": half})
+    (section,) = found.groups
+    assert {row.name: row.n for row in section.rows} == {"a": 750, "b": 750}
+    assert all(row.direction == "too narrow" for row in section.rows)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        cal.Quantiles(SPREAD.y_true, [0.1, 0.5, 0.9], np.outer(SIGMA, [-1.28, 0, 1.28])),
+        cal.Samples(SPREAD.y_true[:300], SIGMA[:300, None] * regression_rng.standard_normal((300, 20))),
+    ],
+    ids=["quantiles", "samples"],
+)
+def test_other_forecasts_are_judged_by_where_outcomes_fall(data):
+    found = cal.report(data)
+    assert found.tests[0].method.startswith("PIT uniformity")
+    assert found.verdict.rule == "R5"
+    assert found.verdict.direction == "too narrow"
+
+
+def test_the_range_of_a_calibrated_forecaster_is_not_called_an_interval():
+    text = str(cal.report(SPREAD))
+    assert "(range of a calibrated forecaster)" in text
+
+
+rng = np.random.default_rng(1)
+U = rng.beta(1, 4, 6000)
+POSITIVE = U[rng.random(6000) < U]
+
+
+@pytest.mark.no_cover
+def test_calibrated_predictions_at_the_right_share():
+    data = cal.PositiveUnlabeled(POSITIVE[:800], rng.beta(1, 4, 6000), prior=0.2)
+    found = cal.report(data)
+    assert found.verdict.rule == "P2"
+    assert found.verdict.sentence.startswith("No significant miscalibration detected if 20 % are positive")
+    assert found.headline == pytest.approx(cal.ece(data, bins=PaperBins()))
+    assert "CAL704" in {finding.code for finding in found.findings}
+
+
+@pytest.mark.no_cover
+def test_predictions_that_are_too_high():
+    found = cal.report(cal.PositiveUnlabeled(POSITIVE[:800] ** 0.5, rng.beta(1, 4, 6000) ** 0.5, prior=0.2))
+    assert found.verdict.rule == "P1"
+    assert found.verdict.direction == "too high"
+    assert found.verdict.severity == "problem"
+
+
+@pytest.mark.no_cover
+def test_a_share_that_cannot_be():
+    found = cal.report(cal.PositiveUnlabeled(rng.beta(8, 1, 800), rng.random(6000), prior=0.6))
+    assert found.verdict.rule == "P3"
+    assert "CAL702" in {finding.code for finding in found.findings}
+    assert "CAL201" not in {finding.code for finding in found.findings}
+
+
+def test_groups_are_left_out_with_the_reason():
+    data = cal.PositiveUnlabeled(POSITIVE[:100], U[:400], prior=0.2)
+    found = cal.report(data, by=np.arange(len(data)) % 2)
+    assert "share of positives" in next(left.reason for left in found.contents.omitted if left.section == "Groups")
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("positives", [5, 29])
+def test_few_labelled_positives(positives):
+    assert cal.report(cal.PositiveUnlabeled(POSITIVE[:positives], U[:400], prior=0.2)).verdict.rule == "P4"
