@@ -4,12 +4,16 @@ The default method of an interval follows from its target and task.
 """
 
 import math
+import re
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant import inference
 from calibrant.inference.intervals import BY_METHOD, Method
 from calibrant.numerics import sorting
 from calibrant.results import Target
@@ -201,10 +205,27 @@ def test_defaults_follow_the_target():
     assert "PUInversion" in cal.interval(cal.ece, positives).interval.method
 
 
-def test_every_method_has_one_way_to_be_asked():
-    kinds = [kind for kind, _ in BY_METHOD]
-    for method in Method.__args__:
-        assert sum(issubclass(method, kind) for kind in kinds) == 1, method
+def test_every_method_serves_something_that_is_known():
+    named = [getattr(room, name) for room in (inference, cal.pu) for name in room.__all__]
+    methods = [one for one in named if isinstance(one, type) and hasattr(one, "serves")]
+    assert len(methods) == 20
+    assert {one.serves for one in methods} == set(BY_METHOD)
+    assert all(isinstance(one(), Method) for one in methods)
+
+
+def test_a_class_is_not_taken_for_a_method():
+    with pytest.raises(TypeError, match="method must be Inversion"):
+        cal.interval(cal.ece, cal.Binary([0, 1] * 20, [0.3, 0.6] * 20), method=inference.Inversion)
+
+
+def test_a_first_binary_interval_loads_no_code_of_other_tasks():
+    code = "import sys, calibrant as cal; cal.interval(cal.ece, cal.Binary([0, 1] * 99, [0.3, 0.6] * 99))"
+    code += "; print(*(name for name in sys.modules if name.startswith('calibrant.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    others = re.compile(r"\.pu\b|unlabeled|forecast|regression|spread|pit|multiclass|classwise|conditional|multinomial")
+    in_data = {"calibrant.data.forecasts", "calibrant.data.positive_unlabeled"}  # one door in for every task
+    assert {name for name in loaded if others.search(name)} == in_data
+    assert len(loaded) <= 50
 
 
 def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class Bootstrap:
     >>> cal.interval(cal.brier, data, method=Bootstrap(199, seed=1)).interval.method
     "Bootstrap(draws=199, seed=1, kind='basic')"
     """
+
+    serves: ClassVar[str] = "any estimate"
 
     draws: int = 999
     seed: int = 0

@@ -23,13 +23,12 @@ from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected
 from calibrant.inference.comparison_binary import Difference, PairedGaps
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
-from calibrant.inference.inversion.spread import SPREAD_ERRORS
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import mean_and_error
 from calibrant.results.estimate import Estimate, Interval, printable
-from calibrant.results.target import Target, name_of
+from calibrant.results.target import SPREAD_ERRORS, Target, name_of
 
 #: Standard errors are multiplied by this, since folds share training rows; see `CrossFittedBound`.
 INFLATION = 1.5

@@ -10,7 +10,7 @@ Tests of predicted distributions: mean squared z-score, uniformity of the PIT, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Wilson:
     >>> str(cal.interval(cal.coverage, cal.Gaussian(y, np.zeros(500), np.ones(500))).interval)
     '[0.8906, 0.939]'
     """
+
+    serves: ClassVar[str] = "forecasts"
 
     def interval(self, data: Any, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of an estimate that is a mean of zeros and ones."""
@@ -155,6 +157,8 @@ class LogScale:
     >>> str(found.interval), str(found.interval.target)
     ('[1.18, 1.293]', 'scale factor')
     """
+
+    serves: ClassVar[str] = "forecasts"
 
     def interval(self, data: Any, target: Target, *, level: float = 0.95) -> Interval:
         """The interval of the factor, or of its square for a target of norm "squared"."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from numpy import isfinite
 from numpy.typing import ArrayLike
@@ -17,51 +17,69 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.variational import calibration_error
-from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.inference.bootstrap import Bootstrap, Clustered
-from calibrant.inference.forecasts import LogScale, Wilson
 from calibrant.inference.inversion.binary import Inversion
-from calibrant.inference.inversion.classwise import ClasswiseInversion
-from calibrant.inference.inversion.pit import PitInversion
-from calibrant.inference.inversion.spread import SPREAD_ERRORS, SpreadInversion
-from calibrant.inference.isotonic_bands import IsotonicBand
-from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
-from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound, NormBand
-from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
-from calibrant.pu.binned_inference import BasicBootstrap, Conservative, DebiasedDelta
-from calibrant.pu.inversion import PUInversion
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import Target, declared_by, name_of
+from calibrant.results.target import SPREAD_ERRORS, Target, declared_by, name_of
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Unlabeled, task_of
 
+if TYPE_CHECKING:
+    from calibrant.inference.forecasts import LogScale, Wilson
+    from calibrant.inference.inversion.classwise import ClasswiseInversion
+    from calibrant.inference.inversion.pit import PitInversion
+    from calibrant.inference.inversion.spread import SpreadInversion
+    from calibrant.inference.isotonic_bands import IsotonicBand
+    from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
+    from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound, NormBand
+    from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
+    from calibrant.pu.binned_inference import BasicBootstrap, Conservative, DebiasedDelta
+    from calibrant.pu.inversion import PUInversion
+
+    OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
+    OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
+    OfClasses = SequentialBound | ClasswiseInversion
+    OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
+    OfValidation = MidP | ProfileLikelihood
+
 Estimator = Callable[[Any], float]
 
-OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
-OfClasses = SequentialBound | ClasswiseInversion
-OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
-OfValidation = MidP | ProfileLikelihood
-Method = OfError | NormBand | Bootstrap | OfPositives | OfClasses | OfForecasts | OfValidation
 
-#: The methods for what only predicted distributions have, by target.
-FORECAST_METHODS: dict[str, OfForecasts] = {
-    **dict.fromkeys(SPREAD_ERRORS, SpreadInversion()),
-    "scale factor": LogScale(),
-    "coverage error": PitInversion(),
-    "coverage": Wilson(),
-}
+@runtime_checkable
+class Method(Protocol):
+    """A method of intervals. What it serves decides what it is asked for; see `BY_METHOD`."""
+
+    serves: ClassVar[str]
+
 
 #: The targets that `NormBand` is for.
 NORMS_OF_GAP = ("cumulative error", "cumulative range", "smooth error", "kernel error")
 
-#: The methods for the numbers of the logistic recalibration framework, by target.
-VALIDATION_METHODS: dict[str, OfValidation] = {
-    "observed to expected ratio": MidP(),
-    "calibration intercept": MidP(),
-    "calibration slope": ProfileLikelihood(),
-}
+
+def _method_of_forecasts(quantity: str) -> Method | None:
+    """The method for what only predicted distributions have, by target."""
+    if quantity in SPREAD_ERRORS:
+        from calibrant.inference.inversion.spread import SpreadInversion
+
+        return SpreadInversion()
+    if quantity == "coverage error":
+        from calibrant.inference.inversion.pit import PitInversion
+
+        return PitInversion()
+    if quantity in ("scale factor", "coverage"):
+        from calibrant.inference.forecasts import LogScale, Wilson
+
+        return LogScale() if quantity == "scale factor" else Wilson()
+    return None
+
+
+def _method_of_validation(quantity: str) -> Method | None:
+    """The method for the numbers of the logistic recalibration framework, by target."""
+    if quantity not in ("observed to expected ratio", "calibration intercept", "calibration slope"):
+        return None
+    from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
+
+    return ProfileLikelihood() if quantity == "calibration slope" else MidP()
 
 
 def default_method(estimator: Estimator, target: Target | None, data: Predictions | BinTable) -> Method:
@@ -69,20 +87,27 @@ def default_method(estimator: Estimator, target: Target | None, data: Prediction
     wanted = require_target(estimator, target)
     norm = wanted.norm
     if isinstance(task_of(data), Unlabeled):
+        from calibrant.pu.inversion import PUInversion
+
         return PUInversion()
     if isinstance(data, Multiclass):
         return _default_of_classes(estimator, wanted, data)
-    if wanted.quantity in FORECAST_METHODS:
-        return FORECAST_METHODS[wanted.quantity]
-    if wanted.quantity in VALIDATION_METHODS:
-        return VALIDATION_METHODS[wanted.quantity]
+    named = _method_of_forecasts(wanted.quantity) or _method_of_validation(wanted.quantity)
+    if named is not None:
+        return named
     grouped, largest = getattr(data, "group", None) is not None, isinstance(norm, float) and math.isinf(norm)
     if is_norm_of_gap(target) and isinstance(data, Binary | BinTable):
+        from calibrant.inference.norm_bounds import NormBand
+
         return NormBand()
     inverted = isinstance(norm, float) or norm == "squared"
     if not is_true_error(target) or not inverted:
         return Clustered() if grouped else Bootstrap()
-    return LargestGapBound() if largest else Inversion()
+    if not largest:
+        return Inversion()
+    from calibrant.inference.norm_bounds import LargestGapBound
+
+    return LargestGapBound()
 
 
 def require_target(estimator: Estimator, target: Target | None) -> Target:
@@ -109,8 +134,12 @@ def is_norm_of_gap(target: Target | None) -> bool:
 def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) -> Method:
     """Of several classes: a bound of the error of whole vectors, an interval of that of single classes."""
     if target.quantity == "true error":
+        from calibrant.inference.learned_bounds import SequentialBound
+
         return SequentialBound()
     if target.quantity == "classwise mean" and target.norm in (1.0, 2.0):
+        from calibrant.inference.inversion.classwise import ClasswiseInversion
+
         return ClasswiseInversion()
     if target.quantity == "mean score":
         return Bootstrap() if data.group is None else Clustered()
@@ -174,19 +203,18 @@ def interval(
     ("Inversion(draws=299, seed=0, side='two-sided')", 'true error (L1)')
     """
     level = validation.fraction("level", level)
-    if method is not None and not isinstance(method, Method):
+    if method is not None and (isinstance(method, type) or not isinstance(method, Method)):
         message = f"method must be Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}."
         raise TypeError(message)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     task = task.sorted_once() if isinstance(task, Binary) else task
     estimate = as_estimate(estimator, task)
-    if isinstance(task, Multiclass) and estimate.name.startswith(CONFIDENCE) and not isinstance(method, Bootstrap):
-        return _of_top_label(estimate, task, level, method)
     if isinstance(task, Multiclass):
+        if _is_of_confidence(estimate) and not isinstance(method, Bootstrap):
+            return _of_top_label(estimate, task, level, method)
         _require_error_of_classes(estimator, estimate, method)
     chosen = default_method(estimator, estimate.target, task) if method is None else method
-    computed = next(function for kind, function in BY_METHOD if isinstance(chosen, kind))
-    return estimate.with_interval(computed(chosen, _Asked(estimator, estimate, task, level)))
+    return estimate.with_interval(BY_METHOD[chosen.serves](chosen, _Asked(estimator, estimate, task, level)))
 
 
 def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:
@@ -237,6 +265,8 @@ def _bootstrapped(method: Bootstrap, asked: _Asked) -> Interval:
 
 def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
     """The interval of a Multiclass for the target that the method is for."""
+    from calibrant.inference.learned_bounds import SequentialBound
+
     data, target = asked.data, asked.estimate.target
     wanted = "true error" if isinstance(method, SequentialBound) else "classwise mean"
     if not isinstance(data, Multiclass) or target is None or target.quantity != wanted or target.norm is None:
@@ -257,6 +287,9 @@ def _of_norm(method: NormBand, asked: _Asked) -> Interval:
 
 
 def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
+    from calibrant.inference.forecasts import Wilson
+    from calibrant.inference.inversion.pit import PitInversion
+
     if isinstance(method, PitInversion | Wilson):
         return method.interval(asked.data, asked.estimate, level=asked.level)
     if asked.estimate.target is None:
@@ -267,6 +300,8 @@ def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
 
 def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
     """The interval for the true error, or by the older methods that in the bins of the estimate."""
+    from calibrant.pu.inversion import PUInversion
+
     target, table, data = asked.require_true_error(method), asked.estimate.bins, asked.data
     source: Any = data
     if not isinstance(task_of(data), Unlabeled):
@@ -286,8 +321,11 @@ def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
 def _of_error(method: OfError, asked: _Asked) -> Interval:
     target, data, level = asked.require_true_error(method), asked.data, asked.level
     norm = target.norm
-    if isinstance(method, SplitLowerBound):
-        return method.interval(data, norm=norm, level=level)
+    if not isinstance(method, Inversion):
+        from calibrant.inference.learned_bounds import SplitLowerBound
+
+        if isinstance(method, SplitLowerBound):
+            return method.interval(data, norm=norm, level=level)
     if norm != "squared" and not isinstance(norm, float):
         message = f"{type(method).__name__} needs a norm that is a number or 'squared', got {norm!r}; use Bootstrap()."
         raise ValueError(message)
@@ -299,15 +337,21 @@ def _of_error(method: OfError, asked: _Asked) -> Interval:
 
 
 #: What each kind of method is asked for.
-BY_METHOD: tuple[tuple[Any, Callable[[Any, _Asked], Interval]], ...] = (
-    (OfError, _of_error),
-    (NormBand, _of_norm),
-    (Bootstrap, _bootstrapped),
-    (OfPositives, _of_positives),
-    (OfClasses, _of_classes),
-    (OfForecasts, _of_forecast),
-    (OfValidation, _of_validation),
-)
+BY_METHOD: dict[str, Callable[[Any, _Asked], Interval]] = {
+    "error": _of_error,
+    "norm of the gap": _of_norm,
+    "any estimate": _bootstrapped,
+    "positives": _of_positives,
+    "classes": _of_classes,
+    "forecasts": _of_forecast,
+    "validation": _of_validation,
+}
+
+
+def _is_of_confidence(estimate: Estimate) -> bool:
+    from calibrant.estimators.variational_engine import CONFIDENCE
+
+    return estimate.name.startswith(CONFIDENCE)
 
 
 def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: Method | None) -> None:
@@ -326,6 +370,9 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
 
 def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:
     """The error of the confidence is that of a binary task; given the whole vector it is at least as large."""
+    from calibrant.estimators.variational import calibration_error
+    from calibrant.estimators.variational_engine import GIVEN_VECTOR
+
     norm = estimate.target.norm if estimate.target is not None else 1
     found = interval(partial(calibration_error, norm=norm), data.top_label(), level=level, method=method).interval
     if found is not None and GIVEN_VECTOR in estimate.name:

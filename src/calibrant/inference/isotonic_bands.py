@@ -3,6 +3,7 @@ r"""Confidence band for a rising calibration curve, valid for any n, and the bou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,8 @@ class IsotonicBand:
     >>> str(cal.interval(cal.mce, [0, 1] * 100, [0.2, 0.9] * 100, method=IsotonicBand()).interval)
     '[0.1505, 0.2]'
     """
+
+    serves: ClassVar[str] = "error"
 
     def interval(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the true L_norm calibration error (infinity is allowed)."""

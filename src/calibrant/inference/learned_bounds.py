@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -104,6 +104,8 @@ class SequentialBound:
     >>> found.interval.side, bool(0.3 < found.interval.low < 0.42)
     ('lower', True)
     """
+
+    serves: ClassVar[str] = "classes"
 
     exact: bool | None = None
     parts: int = 5
@@ -253,6 +255,8 @@ class SplitLowerBound:
     >>> found.interval.side, bool(0.1 < found.interval.low < 0.25)  # the true error is 1/4
     ('lower', True)
     """
+
+    serves: ClassVar[str] = "error"
 
     train: float = 0.5
     seed: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class LargestGapBound:
     >>> found.interval.side, str(found.interval)
     ('lower', '[0.1505, inf]')
     """
+
+    serves: ClassVar[str] = "error"
 
     def interval(self, data: Predictions | BinTable, *, norm: float = float("inf"), level: float = 0.95) -> Interval:
         """The one-sided interval above the bound."""
@@ -157,6 +160,8 @@ class NormBand:
     >>> found.interval.method, bool(1 / 6 in found.interval), str(found.interval.target)
     ('NormBand(draws=399, seed=0)', True, 'cumulative error')
     """
+
+    serves: ClassVar[str] = "norm of the gap"
 
     draws: int = 399
     seed: int = 0
@@ -310,6 +315,8 @@ class ChiSquareMixture:
     >>> found.interval.low > 0
     True
     """
+
+    serves: ClassVar[str] = "error"
 
     bins: Cut | int = EqualMass(15)
 

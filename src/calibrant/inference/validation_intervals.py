@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,6 +126,8 @@ class MidP:
     <O:E ratio 0.3333 [0.01627, 1.621] at 95%, n=100, exact>
     """
 
+    serves: ClassVar[str] = "validation"
+
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of an O:E ratio or calibration intercept of `data`."""
         level = validation.fraction("level", level)
@@ -217,6 +219,8 @@ class ProfileLikelihood:
     >>> separated.interval.side, round(separated.interval.low, 2), separated.interval.high
     ('lower', 0.8, inf)
     """
+
+    serves: ClassVar[str] = "validation"
 
     def interval(self, data: Predictions | BinTable, estimate: Estimate, *, level: float = 0.95) -> Interval:
         """The interval of a calibration slope of `data`."""

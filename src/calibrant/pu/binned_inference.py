@@ -8,6 +8,7 @@ default interval, for the true error, is in `calibrant.pu.inversion`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +135,8 @@ class BasicBootstrap(_Simulated):
     '[0.08002, 0.1044]'
     """
 
+    serves: ClassVar[str] = "positives"
+
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
         level, gaps = _checked(level, norm), Gaps.of(_table(data))
@@ -166,6 +169,8 @@ class DebiasedDelta:
     >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=DebiasedDelta()).interval)
     '[0.08548, 0.1036]'
     """
+
+    serves: ClassVar[str] = "positives"
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""
@@ -204,6 +209,8 @@ class Conservative(_Simulated):
     >>> str(cal.interval(partial(cal.ece, bins=cal.pu.PaperBins()), data, method=Conservative()).interval)
     '[0.04584, 0.1075]'
     """
+
+    serves: ClassVar[str] = "positives"
 
     def interval(self, data: Source, *, norm: float = 1, level: float = 0.95) -> Interval:
         """The interval for the L1 error in the bins of a table; `PaperBins` where there are none yet."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,6 +215,8 @@ class PUInversion:
     >>> str(found.target), 0.1 in found, less_sure.high - less_sure.low > found.high - found.low
     ('true error (L1)', True, True)
     """
+
+    serves: ClassVar[str] = "positives"
 
     draws: int = 299
     seed: int = 0

@@ -12,8 +12,6 @@ from typing import Any, Literal, TypeVar, cast, get_args
 import numpy as np
 
 Estimator = Callable[[Any], float]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: "true error": the calibration error of the population in a norm, whatever the estimator's bias. "binned error": that
@@ -47,6 +45,8 @@ Quantity = Literal[
     "calibration decision loss",
     "risk-coverage area",
 ]
+#: The errors of a predicted spread.
+SPREAD_ERRORS: tuple[Quantity, ...] = ("relative spread error", "variance error")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -90,6 +91,8 @@ class Inversion:
     >>> 0.051 in found, found.assumption
     (True, 'independent rows; upper end: no structure within cells of about 63 rows; approximate')
     """
+
+    serves: ClassVar[str] = "error"
 
     draws: int = 299
     seed: int = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +192,8 @@ class ClasswiseInversion:
     >>> str(found.target), bool(found.interval.low < 0.095 < found.interval.high)  # the true one is 0.095
     ('classwise mean (L1)', True)
     """
+
+    serves: ClassVar[str] = "classes"
 
     draws: int = 399
     seed: int = 0

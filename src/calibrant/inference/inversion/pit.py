@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -50,6 +50,8 @@ class PitInversion:
     >>> str(found.interval.target), found.interval.low > 0
     ('coverage error (L1)', True)
     """
+
+    serves: ClassVar[str] = "forecasts"
 
     draws: int = 299
     seed: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
 from calibrant.results.estimate import Interval
-from calibrant.results.target import Target
-
-#: The targets it has intervals for.
-SPREAD_ERRORS = ("relative spread error", "variance error")
+from calibrant.results.target import SPREAD_ERRORS, Target
 
 #: Multiples of a shape that are tested; the finer grid on which the last plausible one is looked for.
 STEPS, SEARCH = 10, 81
@@ -74,6 +71,8 @@ class SpreadInversion:
     >>> str(found.interval.target), 0.3 in found.interval
     ('relative spread error (L1)', True)
     """
+
+    serves: ClassVar[str] = "forecasts"
 
     draws: int = 299
     seed: int = 0
