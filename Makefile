@@ -20,6 +20,8 @@ SINCE ?=
 # `make mutants ROOM=inference/inversion/binary_fit BUDGET=5` mutates one module for at most five minutes.
 ROOM ?=
 BUDGET ?= 30
+# `make golden-update REASON="folds are salted"` says why frozen results moved.
+REASON ?=
 # `make fuzz MINUTES=60 SEED=1000` runs an hour of cases that the tests never see.
 MINUTES ?= 10
 SEED ?= 0
@@ -31,11 +33,11 @@ fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 
 # Tests start many processes, which without kept bytecode compile the whole package each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants golden golden-update fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo.stamp ## real models, real predictions, reports to open in a browser
 	$(BIN)/calibrant demo
@@ -80,6 +82,12 @@ durations: ## record how long tests took in the last `make test`, for `make fast
 
 mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<room or room/module> do its tests miss? within BUDGET minutes
 	$(BIN)/python -m tools.mutants '$(ROOM)' --minutes $(BUDGET)
+
+golden: $(VENV)/test.stamp ## have frozen results of public calls moved? shows which
+	$(BIN)/python -m tests.golden
+
+golden-update: $(VENV)/test.stamp ## freeze them anew; REASON="..." is listed in the changelog
+	$(BIN)/python -m tests.golden --update '$(REASON)'
 
 fuzz: $(VENV)/test.stamp ## random and damaged input for MINUTES=10; prints the cases that fail
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
