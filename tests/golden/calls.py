@@ -145,24 +145,28 @@ def of_curves_and_decisions() -> Calls:
 
 
 #: Maps that need other libraries, other arguments, or are no maps.
-NOT_FROZEN = set(
-    [
-        "CatBoost",
-        "LightGBM",
-        "TabICL",
-        "TabPFN",
-        "PerGroup",
-        "OneVsRest",
-        "FromClassifier",
-        "load",
-        "Recalibrator",
-        "BinaryRecalibrator",
-        "ForecastRecalibrator",
-    ]
-)
-FORECAST_MAPS = set(
-    ["AutoForecast", "CdfIsotonic", "Conformal", "SpreadSpline", "StdScaling", "VarianceHistogram", "VarianceIsotonic"]
-)
+NOT_FROZEN = {
+    "CatBoost",
+    "LightGBM",
+    "TabICL",
+    "TabPFN",
+    "PerGroup",
+    "OneVsRest",
+    "FromClassifier",
+    "load",
+    "Recalibrator",
+    "BinaryRecalibrator",
+    "ForecastRecalibrator",
+}
+FORECAST_MAPS = {
+    "AutoForecast",
+    "CdfIsotonic",
+    "Conformal",
+    "SpreadSpline",
+    "StdScaling",
+    "VarianceHistogram",
+    "VarianceIsotonic",
+}
 SCORES = np.array([0.0, 1e-4, 0.03, 0.2, 0.5, 0.77, 0.999, 1.0])
 
 
