@@ -144,6 +144,38 @@ def test_every_package_lists_its_names_by_task_each_once(reference, written):
     assert re.search(r"^(.+)\n---", written["calibrant.recalibrate"], flags=re.M)[1] == "Maps that choose by themselves"
 
 
+def test_every_public_name_has_one_task_and_every_name_in_the_list_of_tasks_exists(reference):
+    tasks = extension("reference_tasks")
+    keys = [key for names in tasks.TASKS.values() for key in names.split()]
+    assert len(keys) == len(set(keys))
+    used = set()
+    for package, name in reference.pages():
+        thing = reference.thing(package, name)
+        assert tasks.task(package, name, thing) in tasks.TASKS
+        used.add(tasks.key(package, name, thing))
+    assert used == set(keys)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "title"),
+    [
+        ("calibrant", "ici", "Errors of probabilities"),
+        ("calibrant.inference", "multinomial_recalibration", "Multiclass"),
+        ("calibrant.recalibrate", "ConditionalLogit", "Multiclass"),
+        ("calibrant.recalibrate", "NadarayaWatson", "Smooth maps of a probability"),
+        ("calibrant.simulate", "estimates", "Bias of an estimator"),
+        ("calibrant.results", "estimates", "Results"),
+    ],
+)
+def test_the_task_of_a_name_does_not_depend_on_the_file_it_is_defined_in(reference, package, name, title):
+    assert extension("reference_tasks").task(package, name, reference.thing(package, name)) == title
+
+
+def test_a_public_name_without_a_task_raises_an_error_that_says_where_to_add_it():
+    with pytest.raises(KeyError, match=r"calibrant\.new has no task: add it to TASKS"):
+        extension("reference_tasks").task("calibrant", "new", None)
+
+
 def test_no_package_is_missing_from_the_reference(reference):
     source = DOCS.parent / "src" / "calibrant"
     stubs = {".".join(path.parent.relative_to(source.parent).parts) for path in source.rglob("__init__.pyi")}

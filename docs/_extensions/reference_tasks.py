@@ -6,71 +6,82 @@ import inspect
 import re
 from typing import Any
 
-#: Task by the module in which a name is defined; the longest beginning counts, and the order is that of the tables.
+#: The names of each task, in the order of the tables. A name stands alone, or after its package where two packages have
+#: one of that name; `package.*` are all names defined in a package that are not listed themselves.
 TASKS = {
-    "data": "Data",
-    "estimators": "Errors of probabilities",
-    "estimators.validation_study": "Level and direction",
-    "estimators.proper_scores": "Scores and ranking",
-    "estimators.decomposition": "Scores and ranking",
-    "estimators.multiclass": "Several classes",
-    "estimators.regression": "Forecasts with a spread",
-    "inference": "Intervals",
-    "inference.calibration_tests": "Tests",
-    "inference.classical_tests": "Tests",
-    "inference.clustered_scores": "Tests",
-    "inference.comparison": "Comparisons of models",
-    "inference.group": "Groups",
-    "inference.gates": "Gates for tests of a model",
-    "inference.multiclass_tests": "Several classes",
-    "inference.inversion.classwise": "Several classes",
-    "inference.learned_bounds": "Several classes",
-    "inference.forecasts": "Forecasts with a spread",
-    "inference.inversion.spread": "Forecasts with a spread",
-    "inference.inversion.pit": "Forecasts with a spread",
-    "inference.reliability": "Curves",
-    "inference.decision": "Decisions",
-    "inference.selective_prediction": "Decisions",
-    "recalibrate.auto": "Maps that choose by themselves",
-    "recalibrate.regression_auto": "Maps that choose by themselves",
-    "recalibrate.bayesian_average": "Maps that choose by themselves",
-    "recalibrate.logistic": "Smooth maps of a probability",
-    "recalibrate.spline": "Smooth maps of a probability",
-    "recalibrate.variational_maps": "Smooth maps of a probability",
-    "recalibrate.isotonic": "Steps and bins",
-    "recalibrate.histogram": "Steps and bins",
-    "recalibrate.multiclass_scaling": "Several classes",
-    "recalibrate.nonparametric": "Several classes",
-    "recalibrate.boosted_trees": "Trees and foundation models",
-    "recalibrate.foundation": "Trees and foundation models",
-    "recalibrate.regression": "Forecasts with a spread",
-    "recalibrate": "Wrappers, base classes and files",
-    "pu.prior": "The share of positives",
-    "pu.binned_inference": "Intervals, tests and curves",
-    "pu.inversion": "Intervals, tests and curves",
-    "pu.bounds": "Bounds",
-    "pu.recalibration": "Maps",
-    "pu": "Training",
-    "simulate.advice": "Planning",
-    "simulate.sample_sizes": "Planning",
-    "simulate.estimation_bias": "Bias of an estimator",
-    "simulate": "Worlds of known error",
-    "simulate.score_distributions": "Distributions of scores",
-    "simulate.calibration_curves": "Calibration curves",
-    "simulate.world_fit": "Worlds fitted to data",
-    "scale": "Tables of rows that need not fit into memory",
-    "scale.columns": "Which columns hold what",
-    "table": "Bins and tables",
-    "plot": "Figures",
-    "reporting": "Reports",
-    "integrations": "Gates for tests of a model",
-    "integrations.sklearn": "Inside scikit-learn",
-    "integrations.mlflow": "Inside MLflow",
-    "integrations.torchmetrics": "In training loops",
-    "results": "Results",
-    "numerics": "This installation",
+    "Data": "data.*",
+    "Errors of probabilities": (
+        "averaged_error calibration_error calibration_errors CrossFittedBound debiased_ece Distance ece "
+        "GaussianKernel ici kde_ece kernel_error ks_error kuiper_error label_binned_ece LaplaceKernel mce "
+        "overconfidence refinement smooth_ece SplitSampleBound sweep_ece underconfidence"
+    ),
+    "Level and direction": "calibration_intercept calibration_slope observed_expected",
+    "Scores and ranking": "auc brier decompose Decomposition log_loss",
+    "Intervals": (
+        "Band Bootstrap ChiSquareMixture Clustered interval Inversion isotonic_band IsotonicBand LargestGapBound "
+        "MidP NormBand ProfileLikelihood SplitLowerBound"
+    ),
+    "Tests": "calibration_test ClusteredScore Cox HosmerLemeshow KernelTest KolmogorovSmirnov MultiScale Spiegelhalter",
+    "Comparisons of models": "compare compare_many Comparison PairedCrossFits PairedFits PairedGaps",
+    "Groups": "by_group ByGroup forest_rows ForestRow GroupResult Search",
+    "Maps that choose by themselves": "Auto AutoForecast BayesianAverage",
+    "Smooth maps of a probability": "Beta NadarayaWatson Platt Quadratic Smoothed Spline Temperature",
+    "Steps and bins": "BayesianBinning CentredIsotonic Histogram Isotonic ScalingBinning VennAbers",
+    "Multiclass": (
+        "by_class ByClass ClassRow classwise ClasswiseInversion ConditionalLogit Dirichlet EnsembleTemperature "
+        "LearnedTest MatrixScaling multinomial_recalibration MultinomialRecalibration Partition SequentialBound "
+        "StructuredMatrixScaling StructuredVectorScaling VectorScaling VectorTest"
+    ),
+    "Trees and foundation models": "CatBoost LightGBM TabICL TabPFN",
+    "Forecasts with a spread": (
+        "CdfIsotonic Conformal coverage crps debiased_ence ence ence_curve ForecastCurve ForecastRecalibrator "
+        "group_coverage interval_curve interval_error interval_score LogScale mean_squared_z MeanSquaredZ nll "
+        "PerGroup pinball pit_error pit_histogram PitInversion PitUniformity quantile_error scale_factor "
+        "sharpness spread_curve SpreadChiSquare SpreadInversion SpreadSpline std_dispersion StdScaling sweep_ence "
+        "uce VarianceHistogram VarianceIsotonic Wilson"
+    ),
+    "Curves": "class_tables confidence_gaps ConfidenceGaps reliability_curve ReliabilityCurve",
+    "Decisions": "DecisionCurve miscalibration_cost MiscalibrationCost net_benefit risk_coverage RiskCoverage",
+    "Wrappers, base classes and files": "BinaryRecalibrator FromClassifier Identity load OneVsRest Recalibrator",
+    "The share of positives": "BestBin ElkanNoto estimate_prior",
+    "Intervals, tests and curves": (
+        "BasicBootstrap Conservative DebiasedDelta PUInversion PUScore Reliability reliability"
+    ),
+    "Bounds": (
+        "bias_bound fcmi_of_entropy fcmi_of_vc_dimension generalization_bound prior_band PriorBand sharp_bias_bound"
+    ),
+    "Maps": (
+        "prior_shift PriorSensitivityWarning PUAverage PUBeta PUHistogram PUIsotonic PUPlatt PURecalibrator "
+        "PUTemperature"
+    ),
+    "Training": "imbalanced_nnpu_risk nnpu_risk PULogistic upu_risk",
+    "Planning": "Advice advise Detection power sample_size SampleSize",
+    "Bias of an estimator": "Bias bias bias_table BiasTable simulate.estimates",
+    "Worlds of known error": (
+        "DirichletScores fit_logit_mixture LogitMixtureWorld LogNormalSpreads MulticlassWorld NormalComponents "
+        "PAPER_WORLDS PUWorld RegressionWorld Scaled Spreads UniformSpreads World"
+    ),
+    "Distributions of scores": (
+        "BetaScores EmpiricalScores FixedScores LogitMixtureScores Scores UniformScores WithAtoms"
+    ),
+    "Calibration curves": (
+        "Blend Curve FromScores Glm IdentityCurve PowerCurve ShiftCurve TemperatureCurve WavyCurve WithEnds"
+    ),
+    "Worlds fitted to data": "CurveFit fit_beta fit_curves fit_smoothed fit_world Goodness SmoothedCurve WorldFit",
+    "Tables of rows that need not fit into memory": "bin_table bin_tables StreamingTable",
+    "Which columns hold what": "EventColumns GaussianColumns OneVsRestColumns TopLabelColumns UnlabeledColumns",
+    "Bins and tables": "table.*",
+    "Figures": "plot.*",
+    "Reports": "reporting.*",
+    "Gates for tests of a model": "assert_calibrated Gate headline_error headline_errors",
+    "Inside scikit-learn": "integrations.sklearn.*",
+    "Inside MLflow": "integrations.mlflow.*",
+    "In training loops": "integrations.torchmetrics.*",
+    "Results": "results.*",
+    "This installation": "numerics.*",
 }
-#: So many other names are enough.
+_TASK = {key: title for title, keys in TASKS.items() for key in keys.split()}
+#: At most this many other names under "See also".
 MOST = 8
 
 
@@ -80,23 +91,27 @@ def home(package: str, thing: Any) -> str:
     return str(module).removeprefix("calibrant.")
 
 
-def task(package: str, thing: Any) -> str:
+def task(package: str, name: str, thing: Any) -> str:
     """The heading under which a name is listed."""
-    return TASKS[_prefix(package, thing)]
+    return _TASK[key(package, name, thing)]
 
 
-def _prefix(package: str, thing: Any) -> str:
-    inner = home(package, thing)
-    return max((prefix for prefix in TASKS if inner.startswith(prefix)), key=len)
+def key(package: str, name: str, thing: Any) -> str:
+    """The entry of `TASKS` that a name belongs to: its own, else that of its package."""
+    parts = home(package, thing).split(".")
+    packages = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    entries = [*(f"{inner}.{name}" for inner in packages), name, *(f"{inner}.*" for inner in packages)]
+    found = next((entry for entry in entries if entry in _TASK), None)
+    if found is None:
+        message = f"{package}.{name} has no task: add it to TASKS in docs/_extensions/reference_tasks.py"
+        raise KeyError(message)
+    return found
 
 
 def by_task(package: str, things: dict[str, Any]) -> dict[str, list[str]]:
     """The names of a package by task, in the order of the tables."""
-    places = {name: _prefix(package, thing) for name, thing in things.items()}
-    found: dict[str, list[str]] = {TASKS[prefix]: [] for prefix in TASKS if prefix in places.values()}
-    for name, prefix in places.items():
-        found[TASKS[prefix]].append(name)
-    return found
+    titles = {name: task(package, name, thing) for name, thing in things.items()}
+    return {title: [name for name in titles if titles[name] == title] for title in TASKS if title in titles.values()}
 
 
 Key = tuple[str, str]
@@ -111,7 +126,7 @@ def see_also(things: dict[Key, Any]) -> dict[Key, list[Key]]:
         for other in others:
             heard[other].append(key)
     homes = _groups({key: home(key[0], thing) for key, thing in things.items()})
-    tasks = _groups({key: task(key[0], thing) for key, thing in things.items()})
+    tasks = _groups({key: task(*key, thing) for key, thing in things.items()})
     found = {}
     for key in things:
         near = [*speaks[key], *homes[key], *heard[key]]
