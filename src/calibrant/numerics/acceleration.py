@@ -1,10 +1,9 @@
-"""Whether loops run as machine code, how to start them, and which versions run here.
+"""Acceleration: whether loops over rows run as machine code, when they are started, and which versions run here.
 
-Whether loops over rows run as machine code: the one place that decides, and that imports the compiled module.
-
-`CALIBRANT_FAST` in the environment is ``auto`` (the default), ``on`` or ``off``. With ``auto``, Numba is started only
-for a call that saves more time than starting it takes; once it is started, calls with many rows use it too. Without
-Numba everything runs in NumPy, and nothing is said. With ``on``, a missing Numba is an error.
+This is the one place that decides, and the only one that imports the compiled module. `CALIBRANT_FAST` in the
+environment is ``auto`` (the default), ``on`` or ``off``. With ``auto``, Numba is started only for a call that saves
+more time than starting it takes; once it is started, calls with many rows use it too. Without Numba everything runs in
+NumPy, without a message. With ``on``, a missing Numba raises an error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Types of arrays, blocks of rows, and the sizes at which one way to compute takes over from another.
 
-Numbers of rows at which one way to compute takes over from another.
-
-They were measured, and none of them changes what is estimated: below and above, results agree to rounding, to the width
-of a grid cell, or to Monte Carlo error, as each line says.
+The sizes were measured, and none of them changes what is estimated: below and above, results agree to rounding, to the
+width of a grid cell, or to Monte Carlo error, as each line says.
 """
 
 from __future__ import annotations

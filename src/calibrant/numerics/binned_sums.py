@@ -1,6 +1,7 @@
 """Sums of rows per bin or per cell of a grid: the few loops that touch every row.
 
-Sums of rows per cell of a fixed grid, batch after batch, by compiled loops.
+Bins that a row's score alone decides are summed in one pass without a sort, in chunks that fit the cache; rows that
+come in batches are added to a fixed grid by compiled loops.
 """
 
 from __future__ import annotations

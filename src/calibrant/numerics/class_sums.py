@@ -1,7 +1,4 @@
-"""Sums and top labels of matrices of class probabilities, without a copy per class.
-
-The most probable class of each row of a matrix of class probabilities, found in the pass that checks the matrix.
-"""
+"""Class probabilities: top class and classwise sums in the pass that checks a matrix, without a copy per class."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""Confidence limits of shares, of sums of shares, of rare events and of bounded means; exact tails of event counts.
+"""Confidence limits of binomial shares, weighted sums of them, rare events and bounded means; tails of event counts.
 
-Mid-P intervals of binomial shares, also of counts that are not whole.
-
-Limits of a weighted sum of shares of one sample, from the limits of each share.
-
-Intervals of weighted sums of rare events, by gamma distributions.
-
-Lower confidence bounds of the mean of bounded independent values, exact for any number of them.
+None of them rests on a normal approximation, which fails for few events and for shares near 0 or 1. The lower bounds of
+bounded means hold for any number of independent rows.
 """
 
 from __future__ import annotations

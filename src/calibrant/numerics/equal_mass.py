@@ -1,6 +1,6 @@
-"""Equal-mass bins of sorted cells, of one sample or of many at once.
+"""Equal-mass bins: where to cut sorted cells, of one sample or of many samples of equal size at once.
 
-Many samples of equal size at once: sorted together, then cut into bins as often as needed.
+Many samples are sorted together, and can then be cut into bins as often as needed.
 """
 
 from __future__ import annotations

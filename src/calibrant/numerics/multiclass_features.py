@@ -1,14 +1,10 @@
-"""Features of class probabilities that all classes share, and the information matrix of their coefficients.
+"""What a multiclass map sees of a row: entries, the features that all classes share, and their information matrix.
 
-Rows of class probabilities as a bounded number of entries, made from predicted probabilities alone.
-
-Few classes are entries themselves. Of many classes, the leading ones of each row are entries of their own, and the
-others are pooled into bands of ranks that double: a thousand classes are 22 entries.
-
-Information matrices of a conditional logit with shared features and an intercept and a slope per class.
-
-Few classes have a dense one. Of many classes only the two-by-two block of each and its coupling to the shared features
-are kept, so that equations are solved by the Schur complement of the shared part.
+Entries and features are made from predicted probabilities alone. Up to 40 classes are entries themselves. Of more
+classes, the 16 leading ones of each row are entries of their own, and the others are pooled into bands of ranks that
+double: a thousand classes are 22 entries. Few classes have a dense information matrix. For many classes, only the
+two-by-two block of each class (intercept and slope) and its coupling to the shared features are kept, so that equations
+are solved by the Schur complement of the shared part.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
-r"""The fast map of several classes: what it sees of a row, and its four stages.
-
-The fast map for several classes, from 3 to thousands: four stages, each of which can shrink to nothing.
+r"""The fast multiclass map, from 3 to thousands of classes: four stages, each of which can shrink to nothing.
 
 .. math:: \log g_c = z_c + x_c(z)^\top b + (W u)_c + t_c(z) + \gamma^\top r_c(z) - \text{normaliser}
 
 with z the predicted log probabilities and
 
 A. features x_c that all classes share (the logit of class c, smooth functions of it, its interaction with the top
-   confidence, whether c is on top), and an intercept and a slope per class: `conditional_logit`;
-B. a matrix W for confusions between classes, of all log probabilities (`matrix_residual`) or, with more than 40
-   classes, from 48 principal scores of them to the 16 leading classes of each row (`leading_matrix`);
-T. tables t of two log odds, for interactions, with at most 40 classes: `log_odds_tables`;
-C. the log ratio r_c of observed to expected class counts among the nearest training rows: `neighbours`.
+   confidence, whether c is on top), and an intercept and a slope per class: `ConditionalLogit`;
+B. a matrix W for confusions between classes, of all log probabilities (`ResidualMatrix`) or, with more than 40
+   classes, from 48 principal scores of them to the 16 leading classes of each row (`LeadingMatrix`);
+T. tables t of two log odds, for interactions, with at most 40 classes: `PairTables`;
+C. the log ratio r_c of observed to expected class counts among the nearest training rows: `Correction`.
 
-With more than 40 classes the likelihood counts 16 leading classes and bands of ranks (`class_entries`). Large arrays
-are in single precision; sums, likelihoods and small equations are in double precision. Whatever is made of all rows
-(scales, cells, principal axes, reference rows) comes from predicted probabilities alone, and random choices have fixed
-seeds: a map is the same every time, and never sees a label of the rows it is applied to.
+With more than 40 classes the likelihood counts 16 leading classes and bands of ranks (`Entries`). Large arrays are in
+single precision; sums, likelihoods and small equations are in double precision. Whatever is made of all rows (scales,
+cells, principal axes, reference rows) comes from predicted probabilities alone, and random choices have fixed seeds: a
+map is the same every time, and never sees a label of the rows it is applied to.
 """
 
 from __future__ import annotations

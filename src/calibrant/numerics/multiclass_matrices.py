@@ -1,9 +1,8 @@
-"""Matrices on log probabilities: from principal scores to leading classes, and the full residual matrix.
+"""Penalised matrices on log probabilities, which correct confusions between classes.
 
-A matrix from a few principal scores of the log probabilities to the leading classes, for many classes.
-
-The marginal likelihood misjudges how much shrinkage so many parameters need, so the precision is chosen on rows that
-no part of the map has seen.
+`ResidualMatrix`, for few classes, is a full matrix with one precision chosen by marginal likelihood. `LeadingMatrix`,
+for many classes, leads from a few principal scores to the leading classes of each row. For its many parameters the
+marginal likelihood misjudges the shrinkage, so the precision is chosen on rows that no part of the map has seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Piecewise linear functions: hat functions of a position, and curves kept as lines between points.
-
-Piecewise linear functions of a position in [0, 1], and the pooling of neighbouring positions.
-"""
+"""Piecewise linear functions: hat functions of a position in [0, 1], and curves approximated by broken lines."""
 
 from __future__ import annotations
 

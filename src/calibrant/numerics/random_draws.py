@@ -1,11 +1,9 @@
 """Random draws: normal, categorical and binomial, and the assignment of rows to folds.
 
-Stratified folds give every training part the class shares of its held-out part, so a chance excess of positives is
-confirmed out of fold.
-
-Random draws.
-
-Binomial counts by inversion: with random numbers common to all calls, smooth in the probability, or independent.
+Binomial counts are drawn by inversion. With random numbers common to all calls they are smooth in the probability, so
+that tests can be inverted; independent counts are drawn many at a time. Folds are not stratified by outcome: stratified
+folds give every training part the class shares of its held-out part, so a chance excess of positives is confirmed out
+of fold.
 """
 
 from __future__ import annotations

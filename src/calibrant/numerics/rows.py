@@ -1,7 +1,4 @@
-"""Rows of any task as three columns, their weights, and the effective sample size.
-
-Weights of rows: their total, and the effective sample size.
-"""
+"""Rows of any task as three columns (key, predicted, observed), their weights, and the effective sample size."""
 
 from __future__ import annotations
 

@@ -1,17 +1,14 @@
-r"""One-dimensional smoothers: the average of penalised logistic splines, and loess.
+r"""One-dimensional smoothers of a binary outcome: an average of penalised logistic splines, and loess.
 
-Every member models the logit of the outcome as the predicted logit plus a smooth correction,
+Every member of the average models the logit of the outcome as the predicted logit plus a smooth correction,
 
 .. math:: \operatorname{logit} g = z + \Phi b, \qquad b \sim N(0, \operatorname{diag}(1/\lambda)),
 
 with corrections from none to affine functions and splines of several length scales. Members are weighted by the mean of
 two softmaxes, of their marginal likelihoods and of their leave-one-out likelihoods; an isotonic member, for steps, is
 weighted by its cross-fitted likelihood. All fits use at most a few hundred bins of the score, so their cost does not
-grow with the number of rows, and all folds are fitted together.
-
-Bins, ranks and scales depend on the scores only. The map applied to a fold never sees the labels of that fold.
-
-Local polynomial regression with nearest-neighbour windows, as in loess.
+grow with the number of rows, and all folds are fitted together. Bins, ranks and scales depend on the scores only: the
+map applied to a fold never sees the labels of that fold.
 """
 
 from __future__ import annotations

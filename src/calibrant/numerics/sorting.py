@@ -1,16 +1,12 @@
-"""Rows in the order of their score: sorts, radix buckets that save one, running sums and their extremes.
+"""Rows in the order of their score: sorts, and sums in narrow cells of the score that mostly replace one.
 
-Radix buckets of scores: sums per bucket, and exact equal-mass bins, in one pass over the rows without a sort.
+Radix buckets are read off the bits of a score's distance from 0 or 1 (exponent and five bits of the fraction). So they
+are three per cent of that distance wide, and narrow where the scores of confident models are dense. The buckets alone
+are enough to resample from; equal-mass bins also need the few rows of the buckets that an edge falls into.
 
-The bucket of a score is read off the bits of its distance from 0 or 1 (exponent and five bits of the fraction). So
-buckets are three per cent of that distance wide, and narrow where the scores of confident models are dense. The buckets
-alone are enough to resample from; equal-mass bins also need the few rows of the buckets that an edge falls into.
-
-The extremes of the running sums of prediction minus outcome, mostly without a sort.
-
-The rows are summed in narrow cells of the score. Within a cell the running sum can rise by no more than the predictions
-of its negative rows, and fall by no more than one minus the predictions of its positive rows. So only the cells that
-could hold an extreme have their rows sorted: a few in ten thousand.
+The extremes of the running sum of prediction minus outcome need even fewer rows. Within a cell, the sum can rise by no
+more than the predictions of its negative rows, and fall by no more than one minus the predictions of its positive rows.
+So only the cells that could hold an extreme have their rows sorted: a few in ten thousand.
 """
 
 from __future__ import annotations

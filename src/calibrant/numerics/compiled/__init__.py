@@ -1,4 +1,4 @@
-"""Loops over rows, compiled by Numba: nothing else imports it. `loops` has all of them; `numerics.switch` imports that.
+"""Loops over rows, compiled by Numba. `loops` has all of them, and only `numerics.acceleration` imports it.
 
 Every kernel finds the bins and cells of NumPy's way, bit for bit, and sums that agree to 1e-12. Kernels release the
 interpreter's lock, never allocate per row, and index with unsigned numbers. Scores are read in blocks that stay in the

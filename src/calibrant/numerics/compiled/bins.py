@@ -1,11 +1,7 @@
-"""Compiled sums of rows: bins of equal width, cells that save a sort, grids of many cells.
+"""Compiled sums of rows: bins of equal width, narrow cells that replace a sort, and grids of many cells.
 
-Cells that save a sort: sums of rows in narrow cells of the score, and the rows of some of them.
-
-Grids of many cells: the sums of rows per cell, whose places need a logarithm.
-
-Rows too near an edge for the fast logarithm are only listed; the formula of the grid then places them. So the cells are
-those of the formula, to the last bit.
+The place of a row in a grid needs a logarithm. Rows too near an edge for the fast logarithm are only listed, and the
+formula of the grid then places them. So the cells are those of the formula, to the last bit.
 """
 
 from __future__ import annotations

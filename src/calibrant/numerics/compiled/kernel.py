@@ -1,8 +1,7 @@
-"""How loops are compiled, the numbers they share, and vectors of neighbouring numbers.
+"""What compiled loops share: how they are compiled, polynomials, and operations on vectors of neighbouring numbers.
 
-Neighbouring numbers of a table as one vector, and its lines fetched ahead: what a loop cannot say by itself.
-
-Numba leaves additions to neighbouring numbers one by one, each with a read and a write of its own.
+The vector operations are written in LLVM's language because a Numba loop cannot express them: Numba adds to
+neighbouring numbers one by one, each with a read and a write of its own, and cannot fetch a line of the cache ahead.
 """
 
 from __future__ import annotations

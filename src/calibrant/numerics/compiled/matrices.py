@@ -1,12 +1,10 @@
-"""Compiled passes over matrices: checks, top labels, classwise sums, derivatives of softmax.
+"""Compiled passes over matrices of class scores: checks, top labels, classwise sums, and derivatives of softmax.
 
-Scores are checked by their bits: those of numbers below 0, of NaN and of -0.0 are negative whole numbers, those of
-numbers above 1 are larger than the bits of 1.
-
-Derivatives of the log loss of softmax: temperature and vector scaling, each in one pass over the matrix.
-
-Exponentials are powers of two made of arithmetic that every processor has for vectors. Loops that find them add nothing
-up across rows: constants and running sums together are more than the registers hold, which doubles the time.
+Probabilities are checked by their bits: those of numbers below 0, of NaN and of -0.0 are negative whole numbers, and
+those of numbers above 1 are larger than the bits of 1. Temperature and vector scaling take the derivatives of the log
+loss in one pass over the matrix. Their exponentials are powers of two made of arithmetic that every processor has for
+vectors. Loops that find them add nothing up across rows: constants and running sums together are more than the
+registers hold, which doubles the time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Logistic regression of a binary outcome: Newton on cells, and the profile along slope and intercept.
+"""Binary logistic regression by Newton's method on cells, and profile likelihoods of slope and intercept.
 
-Newton's method for logistic regression on cells, with a ridge and an optional penalty.
+Fits have a small ridge and may have a penalty, so that separable outcomes have a solution as well.
 """
 
 from __future__ import annotations

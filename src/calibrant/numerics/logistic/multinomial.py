@@ -1,25 +1,22 @@
-r"""Multinomial logistic regression: loss of affine maps, profiles of intercepts and slopes, the best temperature.
+r"""Multinomial logistic regression on log probabilities: affine maps, a line per class, and the best temperature.
 
-With b = 1 / T and the logits L of a row with outcome c, the total log loss f is convex in b, and its derivatives
-are sums of the cumulants of L under softmax(b L):
-
-.. math:: f'(b) = \sum_i w_i (\kappa_1 - L_{ic}), \quad f''(b) = \sum_i w_i \kappa_2,\ f'''(b) = \sum_i w_i \kappa_3
-
-Halley's method on log b triples the number of right digits per pass. A first guess from a few thousand rows leaves
-two passes over all of them.
-
-The objective of all affine maps of log probabilities: penalised multinomial log loss with its derivatives.
-
-With the log probabilities z of a row of outcome c and weight w, the map is softmax(z + A z + b), where A is a
-matrix or a diagonal, and the objective is
+With the log probabilities z of a row of outcome c and weight w, an affine map is softmax(z + A z + b), where A is a
+matrix or a diagonal. `AffineLogLoss` is its objective with derivatives,
 
 .. math:: \frac{1}{W}\sum_i w_i\,\bigl[-\log \mathrm{softmax}(z_i + A z_i + b)_{c_i}\bigr]
           + \lambda_b \|b\|^2 + \lambda_d \sum_k A_{kk}^2 + \lambda_o \sum_{k \ne j} A_{kj}^2,
           \qquad W = \sum_i w_i.
 
-Arrays are held class by row, (K, n): sums over classes then run along long rows, twice as fast as across short ones.
+Its arrays are held class by row, (K, n): sums over classes then run along long rows, twice as fast as across short
+ones. `MultinomialLines` profiles the likelihood along one intercept or slope per class.
 
-Multinomial logistic regression with one intercept and one slope per class: its likelihood along each of them.
+`inverse_temperature` finds b = 1 / T for the logits L. The total log loss f is convex in b, and its derivatives are
+sums of the cumulants of L under softmax(b L):
+
+.. math:: f'(b) = \sum_i w_i (\kappa_1 - L_{ic}), \quad f''(b) = \sum_i w_i \kappa_2,\ f'''(b) = \sum_i w_i \kappa_3
+
+Halley's method on log b triples the number of correct digits per pass. A first guess from a few thousand rows leaves
+two passes over all of them.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-r"""Optimisers of smooth convex losses: truncated Newton, and descent in single precision.
+r"""Optimisers of penalised log losses: truncated Newton, and L-BFGS on sums in single precision.
 
-The objective is that of `multinomial_loss`. Scaled by the diagonal of its Hessian at the start it is so well
-conditioned that a few steps of L-BFGS suffice. Every eigenvalue of the Hessian is at least that of the penalty, so that
-at any point with gradient g
+`minimise` solves the Newton equation H s = -g by preconditioned conjugate gradients on Hessian-vector products, only
+roughly far from the minimum. The preconditioner is built once, near the start, and again where conjugate gradients need
+many iterations. They also sum up the decrement :math:`g^T H^{-1} g`, twice the distance to the minimum of the local
+quadratic model, which says what is left to gain.
+
+`descend` is for full matrices on many rows. Scaled by the diagonal of its Hessian at the start, the objective is so
+well conditioned that a few steps of L-BFGS suffice. Every eigenvalue of the Hessian is at least that of the penalty, so
+that at any point with gradient g
 
 .. math:: f - f^* \le \tfrac12\, g^\top (2 \Lambda)^{-1} g, \qquad \Lambda = \text{the costs of the parameters},
 
 and the search ends when this is below the tolerance. Near the minimum, values differ by less than their rounding in
 single precision, which stops L-BFGS sooner or later, depending on the processor; steps by gradients alone, which are
 more precise, then finish the search.
-
-Truncated Newton for smooth convex problems: conjugate gradients on Hessian-vector products, preconditioned.
-
-The Newton equation H s = -g is solved only roughly far from the minimum. The preconditioner is built once, near
-the start, and again where conjugate gradients need many iterations. What is left to gain is known: conjugate gradients
-sum up the decrement :math:`g^T H^{-1} g`, twice the distance to the minimum of the local quadratic model.
 """
 
 from __future__ import annotations

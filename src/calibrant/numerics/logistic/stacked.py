@@ -1,7 +1,4 @@
-"""Many small penalised logistic regressions at once.
-
-Many small penalised logistic regressions at once: different data and penalties, of one design or one each.
-"""
+"""Many small penalised logistic regressions at once: different data and penalties, of one design or one each."""
 
 from __future__ import annotations
 
