@@ -1,10 +1,8 @@
-"""Sums of rows that come in batches: per cell of a grid, or per bin of equal width.
+"""Sums of rows that come in batches, per cell of a grid or per bin of equal width, in memory that does not grow.
 
-The bits of a float in [0, 1], read as a whole number, are ordered as the float is. So a row is one whole number: its
-outcome, the bits of its score, and a last bit that is 0. Marks, odd numbers just below the first row of every cell, are
-sorted along with the rows: afterwards they part the cells, and no row needs a logarithm.
-
-Sums in bins of equal width of rows that come in batches.
+Cells are found by a sort instead of logarithms. The bits of a float in [0, 1], read as a whole number, are ordered as
+the float is. So a row is one whole number: its outcome, the bits of its score, and a last bit that is 0. Marks, odd
+numbers just below the first row of every cell, are sorted along with the rows and afterwards separate the cells.
 """
 
 from __future__ import annotations

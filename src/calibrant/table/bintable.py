@@ -1,11 +1,9 @@
-r"""Sums per bin, and how far an ECE from cells can be from that of the rows.
+r"""Sums per bin or cell, the sufficient statistic of every binned estimator, with a bound of what cells lose.
 
-Sums add up: a table made by a warehouse from a billion rows, or merged from a thousand shards, is the same
-object as one made by NumPy on a laptop, and every estimator that needs only sums works on either.
-
-How far an ECE from cells can be from the ECE of the rows, told by the table itself.
-
-Only cells that an edge falls into can be divided wrongly. Moving rows from one bin to its neighbour changes
+Sums add up: a table made by a warehouse from a billion rows, or merged from a thousand shards, is the same object as
+one made by NumPy on a laptop, and every estimator that needs only sums works on either. The table also tells how far an
+ECE from its cells can be from the ECE of the rows. Only cells that an edge falls into can be divided wrongly, and
+moving rows from one bin to its neighbour changes
 :math:`\sum_k \lvert\sum_{i \in B_k} w_i (p_i - y_i)\rvert` by at most twice the size of the sum that is moved.
 """
 

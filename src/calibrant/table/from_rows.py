@@ -1,6 +1,6 @@
-"""From rows, or from many sorted samples, to the sums of their bins.
+"""From rows, or from many sorted samples at once, to the sums of their bins or cells.
 
-From many sorted samples to their sums per bin: the table of each, but for columns that no simulation needs.
+Samples of a simulation get only the columns that a simulation needs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From what a user gives to the table an estimator needs, of all rows or of each group.
-
-The groups of a report: the rows or the table of each, under names that differ.
-"""
+"""From what a user gives (rows or a table) to the table that an estimator needs, of all rows or of each group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tables as Parquet files, and what must hold of a table that was read back.
-
-What holds of every table that was made from rows: a file that breaks it was damaged or made up.
-"""
+"""Tables as Parquet files. A file that no rows could have given was damaged or made up, and raises an error."""
 
 from __future__ import annotations
 

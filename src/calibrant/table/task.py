@@ -1,6 +1,7 @@
-"""What the columns of a table mean: labelled rows, predicted spreads, positive and unlabeled rows.
+"""What the columns of a table mean: labelled rows, predicted spreads, or positive and unlabeled rows.
 
-Tables of positive-unlabeled rows: what is observed in a bin, its variance, and impossible rates.
+An estimator asks the task of a table what is predicted and observed per bin, and with what variance. Positive-unlabeled
+tables also tell which share of positives is too large to be possible.
 """
 
 from __future__ import annotations
