@@ -1,6 +1,7 @@
-"""The squared kernel calibration error, its kernels, and quadratic forms in them.
+"""The squared kernel calibration error of labelled and of positive-unlabeled rows, with its kernels.
 
-Kernels, and quadratic forms of residuals in them.
+All pairs of rows count, but binary rows need no loop over pairs: Laplace's kernel takes one pass over sorted scores,
+the Gaussian kernel a sum of waves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Proper scores of probabilities, the floor of logarithmic scores, and AUC.
+"""Proper scores of probabilities (Brier, log loss), and the AUC.
 
-Logarithmic scores: the floor that bounds them, and the rows whose score is infinite.
-
-How well scores rank: no part of calibration, but what a repair must not destroy.
+A log loss is infinite where an outcome was predicted impossible; such rows are named, and `floor` bounds their loss.
+The AUC is no part of calibration, but ranking is what recalibration must not destroy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Coverage, interval, quantile and PIT calibration of predicted distributions.
+"""Coverage of predicted distributions: of one interval, and of all intervals or quantiles at once by the PIT.
 
-The distribution function of the probability integral transform (PIT), exactly and without bins.
-
-One sort serves every level at once. A row whose transform is known only to lie in an interval (draws, quantiles,
-counts) enters as a ramp over it.
+The distribution function of the probability integral transform (PIT) F(y) is computed exactly, without bins: one sort
+serves every level at once. A row whose transform is known only to lie in an interval (draws, quantiles, counts) enters
+as a ramp over it.
 """
 
 from __future__ import annotations

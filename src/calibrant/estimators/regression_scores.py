@@ -3,10 +3,6 @@
 A score alone does not say whether a forecaster is calibrated, but each predicted distribution implies the score to be
 expected if it is right. ``details["null"]`` is that expectation: in closed form for Gaussian predictions, by outcomes
 simulated from the predicted distributions otherwise.
-
-Reference scores: the score to be expected if the predicted distributions are right. And the CRPS row by row.
-
-Losses of predicted distributions, outcome by outcome: what their mean scores and intervals are made from.
 """
 
 from __future__ import annotations

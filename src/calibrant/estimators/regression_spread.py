@@ -1,6 +1,6 @@
-"""Predicted spread against errors: ENCE, UCE and relatives, mean squared z-score, scale factor.
+"""Predicted spread against errors: per bin of the spread (ENCE, UCE and relatives), and as a whole.
 
-The predicted spread as a whole: mean squared z-score, scale factor, and coefficient of variation.
+As a whole: the mean squared z-score, its root (the scale factor), and how much the predicted spreads vary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The numbers of a validation study: observed over expected, intercept, slope, integrated calibration index.
+"""The numbers of a validation study: observed over expected, intercept and slope, integrated calibration index.
 
-Observed over expected events, and intercept and slope of the logistic recalibration: the numbers of a validation.
+Intercept and slope are those of the logistic recalibration, a regression of the outcomes on the predicted log odds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-r"""The variational estimator, of labelled and of positive-unlabeled rows.
+r"""The variational estimator of the calibration error, of labelled and of positive-unlabeled rows.
 
 .. math:: \mathrm{CE}_d(f) = E\,d\bigl(f(X), E[Y|f(X)]\bigr) = \mathrm{risk}(f) - \min_g \mathrm{risk}(g\circ f)
 
 for a risk that belongs to the distance d. A map fitted on other rows is at best the minimum, so the difference of the
 two risks out of fold has an expectation of at most the calibration error, in any norm and any number of classes.
-
-The variational estimator on positive-unlabeled data.
+Without labels of negatives, the unbiased risk of positive and unlabeled rows takes the place of the risk.
 """
 
 from __future__ import annotations

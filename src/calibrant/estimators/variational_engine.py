@@ -1,9 +1,7 @@
-"""The engine behind the variational functions: cross-fitted contributions, estimates, lower bounds.
+"""The engine of the variational estimator: cross-fitted contributions, their mean, and lower confidence bounds.
 
-One-sided lower confidence bounds of the calibration error, from the variational estimate.
-
-The estimate is a lower bound in expectation for every map; these bounds add the sampling error. There is no upper
-bound of this kind: an error that no map has found leaves no trace in the estimate.
+The estimate is a lower bound in expectation for every map; the confidence bounds add the sampling error. There is no
+upper bound of this kind: an error that no map has found leaves no trace in the estimate.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def contributions(
 ) -> Floats:
     """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero.
 
-    `floor` is that of the probabilities in log scores, see `log_scores.floored`; it concerns "kl" only.
+    `floor` is that of the probabilities in log scores, see `proper_scores.floored`; it concerns "kl" only.
     """
     if isinstance(norm, Distance):
         _require_distance(norm, predicted)
