@@ -1,7 +1,7 @@
 """What all recalibration maps share: validation, the classes, the Laplace mixture, and tables.
 
-A map of K classes writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a map of one event
-writes `_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well. `_sql` and `_map_sql` are to
+A multiclass map writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a binary map writes
+`_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well. `_sql` and `_map_sql` are to
 `to_sql` what `_predict` and `_map` are to `predict_proba`; a map without them cannot be written as SQL.
 """
 

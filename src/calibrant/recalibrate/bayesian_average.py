@@ -1,6 +1,7 @@
-"""A Bayesian average of corrections of the log odds, and the families of corrections it averages.
+"""A Bayesian average of corrections of the log odds, from none to affine and wavy ones.
 
-Families of corrections of the log odds, each with a prior centred at no correction.
+Each family of corrections has a prior centred at no correction. Families and their members are weighted by a prior and
+their evidence, so that little data changes little.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Boosted trees as maps: cross-fitted models, averaged, and a smooth map on top.
-
-What boosted maps share: cross-fitted models, their average, and a smooth map on top.
-"""
+"""Boosted trees (CatBoost, LightGBM) as maps: cross-fitted models, averaged, and a smooth map on top."""
 
 from __future__ import annotations
 

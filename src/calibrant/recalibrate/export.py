@@ -1,9 +1,7 @@
-"""Maps as SQL and as ONNX models, so that a warehouse or a model server can apply them.
+"""Maps as SQL expressions and as ONNX models, so that a warehouse or a model server can apply them to its own rows.
 
 The SQL expression of a map is its one description outside Python. A graph is that expression, read back: what `to_sql`
 is tested for holds of the graph too, and a map that can be written as SQL needs nothing more to become a graph.
-
-Maps as SQL expressions and ONNX models, so that a warehouse or a model server can apply them to its own rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Maps that are constant per bin: histogram, scaling-binning, Bayesian binning into quantiles.
-
-Bayesian binning into quantiles.
-"""
+"""Maps that are constant per bin: histogram binning, scaling-binning, and Bayesian binning into quantiles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Isotonic regression, its centred version, and inductive Venn-Abers prediction.
-
-Inductive Venn-Abers prediction.
-"""
+"""Maps by isotonic regression: plain, centred (strictly rising), and inductive Venn-Abers prediction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How maps are averaged: held-out predictions and losses, and the weight of each map.
-
-How much of each map goes into a mixture, and how far a mixture may go.
-"""
+"""How maps are averaged: held-out predictions and losses, the weight of each map, and a floor near 0 and 1."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Parametric maps of several classes: vector, matrix, Dirichlet and ensemble temperature scaling.
+"""Parametric multiclass maps: vector, matrix, Dirichlet and structured scaling, and ensemble temperature scaling.
 
-What maps share that are affine functions of the log probabilities of all classes: the fit and the softmax.
-
-Maps that are affine functions of the log probabilities of all classes: vector, matrix and Dirichlet scaling.
+All but the last are the softmax of an affine function of the log probabilities of all classes, fitted by penalised log
+loss; they differ in the shape of the matrix and in what is penalised. The last is a mixture.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Maps without a formula from the literature: k-means partitions and Nadaraya-Watson regression.
+"""Nonparametric maps from the literature: class shares in k-means clusters, and Nadaraya-Watson kernel regression.
 
-A partition of the scores by k-means.
-
-Nadaraya-Watson regression of the outcome on the score, or on the whole vector of class probabilities.
+Both take a score or the whole vector of class probabilities.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Maps as JSON files, their arrays among it; loading one executes nothing it names.
+"""Maps as JSON files; loading one executes nothing it names.
 
 A file holds the name of a class and of the package it belongs to, its parameters and its fitted attributes. Classes
 are looked up by name among the public ones of two packages, never imported from the file; arrays are base64 of
-their bytes. Whatever is wrong with a file is an `InvalidFile`.
-
-Arrays and bytes as JSON: base64 of their bytes, little-endian, with type and shape.
+their bytes, little-endian, with type and shape. Whatever is wrong with a file is an `InvalidFile`.
 """
 
 from __future__ import annotations

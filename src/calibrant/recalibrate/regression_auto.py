@@ -1,6 +1,6 @@
 """The default recalibration of forecasts: an average of maps that starts from no change.
 
-What a map changes in a forecast: the logarithm of each spread, or each quantile; and the losses of such changes.
+What maps change is averaged, not what they predict: the logarithm of each spread, or each quantile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What maps of predicted distributions share: validation, outputs, groups, transformed distributions.
+"""What maps of predicted distributions share: validation, outputs, groups, and distributions made of others.
 
-Distributions made of others: stretched about their centre, or with their probabilities mapped.
+A recalibrated distribution is the predicted one stretched about its centre, or with its probabilities mapped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Maps of predicted distributions: one factor, isotonic, bins, spline, isotonic CDF, conformal quantiles.
+"""Maps of predicted distributions: of the spread (one factor, isotonic, bins, spline), and of the quantiles.
 
-Maps of the predicted spread: one factor, an isotonic curve, bins, a spline.
+Quantiles are changed by an isotonic map of the distribution function, or by conformal prediction.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""SQL expressions of scores: dialects, and what `inputs.Scores` is for arrays.
+"""SQL expressions that maps are made of: dialects, and scores whose rows are those of a table.
 
-Engines differ from NumPy in the last bit of logarithms and exponentials. That does not matter to a smooth map, but a
-map with steps has them at training scores, where one bit is a whole step. So steps are not looked up in a transformed
-score: the last number of the column that lies below each step is found here, and the column is compared with it.
-
-Dialects of SQL, and the expressions that maps are made of: texts that bind more closely than any operator.
+`SqlScores` is for expressions what `recalibrate.inputs.Scores` is for arrays. Engines differ from NumPy in the last bit
+of logarithms and exponentials. That does not matter to a smooth map, but a map with steps has them at training scores,
+where one bit is a whole step. So steps are not looked up in a transformed score: the last number of the column that
+lies below each step is found here, and the column is compared with it.
 """
 
 from __future__ import annotations

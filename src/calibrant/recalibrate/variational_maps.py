@@ -1,7 +1,4 @@
-"""The default maps of the variational estimator as scikit-learn estimators.
-
-The default map of the variational estimator for one event, as a scikit-learn estimator.
-"""
+"""The default maps of the variational estimator, binary and multiclass, as scikit-learn estimators."""
 
 from __future__ import annotations
 
