@@ -1,8 +1,8 @@
-"""Interval for the true calibration error from positive-unlabeled data.
+"""Interval for the true calibration error from positive-unlabeled data, by inverting a test of a fitted gap.
 
-Positive-unlabeled data pooled into a few dozen cells of the score, and the noise of a fit to them.
-
-A lower limit of the calibration error from the mean score and the prior alone, without a fit.
+The data are pooled into a few dozen cells of the score, and the norm of a piecewise linear gap is tested against its
+simulated noise. The lower end is at least a limit that needs no fit: no calibration error is below the distance of the
+mean score from the prior.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Maps fitted to positives and unlabeled rows.
+"""Maps fitted to positives and unlabeled rows: logistic, isotonic and histogram maps, and a safe average.
 
-Maps without a formula fitted to positives and unlabeled rows, and the shift of a wrong prior.
-
-A map from positives and unlabeled rows for a share of positives that is not known exactly.
+The share of positives (the prior) must be given. `PUAverage` is for one that is not known exactly; `prior_shift` moves
+probabilities made for one prior to another.
 """
 
 from __future__ import annotations

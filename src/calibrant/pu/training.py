@@ -1,8 +1,6 @@
-"""Training from positives and unlabeled rows: unbiased and non-negative risks, logistic regression.
+"""Training a classifier from positives and unlabeled rows: unbiased and non-negative risks, logistic regression.
 
-Risks that train a classifier from positives and unlabeled rows.
-
-In NumPy, for evaluation and small models; `calibrant.pu.torch_risks` has the same risks as differentiable losses.
+The risks are in NumPy, for evaluation and small models; `calibrant.pu.torch_risks` has them as differentiable losses.
 """
 
 from __future__ import annotations
