@@ -1,8 +1,7 @@
-"""The bias of estimators by simulation: one, or many in many worlds, in several processes.
+"""The bias of estimators by simulation: of one in one world, or of many in many worlds at many sizes.
 
-Tasks run in one process or several, with a cache on disk and a progress bar.
-
-Bias of many estimators in many worlds at many sizes.
+All estimators see the same samples. The cells of a table run in one process or several, with a cache on disk and a
+progress bar.
 """
 
 from __future__ import annotations

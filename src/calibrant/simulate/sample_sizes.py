@@ -1,7 +1,4 @@
-"""How many rows a validation needs, and what an estimate used as a test detects.
-
-Can a miscalibration be detected? Type I and type II errors when an estimate is used as a test.
-"""
+"""Planning: how many rows a validation needs, and what error an estimate used as a test detects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Distributions of scores on [0, 1], drawn and integrated on log-odds.
+"""Distributions of scores on [0, 1], drawn and integrated on log odds.
 
-Integrals of functions with kinks and steps: Gauss-Lobatto panels, halved where they disagree with their halves.
+Integrands may have kinks and steps: Gauss-Lobatto panels are halved where they disagree with their halves.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-r"""Worlds of positive and unlabeled rows, and mixtures of logits with a known error.
+r"""Worlds for positive-unlabeled estimators: a binary world observed without negatives, and normal mixtures of logits.
 
-Ground truth for benchmarks: Gaussian mixtures of logits, whose calibration error is an integral.
-
-The sigmoid rises, so conditioning on the score is conditioning on the logit h, and with class densities g1, g0
+The calibration error of a mixture of logits is an integral. The sigmoid rises, so conditioning on the score is
+conditioning on the logit h, and with class densities g1, g0
 
 .. math:: \mathrm{TCE}^q = \int \Bigl\lvert \frac{\pi g_1(h)}{g(h)} - \sigma(h)\Bigr\rvert^q g(h)\, dh,
           \qquad g = \pi g_1 + (1 - \pi) g_0.
 
-The features never need a density. True labels are needed to fit it: this is for judging estimators, not for use.
+Features need no density. Fitting a mixture takes true labels: it is for judging estimators, not for use.
 """
 
 from __future__ import annotations

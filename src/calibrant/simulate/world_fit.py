@@ -1,6 +1,7 @@
-"""A world fitted to predictions: scores, calibration curves, and their goodness of fit.
+"""A world fitted to predictions: Beta scores and a calibration curve by maximum likelihood, and whether they fit.
 
-Exact maximum likelihood: the Beta distribution of scores and the generalised linear calibration curves.
+Curves are generalised linear (four families), the best by Akaike's criterion; a smoothed curve is there for data that
+none of them fits.
 """
 
 from __future__ import annotations
