@@ -1,7 +1,4 @@
-"""Classes or groups side by side: panels, confidence strip, forest plot.
-
-One interval per group: the forest plot.
-"""
+"""Classes or groups side by side: reliability panels, confidence strip, forest plot."""
 
 from __future__ import annotations
 

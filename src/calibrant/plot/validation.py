@@ -1,6 +1,6 @@
-"""Figures of a validation study: decision curves, costs, risk-coverage, and all in one.
+"""Figures of a validation study: decision curves, costs of miscalibration, risk-coverage curves, and all in one.
 
-Figures of decisions (needs matplotlib): they draw a result and compute nothing.
+They draw results and compute nothing.
 """
 
 from __future__ import annotations
