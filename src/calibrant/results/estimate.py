@@ -1,6 +1,6 @@
-"""Results: a number with its interval, the outcome of a test, and text of users that is safe to show.
+"""Results: an estimate with its interval, the outcome of a test, and user text that is safe to print.
 
-Text of users, safe to show: names of columns and groups may hold anything.
+Names of columns and groups may hold anything, so control characters are written out before a result shows them.
 """
 
 from __future__ import annotations
