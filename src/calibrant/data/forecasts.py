@@ -2,8 +2,6 @@
 
 Every regression metric asks a `Forecast` two questions: how large is the predicted spread relative to the error
 (`rows`), and where in its own distribution did the outcome fall (`pit`, `quantile`).
-
-Predicted distributions given as objects with a cdf, such as those of SciPy.
 """
 
 from __future__ import annotations

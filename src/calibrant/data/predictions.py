@@ -11,7 +11,7 @@ Quantiles            level   level               1 where y <= quantile
 PositiveUnlabeled    p       p on the unlabeled  1 on the positives, scaled to the prior
 ===================  ======  ==================  ====================
 
-The classes of predicted numbers (Gaussian, Quantiles, Samples, Distribution) are in `distributions`.
+The classes of predicted numbers (Gaussian, Quantiles, Samples, Distribution) are in `forecasts`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Validation of input: every array a user hands over is checked here, once, and not again below.
+"""Validation of input: every array or matrix a user hands over is checked here, once, and not again below.
 
 A rule that is broken raises :class:`InvalidPredictions`, which names the argument, the rule, how many rows
 break it and the first of them. Nothing is repaired in silence.
-
-Matrices with one column per class: probabilities, logits, and outcomes that come as such.
 """
 
 from __future__ import annotations
