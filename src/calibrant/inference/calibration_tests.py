@@ -1,6 +1,6 @@
-"""`calibration_test`: is the model calibrated? And the default test of binary predictions.
+"""`calibration_test`: is the model calibrated? With the default test of binary predictions, `MultiScale`.
 
-The default test: many statistics of the same residuals, from the mean gap to fine bins, combined into one.
+The default test combines many statistics of the same residuals, from the mean gap to fine bins, into one exact p-value.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Calibration over time: periods, totals of each, and a test for a change point.
+"""Calibration over time: periods of the calendar, observed and expected totals of each, and a test for a change.
 
-Times put into periods of the calendar, in order.
-
-Did calibration change at some time? A test that allows for the search over all points of time.
-
-The number of events in some rows against what their predictions say.
+The test of a change point allows for the search over all points of time. It works on residuals of a model that is the
+same at all times, so events and squared standardised errors share it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Score tests of clustered rows: sums by group and cluster, and the test of intercept and slope.
+"""Score tests of intercept and slope for clustered rows, of all rows or of many groups at once.
 
-Sums of clustered rows by group and cluster, and the score tests of all groups at once.
+Rows are sorted once by cluster; every grouping then needs only sums by group and cluster.
 """
 
 from __future__ import annotations

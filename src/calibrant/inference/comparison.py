@@ -1,6 +1,6 @@
-"""Is model A better calibrated than model B? Paired differences on the same rows.
+"""Is model A better calibrated than model B? Paired differences on the same rows, for every task.
 
-Which of two models of several classes has the larger calibration error? From cross-fitted contributions in pairs.
+For multiclass data, the errors of whole vectors are compared by cross-fitted contributions in pairs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Paired errors of two binary models: squared gaps, their difference, and its interval.
+"""The difference of two binary models' true calibration errors on the same rows, and its interval.
 
-The squared error of one model in cells of scores, without the bias of noise, and what each cluster adds to it.
-
-Squared errors of two models on the same rows: their difference and sum, and the interval of either scale.
+Squared L2 errors are estimated in cells of scores from products of residuals of different clusters, which removes the
+bias of noise. The noise that both models share cancels in the difference.
 """
 
 from __future__ import annotations

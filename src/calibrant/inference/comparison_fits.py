@@ -1,6 +1,7 @@
-"""Paired errors of predicted spreads and of positive-unlabeled models, from fitted gaps.
+"""Paired errors of two predicted spreads or of two positive-unlabeled models, from their fitted gaps.
 
-A fitted gap in orthonormal coordinates, with what each row (or cluster) adds to them: for comparisons of models.
+A fitted gap is held in orthonormal coordinates, with what each row (or cluster) adds to them, so that the noise that
+both models share can be simulated.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Intervals and tests of predicted distributions: scale factor, coverage, z-scores, PIT, mean error.
 
-Wilson's interval of a share.
-
-The factor between predicted spreads and errors: interval and test that heavy tails do not mislead.
-
-Tests of predicted distributions: mean squared z-score, uniformity of the PIT, and the spread per bin.
+Squared errors may have heavy tails, so the scale factor and the mean squared z-score get methods that rare large errors
+do not mislead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Tests of many groups at once, adjusted for their number, and which groups to look at.
+"""Tests of many groups at once, adjusted for their number, and which of the groups to look at.
 
-Tests of very many overlapping groups: all columns and their crosses, from a few sums of each.
-
-Which of very many groups to look at: those with the most evidence, or those that other rows confirm.
-
-P-values of groups that allow for all of them: of rows, of clustered rows, of tables, of forecasts.
+Independent rows, clustered rows, tables and forecasts have a method each. Very many overlapping groups (all columns and
+their crosses) are tested from a few sums of each, and may be confirmed on rows that were not used to find them.
 """
 
 from __future__ import annotations

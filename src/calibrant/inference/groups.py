@@ -1,8 +1,6 @@
-"""One result per group, shrunken towards their mean, and which groups are significantly miscalibrated.
+"""One result per group: its estimate, shrunken towards the mean of all groups, its direction and its adjusted test.
 
-Predicted and observed events of one group, and the direction of their difference.
-
-Estimates of many groups drawn towards their mean: small groups look extreme mostly by chance.
+Small groups look extreme mostly by chance; shrinkage allows for that.
 """
 
 from __future__ import annotations

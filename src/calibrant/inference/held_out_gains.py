@@ -1,7 +1,4 @@
-"""The gain of a map on rows it was not fitted on, with an interval; tables of folds.
-
-The cells of one part of the data divided into folds, for cross-fitted recalibration.
-"""
+"""The gain of a map on rows it was not fitted on, with an interval; and data divided into tables of folds."""
 
 from __future__ import annotations
 

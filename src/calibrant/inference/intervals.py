@@ -1,7 +1,4 @@
-"""`interval`: an estimate with a confidence interval, and which method is used for which target.
-
-Which method an interval is computed by: the one with the best measured coverage for its target.
-"""
+"""`interval`: an estimate with a confidence interval, by the method with the best measured coverage for its target."""
 
 from __future__ import annotations
 

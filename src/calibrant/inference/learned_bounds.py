@@ -1,10 +1,7 @@
-"""Bounds and tests from maps learned on other rows.
+"""Lower bounds and tests of the calibration error from maps that were fitted to other rows.
 
-Maps fitted on a growing part of the rows, each judged on the next part, which it has not seen.
-
-A lower confidence bound of the error of whole vectors, exact and from four fifths of the rows.
-
-A test of whole vectors by maps that were learned on other rows.
+Maps are fitted to a growing part of the rows and judged on the next part, which they have not seen. So four fifths of
+the rows are judged, and bound and test are exact for independent rows without weights.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Tests of several classes: of whole vectors (the default), and of each class.
+"""Multiclass tests: is the whole vector of probabilities calibrated (the default), and which classes are not?
 
-Statistics of whole vectors of class probabilities, of the observed labels and of many drawn ones at once.
-
-A label of row i adds to one cell of any table over (row, class), so a table costs one lookup per row and draw, whatever
-the number of classes; expected counts and variances are the same for all draws.
-
-The default test for several classes: is the whole vector of probabilities calibrated?
+Statistics of the observed labels are compared with those of many drawn labels. A label of row i adds to one cell of any
+table over (row, class), so a table costs one lookup per row and draw, whatever the number of classes; expected counts
+and variances are the same for all draws.
 """
 
 from __future__ import annotations

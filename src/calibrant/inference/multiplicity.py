@@ -1,8 +1,7 @@
-"""Many hypotheses or points at once: adjusted and combined p-values, simultaneous bands.
+"""Many hypotheses or points at once: adjusted p-values, combined statistics, and simultaneous bands.
 
-Bands that hold at all points of a curve at once, from how its points vary together.
-
-Several statistics of data and of draws from the null hypothesis, combined into one exact p-value.
+Statistics are combined by their rank among draws from the null hypothesis, which keeps the p-value exact. Bands hold at
+all points of a curve, from how its points vary together.
 """
 
 from __future__ import annotations

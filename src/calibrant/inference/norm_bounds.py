@@ -1,8 +1,7 @@
 """Intervals for norms of the gap: largest, running, smooth and kernel gap, and the squared binned error.
 
-A lower bound on the largest gap between score and chance that assumes nothing about the curve.
-
-Intervals for errors that are a norm of the gap itself: Kolmogorov-Smirnov, smooth and kernel calibration errors.
+None assumes a smooth calibration curve. They rest on bounds of the noise alone and the triangle inequality, or on a
+chi-square mixture for fixed bins.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The sample behind an interval or a test: rows, cells, clusters, resamples, design effect.
 
 Every method accesses its data through `Sample`. Tables are resampled, not rows: by one multinomial draw over cells and
-outcomes, or over clusters of rows.
-
-A sample reduced to cells of neighbouring scores, at any n; frequent scores have cells of their own.
-
-How much less clustered rows say than independent ones.
+outcomes, or over clusters of rows. Neighbouring scores can be pooled into cells at any n, frequent scores keep cells of
+their own; the design effect says how much less clustered rows tell than independent ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Selective prediction: how the loss falls if the least confident predictions are not made.
-
-Losses of rows in the order of falling confidence: running risks, the area under them, and how these vary.
-"""
+"""Selective prediction: how the loss falls if the least confident predictions are not made."""
 
 from __future__ import annotations
 

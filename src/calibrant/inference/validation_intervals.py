@@ -1,10 +1,7 @@
-"""Intervals of observed over expected, intercept and slope, of one event or of several classes.
+"""Intervals of the numbers of a validation study: observed over expected, intercept and slope, binary or multiclass.
 
-How much the residual sums of a fitted model vary, whether or not the model is right: over rows or over clusters.
-
-Mid-P intervals of the O:E ratio and of the calibration intercept: both say how many events are expected.
-
-Profile-likelihood interval of the calibration slope.
+O:E and intercept both say how many events are expected, and have mid-P intervals; slopes have profile likelihoods. All
+are widened by how much residual sums vary over rows or clusters, whether or not the model is right.
 """
 
 from __future__ import annotations

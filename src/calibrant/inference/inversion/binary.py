@@ -1,4 +1,4 @@
-r"""Intervals for the true calibration error that need no smooth gap, and also cover if the error is zero.
+"""Intervals for the true calibration error that do not assume a smooth gap, and also cover if the error is zero.
 
 A value belongs to the interval if a test does not reject an error of that size.
 """

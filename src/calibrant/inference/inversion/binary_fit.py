@@ -1,10 +1,7 @@
-"""What the inversion for binary predictions fits: fine cells, their noise, hat functions, resolution.
+"""What the inversion for binary predictions fits: fine cells, hat functions of the position, and simulated noise.
 
-Simulated noise of the cells of a sample: of independent rows by their counts, of clusters by random signs.
-
-A sample in fine cells, with what each cluster of rows adds to them: what intervals of the true error need.
-
-Least squares on hat functions of the position, with a coefficient of their own for frequent scores.
+The gap is fitted by least squares on hat functions, at a resolution that the data choose; frequent scores have
+coefficients of their own. Noise is drawn from the counts of independent rows, or by random signs of clusters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The ends of the inversion for binary predictions: smooth part, dual bound, largest misfit.
+"""The ends of the inversion for binary predictions: a smooth part, a dual bound, and the largest misfit.
 
-The part of the error that the fitted gap shows: a test of the size of the gap, inverted along several shapes.
-
-Lower limit of the L1 error without smoothness: a held-out mean of gaps times signs fitted on the other rows.
+The smooth part inverts a test of the size of the fitted gap along several shapes. Without smoothness, the lower end is
+a held-out mean of gaps times signs fitted on the other rows, and the upper end adds the largest misfit of the fit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The inversion for the mean error over classes, all classes drawn together.
+"""The interval of the mean error over classes by test inversion.
 
-Fitted gaps between the probability and the frequency of every class, and their noise when labels are drawn once.
+The gap of every class is fitted by itself, but labels are drawn once for all classes, so that their noise is dependent
+as in the data.
 """
 
 from __future__ import annotations

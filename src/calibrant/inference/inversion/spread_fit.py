@@ -2,8 +2,6 @@ r"""What the inversion for predicted spreads fits: cells of spreads, the relativ
 
 With :math:`r(\sigma)^2 = \mathrm E[e^2 \mid \sigma] / \sigma^2` the gap is :math:`\eta = \log r^2`, zero where the
 spread is right. On the log scale the noise of the fit does not depend on the truth, so it is simulated once.
-
-Predicted spreads and squared errors in the form that intervals and tests of regression need: one cell per spread.
 """
 
 from __future__ import annotations
