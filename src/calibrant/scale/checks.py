@@ -1,8 +1,7 @@
-"""Rules that rows and labels of a source must keep, and the words in which breaches are counted.
+"""Rules for the rows of a source: which values and labels are valid, and how invalid rows are counted and described.
 
-What the labels of an event may be: 0 and 1, truth values, yes and no, or any two values one of which is named.
-
-Which label belongs to which column of class probabilities, and whether a column of outcomes can hold such labels.
+Labels of an event are 0 and 1, truth values, yes and no, or any two values one of which is named. Class labels belong
+to columns of probabilities.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Files as one table of an embedded DuckDB: scans, schemas, relations.
+"""Files as one table of an embedded DuckDB: how each format is read, and one type per column for all files.
 
-The types of the columns of several files: compared, widened where they are numbers, refused where they are not.
-
-How DuckDB reads the files of one format, and what columns it finds in them.
-
-Types are those of the files. Text files have none, and DuckDB finds them from the first rows; since it would round
-later numbers to a type of whole numbers, and take words such as ``no`` for truth values, numbers of text files are
-always double precision and words stay words.
+Types are those of the files; those of several files are compared, widened where they are numbers, and refused where
+they differ otherwise. Text files have no types, and DuckDB finds them from the first rows. Since it would round later
+numbers to a type of whole numbers, and take words such as ``no`` for truth values, numbers of text files are always
+double precision and words stay words.
 """
 
 from __future__ import annotations

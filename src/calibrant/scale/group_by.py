@@ -1,6 +1,6 @@
 """The one expression that every engine runs: filter, cell number, GROUP BY, sums.
 
-The cell number of a score as one Narwhals expression, equal bit for bit to `HybridGrid.index`.
+The cell number of a score is a Narwhals expression, equal bit for bit to `HybridGrid.index`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A table that grows batch by batch, for services and training loops.
-
-The rows of a batch of a training loop, whatever its shape and device.
-"""
+"""A table that grows batch by batch, for services and training loops; batches may have any shape and device."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""From a source, whatever it is, to its tables, and what is refused on the way.
+"""`bin_table` and `bin_tables`: from a source, whatever it is, to its tables.
 
-What is refused before a table is given away: invalid rows, labels that are no two, weights beyond all numbers.
+Before a table is returned, invalid rows, labels with more than two values, and weights whose squares or sums overflow
+or vanish raise an error.
 """
 
 from __future__ import annotations
