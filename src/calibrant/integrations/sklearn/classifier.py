@@ -1,6 +1,6 @@
-"""A classifier with recalibrated probabilities, and which fit parameters its parts get.
+"""A scikit-learn classifier whose probabilities are recalibrated on held-out predictions.
 
-Which fit parameters a classifier inside another estimator gets: by metadata routing, or as far as it is plain.
+Fit parameters reach its parts by metadata routing where that is enabled, else only where their meaning is clear.
 """
 
 from __future__ import annotations

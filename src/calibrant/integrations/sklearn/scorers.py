@@ -1,7 +1,4 @@
-"""Calibration errors and proper scores as scorers of scikit-learn.
-
-What classifiers of scikit-learn say about rows, as predictions of calibrant.
-"""
+"""Calibration errors and proper scores as scorers of scikit-learn, from the probabilities or decision values it has."""
 
 from __future__ import annotations
 
