@@ -1,6 +1,6 @@
-"""Which columns of a file mean what: options, names, and patterns of names.
+"""Which columns of a file mean what: options, guessed names, and patterns of names.
 
-Patterns that name several columns at once: ``p_*`` is every column whose name starts with ``p_``.
+A pattern names several columns at once: ``p_*`` is every column whose name starts with ``p_``.
 """
 
 from __future__ import annotations

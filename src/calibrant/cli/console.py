@@ -1,8 +1,6 @@
-"""Standard input and output: errors of usage, messages, progress.
+"""Standard input, output files, notes, progress and errors of the command line.
 
-Standard input as a file, and tables written to files.
-
-What the command line says besides its results: notes and errors, on standard error.
+Notes and errors go to standard error, results to standard output.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Predictions out of files: columns become a task or, where the rows are many, a table.
-
-Columns of numbers become the predictions of a task.
-"""
+"""Predictions from files: columns of numbers become the predictions of a task or, where rows are many, a table."""
 
 from __future__ import annotations
 

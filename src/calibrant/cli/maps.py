@@ -1,7 +1,4 @@
-"""Maps by name, and the columns that a map adds to a table.
-
-Maps by the name that a user types.
-"""
+"""Maps by the name that a user types, and the columns that a map adds to a table."""
 
 from __future__ import annotations
 

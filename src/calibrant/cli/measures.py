@@ -1,7 +1,4 @@
-"""The numbers of `calibrant measure`, and the models that `calibrant compare` takes.
-
-The numbers of `calibrant measure`, of every task, and whether they pass.
-"""
+"""The numbers of `calibrant measure` and whether they pass, and the models that `calibrant compare` takes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a report takes from files, columns of groups and time, and the server that shows it on this machine.
-
-The columns of groups and of time that a report takes, out of what was read from files.
-"""
+"""What a report takes from files (columns of groups and of time), and the server that shows it on this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rows of files that the options select, and the rules they may break.
+"""The rows of files that the options select, and the rules that rows may break.
 
-What rows of a file break which rule, in the words of the command line: option, column, row of the file, remedy.
+Errors are in the words of the command line: option, column, row of the file, remedy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""CSV and JSON files whose text is kept, or typed where it can be had back.
-
-CSV and JSON files as Arrow tables, typed only where the text can be had back from the type.
-"""
+"""CSV and JSON files whose text is kept: columns are typed only where the text can be recovered from the type."""
 
 from __future__ import annotations
 

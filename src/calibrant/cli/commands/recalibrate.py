@@ -1,7 +1,4 @@
-"""`calibrant recalibrate` and `calibrant apply`.
-
-`calibrant apply`.
-"""
+"""`calibrant recalibrate` and `calibrant apply`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`calibrant serve` and `calibrant demo`.
-
-`calibrant demo`.
-"""
+"""`calibrant serve` and `calibrant demo`."""
 
 from __future__ import annotations
 
