@@ -1,7 +1,4 @@
-"""Putting a report together: its options, who listens, and why a section is left out.
-
-Who wants to know which section of a report is being made.
-"""
+"""Putting a report together: its options, the sections made so far, why a section is left out, and who is told."""
 
 from __future__ import annotations
 

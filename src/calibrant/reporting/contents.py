@@ -1,9 +1,8 @@
 """What a report contains: plain results that words, tables and figures are made from.
 
-Every section is a frozen dataclass of numbers and short texts. A section that cannot be made is left out of the report,
-and `Report.omitted` says why. Probabilities and errors are fractions here; percentage points are a matter of words.
-
-Why a section is missing from a report.
+Every section is a frozen dataclass of numbers and short texts. A section that cannot be made raises `CannotBuild` and
+is left out of the report; `Report.omitted` says why. Probabilities and errors are fractions here; percentage points are
+a matter of words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The evidence of a verdict, collected from data: of probabilities and of forecasts.
-
-The evidence of a verdict on predicted distributions, collected from data.
-"""
+"""The evidence of a verdict, collected from data: of probabilities and of predicted distributions."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""The numbered findings of every task. Each rule reads the evidence and yields a finding or none.
+"""The numbered findings of every task: probabilities, classes, forecasts, positive and unlabeled rows.
 
-The findings on several classes: the vector, its classes, the top label.
-
-The findings on predicted distributions.
-
-The findings on positive and unlabeled rows.
+Each rule reads the evidence and yields a finding or none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The report as plain results, and what each of its findings means.
 
-What every finding means, why it happens, and what to do. The page and docs/findings.md say the same.
+For every finding: what it means, why it happens, and what to do. The page and docs/findings.md say the same.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The reports of the four tasks (probabilities, classes, forecasts, positive-unlabeled), and the sections they share.
+"""The reports of the four tasks (binary, multiclass, forecasts, positive-unlabeled), and what they share.
 
-Sections that reports of several kinds of predictions have: groups and time; and the order of all sections.
-
-The report on predicted probabilities of an event.
-
-The report on several classes: whole vectors first, then every class, then the top label.
-
-The report on predicted distributions: does the predicted spread match the errors?
+Each collects evidence, makes its sections, judges all tests together, and words the verdict and the findings. Sections
+on groups and time, the facts, and the reading order are common to all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A report in words: tables as text, plain text for terminals, Markdown for wikis.
-
-The tables of a report, as text: headings, columns and rows that terminals, Markdown and pages share.
-"""
+"""A report in words: its tables as text, plain text for terminals, Markdown for wikis."""
 
 from __future__ import annotations
 

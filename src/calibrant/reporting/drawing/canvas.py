@@ -1,10 +1,7 @@
-"""A figure as SVG: scales, axes, labels that cover little, and the figure with its text.
+"""A figure as SVG: scales and ticks, the plotting area, labels, and the figure as its readers get it.
 
-Axes: from values to places between 0 and 1, and which values get a tick.
-
-Where a label covers least of what is drawn.
-
-A figure for readers: two widths, a title that says what is seen, and the same as text and table.
+A `Canvas` turns values into places by its two scales and keeps what is drawn. Labels stand where they cover least. A
+`Figure` has two widths, a title that says what is seen, and the same content as text and table.
 """
 
 from __future__ import annotations

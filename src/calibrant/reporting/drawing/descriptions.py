@@ -1,8 +1,6 @@
-"""Figures in words: score ranges, titles, paragraphs and tables for readers who do not see them.
+"""Figures in words: ranges of scores, titles, paragraphs and tables for readers who do not see them.
 
-Ranges of scores in words, and how the observed frequency lies to the prediction in each.
-
-Titles of figures: one sentence on what is seen, with numbers, made from the values of a section alone.
+A title is one sentence on what is seen, with numbers. All words are made from the values of a section alone.
 """
 
 from __future__ import annotations

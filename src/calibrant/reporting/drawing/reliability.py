@@ -1,10 +1,6 @@
-"""Diagrams of probabilities: reliability, before and after recalibration, ECE by number of bins.
+"""Square diagrams of probabilities (reliability, before and after recalibration), and ECE by number of bins.
 
-What square diagrams of probabilities share: their axes, the diagonal, and where labels may stand.
-
-The curves before and after recalibration, on one square diagram.
-
-The plain ECE against the number of bins, with what a calibrated model would show.
+The square diagrams share their axes, the diagonal, and where labels may stand.
 """
 
 from __future__ import annotations

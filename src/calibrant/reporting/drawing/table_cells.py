@@ -1,7 +1,4 @@
-"""Drawings in cells of tables: intervals on one axis, bars, gauge, the class strip.
-
-Small drawings for cells of tables: a value with its interval on an axis that all rows share, and bars.
-"""
+"""Drawings in cells of tables: intervals on an axis that all rows share, bars, gauges, and gaps by class and score."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Figures that only one task has: spread, coverage and PIT of forecasts; shares of positives.
-
-Forecasts: errors against predicted spread, coverage of central intervals, and the histogram of F(y).
-"""
+"""Figures that only one task has: spread, coverage and PIT of forecasts; shares of positives."""
 
 from __future__ import annotations
 

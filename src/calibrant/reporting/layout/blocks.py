@@ -1,12 +1,6 @@
 """One block of the page per section, and the figures that a notebook shows.
 
-Blocks on parts of the rows: periods, groups and classes.
-
-Blocks on predicted probabilities: the diagram, recalibration, and the plain ECE against the number of bins.
-
-Blocks of forecasts and of positive-unlabeled rows.
-
-The figures that a notebook shows: one for each section that says something of its own.
+A block puts together the drawings, tables and words of its section; a notebook shows one figure or table of each.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Pieces of the page: blocks, keys of diagrams, tables with drawings.
-
-Keys of the diagrams: what every line, band and marker is.
-
-Tables with drawings in their cells: maps, score ranges, and rows at the decision threshold.
-
-Groups or classes as a table with a column of intervals drawn on one axis.
-"""
+"""Pieces that blocks of the page are made of: figures with their text, keys of diagrams, tables with drawings."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The report as one self-contained page: sheet, first screen, details; and as a fragment.
+"""The report as one self-contained HTML page, and as a fragment for notebooks.
 
-The page around its parts: one file with its style and its one script inside, which loads and sends nothing.
-
-What few readers need, folded away: every estimate, every test, notes on the method, and how it was made.
-
-The first screen: title and facts, the verdict, three numbers, the list of sections, and the findings.
+The page has its style and its one script inside, and loads and sends nothing. First come title, verdict, three numbers,
+the list of sections and the findings, then the sections; what few readers need is folded away at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The section on time: periods, a change, and the rows since then.
-
-The rows since a change over time, as a reader names them: a condition in SQL, and the same in Python.
-"""
+"""The section on time: periods, a change, and the rows since then, as a condition in SQL and in Python."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""The section on recalibration: maps judged on held-out rows, ranked, and how to apply the best.
+"""The section on recalibration: maps judged on rows they were not fitted on, ranked, and how to apply the best.
 
-Maps in the order in which a reader should consider them.
-
-How a reader applies a recalibration map: the commands, and the same in Python.
-
-Maps judged on rows they were not fitted on: their predictions, and the paired gain with its interval.
+The gain of each map is paired and has an interval. A map is applied by the given commands, or by the same in Python.
 """
 
 from __future__ import annotations

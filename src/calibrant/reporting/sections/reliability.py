@@ -1,10 +1,7 @@
 """The section on reliability: score ranges, diagram, decision threshold, ECE by number of bins.
 
-Rows of similar score: mean prediction, observed frequency and its interval, of rows or of a table.
-
-Where to divide the scores of a diagram: edges with few digits, evenly spaced on log odds or on probabilities.
-
-Plain ECE against the number of bins, with the range that a calibrated model of the same size would show.
+The edges of a diagram have few digits and are evenly spaced on log odds or on probabilities. The plain ECE is shown
+with the range that a calibrated model of the same size would show.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The section on recalibration of several classes and of forecasts.
-
-Recalibration of whole vectors of class probabilities, cross-validated.
-"""
+"""The section on recalibration of multiclass probabilities and of forecasts: maps, cross-validated."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Sections that only one task has: classes, predicted spread, shares of positives.
-
-Several classes: the test of whole vectors, every class against the rest, and sums by class and score range.
-
-Forecasts: predicted spread against errors, coverage of central intervals, and where outcomes fall.
-"""
+"""Sections that only one task has: classes, predicted spread, shares of positives."""
 
 from __future__ import annotations
 

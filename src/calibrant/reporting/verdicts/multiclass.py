@@ -1,7 +1,4 @@
-"""The verdict on several classes: whole vectors, single classes, top label.
-
-The verdict on the confidence in the predicted class: is it right as often as it says?
-"""
+"""The multiclass verdict: whole vectors, single classes, and whether the confidence in the predicted class is right."""
 
 from __future__ import annotations
 

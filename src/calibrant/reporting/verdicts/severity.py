@@ -1,6 +1,6 @@
 """How serious an error is, and the tests of one report judged together.
 
-The tests of one report judged together, so that a calibrated model is accused in at most 5 % of reports.
+Holm's adjustment over all tests keeps the share of reports that accuse a calibrated model at 5 % or below.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Special cases of a verdict, and its second sentence: the most important exception.
+"""Special cases of a verdict (no rows, one outcome, one score), and its second sentence: the most important exception.
 
-The second sentence of a verdict: the most important exception. A change over time, a group, or few scores.
+The exception is a change over time, a group, or the worst of few scores.
 """
 
 from __future__ import annotations
