@@ -1,4 +1,4 @@
-"""Binary estimators on several classes."""
+"""Binary estimators on multiclass data, averaged over the classes."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ class _Graph:
 
 
 class _Reader:
-    """Recursive descent through one expression, of the grammar that `sql_dialects` writes."""
+    """Recursive descent through one expression, of the grammar that `sql_expressions` writes."""
 
     def __init__(self, text: str, graph: _Graph) -> None:
         self.graph, self._tokens = graph, _tokens(text)

@@ -1,4 +1,4 @@
-"""Worlds of several classes: Dirichlet scores and the true probabilities behind them."""
+"""Multiclass worlds: Dirichlet scores and the true probabilities behind them."""
 
 from __future__ import annotations
 
