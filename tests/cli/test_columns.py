@@ -1,7 +1,4 @@
-"""Options that name columns: guessed, and refused where they do not go together.
-
-Patterns of names of columns, and names between commas.
-"""
+"""Options that name columns: guesses, patterns, lists, and what does not go together."""
 
 import pytest
 

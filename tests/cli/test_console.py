@@ -1,9 +1,4 @@
-"""Files of every format are read alike and written whole.
-
-Notes, errors and exit codes.
-
-Stages and a bar on a terminal, nothing elsewhere.
-"""
+"""Files of every format are read alike and written whole; notes, errors, exit codes and progress."""
 
 import gzip
 import io

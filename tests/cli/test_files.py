@@ -1,7 +1,4 @@
-"""Files become predictions: each is read once, small ones as rows, large ones as tables.
-
-Columns become predictions.
-"""
+"""Files become predictions: each is read once, small ones as rows, large ones as tables."""
 
 import numpy as np
 import pandas as pd

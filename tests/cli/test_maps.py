@@ -1,7 +1,4 @@
-"""Maps by name.
-
-What maps add: probabilities of an event or of classes, means and spreads, quantiles.
-"""
+"""Maps by name, and the columns that they add."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,7 +1,4 @@
-"""The numbers of every task, and the gate.
-
-The columns of two models.
-"""
+"""The numbers of every task, the gate, and the columns of two models."""
 
 import numpy as np
 import pytest

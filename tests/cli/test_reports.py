@@ -1,7 +1,4 @@
-"""Columns of groups and of time, out of what was read from files.
-
-The report in the browser, for this machine only.
-"""
+"""Columns of groups and of time for a report, and its page, served for this machine only."""
 
 import http.client
 import threading

@@ -1,7 +1,4 @@
-"""The rows that options select are the same below and above the size at which tables are used.
-
-Messages about rows: the option, the user's column, the row of the file, and what to do.
-"""
+"""Options select the same rows of small and large files, and messages name option, column, row and remedy."""
 
 import numpy as np
 import pandas as pd

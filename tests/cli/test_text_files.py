@@ -1,7 +1,4 @@
-"""CSV and JSON keep their text to the last byte.
-
-Text becomes types only where nothing is lost.
-"""
+"""CSV and JSON keep their text to the last byte, and get types only where nothing is lost."""
 
 import json
 

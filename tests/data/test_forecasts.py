@@ -1,7 +1,4 @@
-"""Normal distributions, quantiles and draws are checked once, and say where an outcome falls.
-
-Predicted distributions: what is let in, and where outcomes fall in them.
-"""
+"""Predicted distributions are checked once, and say where an outcome falls."""
 
 import numpy as np
 import pandas as pd

@@ -1,7 +1,4 @@
-"""Bad input is refused with the argument, the rule, the count and the first row; good input comes in any container.
-
-Matrices with one column per class.
-"""
+"""Bad input is refused with the argument, the rule, the count and the first row; good input comes in any container."""
 
 import numpy as np
 import pandas as pd

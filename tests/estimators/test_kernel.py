@@ -1,7 +1,4 @@
-"""SKCE against the double sum written out.
-
-Kernels, quadratic forms of residuals in them, and the median distance.
-"""
+"""SKCE against the double sum written out, and its kernels."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,4 @@
-"""Proper scores against scikit-learn.
-
-Log scores with a floor, and what a result says when one of them is infinite.
-
-The area under the ROC curve.
-"""
+"""Proper scores and AUC against scikit-learn, and log scores that are infinite."""
 
 import math
 from functools import partial

@@ -1,7 +1,4 @@
-"""Interval and quantile calibration, PIT and coverage; parity with uncertainty-toolbox where it is right.
-
-The distribution function of the probability integral transform.
-"""
+"""Interval and quantile calibration, PIT and coverage; parity with uncertainty-toolbox where it is right."""
 
 from itertools import pairwise
 

@@ -1,9 +1,4 @@
-"""Proper scores: closed forms against foreign code, and the score a forecast expects of itself.
-
-Reference scores: what to expect if the predicted distributions are right.
-
-Losses outcome by outcome, whose weighted means are the scores.
-"""
+"""Proper scores of forecasts: closed forms against foreign code, and the score a forecast expects of itself."""
 
 import json
 from dataclasses import replace

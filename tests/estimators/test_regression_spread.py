@@ -1,7 +1,4 @@
-"""ENCE and its family: the formula, the law of calibrated forecasters, ties, weights, tables, real predictions.
-
-Mean squared z-score and the dispersion of the predicted spread.
-"""
+"""ENCE and its family: the formula, the law of calibrated forecasters, ties, weights, tables, real predictions."""
 
 from dataclasses import replace
 from functools import partial

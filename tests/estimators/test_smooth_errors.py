@@ -1,9 +1,4 @@
-"""Predictions and tables as masses on nodes: shares, residuals, and the same from rows and from their table.
-
-ECE_KDE against sums over kernels written out, and against the published code.
-
-smECE against its definition, integrated by brute force.
-"""
+"""ECE_KDE and smooth ECE against their definitions and the published code, from rows and from tables."""
 
 import json
 import math

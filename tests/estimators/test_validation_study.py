@@ -1,7 +1,4 @@
-"""O:E ratio, calibration intercept and slope.
-
-The integrated calibration index.
-"""
+"""O:E ratio, calibration intercept and slope, integrated calibration index."""
 
 import json
 

@@ -1,7 +1,4 @@
-"""The variational estimator: its formulas, its bound, its parts, its inputs.
-
-The variational estimator on positive-unlabeled data: its formulas, folds and standard error.
-"""
+"""The variational estimator, labelled and positive-unlabeled: its formulas, its bound, its parts, its inputs."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""From cross-fitted rows to estimates: means, standard errors, parts, repeats and split samples.
-
-Lower confidence bounds of the variational estimate.
-"""
+"""From cross-fitted rows to estimates, standard errors and lower confidence bounds."""
 
 import math
 

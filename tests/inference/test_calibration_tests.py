@@ -1,7 +1,4 @@
-"""Tests of calibration: level, tables, and what is refused.
-
-The default test: level and power.
-"""
+"""Tests of calibration: level, power, tables, and what is refused."""
 
 import numpy as np
 import pytest

@@ -1,11 +1,4 @@
-"""Times in periods: in order, at most forty, named as people name them.
-
-The test of a change: its formula by hand, its level, and its power.
-
-The number of events: its p-value and range against those of simulated sums.
-
-Totals of periods, from rows, tables and clusters.
-"""
+"""Periods and their totals, and the test of a change: its formula by hand, its level, and its power."""
 
 import datetime
 

@@ -1,7 +1,4 @@
-"""Sums by group and cluster: those of the rows, the tests that follow, and how much rows of a cluster say.
-
-The score test between clusters: its size where rows of a cluster repeat each other, its power, and odd inputs.
-"""
+"""The score test between clusters: its sums, its size where rows of a cluster repeat each other, and its power."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Comparisons of models on the same rows.
-
-Two models of several classes on the same rows: equal ones are seldom called different, the better one is found.
-"""
+"""Comparisons of models on the same rows: equal ones are seldom called different, the better one is found."""
 
 from functools import partial
 

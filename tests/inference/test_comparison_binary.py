@@ -1,9 +1,4 @@
-"""The squared error in cells: no bias by noise, its covariance, equal cells for equal ranks.
-
-Differences of squared errors of two models, and of their roots.
-
-Differences of true errors: level, coverage, clusters, weights.
-"""
+"""Differences of true errors of two binary models: no bias by noise, level, coverage, clusters, weights."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""Fitted gaps of spreads and positive-unlabeled predictions, with what each row adds to them.
-
-Errors of predicted spreads and of positive-unlabeled models, compared on the same rows.
-"""
+"""Predicted spreads and positive-unlabeled models, compared on the same rows by their fitted gaps."""
 
 import numpy as np
 import pytest

@@ -1,11 +1,4 @@
-"""Wilson's interval of one coverage.
-
-Interval of the scale factor, and the robust test behind it.
-
-Tests of predicted distributions.
-
-The mean of standardised errors: Student's interval, over rows or clusters.
-"""
+"""Intervals and tests of predicted distributions."""
 
 from functools import partial
 

@@ -1,11 +1,4 @@
-"""Tests of many groups: any false alarm is rare, and one bad group among many is found.
-
-Sums of groups in cells of the scores.
-
-Which groups are looked at.
-
-P-values of groups: small for any number of groups, and right under calibration.
-"""
+"""Tests of many groups: any false alarm is rare, and one bad group among many is found."""
 
 import numpy as np
 import pytest

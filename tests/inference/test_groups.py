@@ -1,9 +1,4 @@
-"""Results by group.
-
-Predicted and observed events of a group.
-
-Estimates drawn towards their mean.
-"""
+"""Results by group."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""Fold tables hold every row once.
-
-The paired gain is its formula, and its interval covers where a plain standard error would not.
-"""
+"""The paired gain is its formula, and its interval covers where a plain standard error would not."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Intervals follow the target, say what they are, and never change the estimate.
-
-The default method of an interval follows from its target and task.
-"""
+"""Intervals follow the target, say what they are, and never change the estimate."""
 
 import math
 import re

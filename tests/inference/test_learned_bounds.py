@@ -1,11 +1,4 @@
-"""Growing parts: each judged by a map that was fitted before.
-
-The lower bound of the error of whole vectors: below the truth, not idle, and honest about its side.
-
-The test by learned maps: level, power, refusals.
-
-The lower bound that assumes only independent rows.
-"""
+"""Bounds and tests by maps fitted to other rows: below the truth, not idle, level and power."""
 
 from functools import partial
 

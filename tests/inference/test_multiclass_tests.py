@@ -1,9 +1,4 @@
-"""Tables of labels of several classes, against sums that are written out.
-
-The test of whole vectors: level, power, what it says and what it refuses.
-
-Which classes: any false report at the level, a wrong class found and described, printed with its evidence.
-"""
+"""Tests of whole vectors and of classes: sums written out, level, power, and what they say and refuse."""
 
 import numpy as np
 import pytest

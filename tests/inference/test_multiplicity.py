@@ -1,9 +1,4 @@
-"""Adjusted p-values: their definition, their level, and that many hypotheses do not make them large.
-
-Levels of bands that hold everywhere at once.
-
-Ranks and their combination.
-"""
+"""Adjusted and combined p-values, and bands that hold everywhere at once: definition and level."""
 
 import numpy as np
 import pytest

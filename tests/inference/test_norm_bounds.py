@@ -1,9 +1,4 @@
-"""The lower bound on the largest gap: below the truth in rough worlds, exact for one score.
-
-Bands of norms of the gap: they are the triangle inequality, cover, and follow tables, weights and clusters.
-
-The mixture of chi squares covers the L2 error of its bins.
-"""
+"""Intervals of norms of the gap: they cover in rough worlds, and follow tables, weights and clusters."""
 
 import math
 from functools import partial

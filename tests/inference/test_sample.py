@@ -1,9 +1,4 @@
-"""The sample behind intervals and tests: one table of the rows, their clusters, and resamples of both.
-
-Pooled cells keep the sums of the sample, and frequent scores are cells of their own.
-
-How much less clustered rows say.
-"""
+"""The sample behind intervals and tests: its table, pooled cells, clusters, resamples and design effect."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Risk-coverage curves.
-
-Running risks and their variances, against sums written out.
-"""
+"""Risk-coverage curves, against sums written out."""
 
 import numpy as np
 import pytest

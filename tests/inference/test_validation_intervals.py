@@ -1,11 +1,4 @@
-"""The middle of the sandwich.
-
-Intervals of the O:E ratio and of the calibration intercept.
-
-The interval of the calibration slope.
-
-Intercepts and slopes of several classes.
-"""
+"""Intervals of O:E ratio, intercept and slope, binary and multiclass."""
 
 import json
 

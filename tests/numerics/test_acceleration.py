@@ -1,7 +1,4 @@
-"""When loops run as machine code: what the environment says, and by default only where it pays.
-
-What runs here, in words, and starting the compiled loops.
-"""
+"""When loops run as machine code: what the environment says, and by default only where it pays."""
 
 import subprocess
 import sys

@@ -1,13 +1,4 @@
-"""Mid-P intervals of shares.
-
-Limits of weighted sums of shares.
-
-Gamma intervals of sums of few parts.
-
-Lower confidence bounds of a mean of bounded values.
-
-Tails of sums of unlike binary rows, against sums over all outcomes.
-"""
+"""Limits of shares, sums of shares, rare events and bounded means, and tails of event counts."""
 
 import math
 

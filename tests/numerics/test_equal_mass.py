@@ -1,7 +1,4 @@
-"""Edges as positions in a list of cells: bins of equal mass by a loop, and sums of cells that an edge divides.
-
-Many sorted samples: cuts and sums are those of each sample.
-"""
+"""Bins of equal mass by a loop, sums of cells that an edge divides, and many sorted samples at once."""
 
 from fractions import Fraction
 from itertools import pairwise

@@ -1,9 +1,4 @@
-"""Classes, leading classes and bands of ranks as entries.
-
-Information matrices: derivatives of the expected totals, and their solutions.
-
-Features that all classes share.
-"""
+"""Entries of a row, shared features, and information matrices against derivatives."""
 
 from itertools import pairwise
 

@@ -1,7 +1,4 @@
-"""The fast map for several classes, all stages together.
-
-What a map of several classes sees of a row.
-"""
+"""The fast multiclass map, all stages together."""
 
 import numpy as np
 import pytest

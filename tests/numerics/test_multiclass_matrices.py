@@ -1,7 +1,4 @@
-"""The matrix from principal scores to leading classes: its gradient, its choice of precision, its sums.
-
-The ridged matrix on log probabilities: its optimum and its precision.
-"""
+"""Penalised matrices on log probabilities: gradient, optimum, and choice of precision."""
 
 import numpy as np
 import pytest

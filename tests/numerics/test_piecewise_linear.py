@@ -1,7 +1,4 @@
-"""Piecewise linear functions of a position.
-
-Lines between points stay close to the function they stand for.
-"""
+"""Piecewise linear functions of a position, and lines that stay close to a function."""
 
 import numpy as np
 import pytest

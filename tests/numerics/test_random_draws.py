@@ -1,7 +1,4 @@
-"""Draws from a normal distribution of a given covariance.
-
-Folds: sizes, clusters, chance, and counts of cells.
-"""
+"""Random draws follow their distributions, and folds have their sizes and keep clusters together."""
 
 import numpy as np
 import pytest

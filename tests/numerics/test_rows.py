@@ -1,7 +1,4 @@
-"""Rows of a task: what each adds to the sums of its cell, by hand.
-
-Effective numbers of rows, and the variance of a mean.
-"""
+"""Rows of a task: sums of a cell by hand, and effective numbers of rows."""
 
 from dataclasses import FrozenInstanceError
 

@@ -1,7 +1,4 @@
-"""The fast one-dimensional map.
-
-Local polynomial regression.
-"""
+"""The average of penalised splines, and loess."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Rows in the order of their score: runs of ties, sums between cuts, and the order of scores and outcomes.
-
-Buckets read off the bits of the score, and bins of equal mass that need no full sort.
-"""
+"""Rows in the order of their score, and what radix buckets give without a full sort."""
 
 import itertools
 

@@ -1,9 +1,4 @@
-"""The interval of the true error from positive-unlabeled data.
-
-Pooled scores of positive-unlabeled data.
-
-The lower limit of the calibration error by the mean gap.
-"""
+"""The interval of the true error from positive-unlabeled data."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""Maps fitted to positives and unlabeled rows: against ordinary maps, against SciPy, and in known worlds.
-
-Isotonic and histogram maps of positives and unlabeled rows, and the shift of a prior.
-"""
+"""Maps fitted to positives and unlabeled rows: against ordinary maps, against SciPy, and in known worlds."""
 
 import numpy as np
 import pytest

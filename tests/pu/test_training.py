@@ -1,7 +1,4 @@
-"""Training risks, written out.
-
-Logistic regression from positives and unlabeled rows: the minimum of its risk, and what it accepts.
-"""
+"""Training risks written out, and logistic regression that minimises them."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""The Bayesian average starts from the identity and goes only as far as the rows say.
-
-Families of corrections: prior weights, units, and what they leave alone.
-"""
+"""The Bayesian average starts from the identity and goes only as far as the rows say."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Boosted trees as maps: the recipe, hard inputs, and the files they leave.
-
-What boosted maps share: rows, folds, and what a fold without a model predicts.
-"""
+"""Boosted trees as maps: the recipe, folds, hard inputs, and the files they leave."""
 
 import json
 import subprocess

@@ -1,7 +1,4 @@
-"""Maps that are constant on parts of the scores, the kernel map, and the wrappers.
-
-Bayesian binning: the average over binnings written out.
-"""
+"""Maps that are constant per bin, against averages written out."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Isotonic and centred isotonic maps, and Venn-Abers on top of them.
-
-Venn-Abers: two isotonic regressions per prediction.
-"""
+"""Isotonic and centred isotonic maps, and Venn-Abers on top of them."""
 
 import numpy as np
 import pytest

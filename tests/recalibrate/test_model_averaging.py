@@ -1,7 +1,4 @@
-"""Weights of maps in a mixture, and the bound that no mixture may pass.
-
-Rows are predicted by maps that have not seen them, and their gain knows of outcomes that were not observed.
-"""
+"""Weights of maps in a mixture, losses on rows that a map has not seen, and the floor of a mixture."""
 
 import numpy as np
 import pytest

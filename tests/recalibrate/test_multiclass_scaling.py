@@ -1,9 +1,4 @@
-"""What affine maps share: normalised logarithms, the fit, and a warning where it gives up.
-
-Vector, matrix, structured and Dirichlet scaling: the objective written out, its derivatives, and hard inputs.
-
-Ensemble temperature scaling: the weights are the best ones, and the map is safe.
-"""
+"""Affine maps and ensemble temperature scaling: objectives and derivatives written out, and hard inputs."""
 
 from pathlib import Path
 

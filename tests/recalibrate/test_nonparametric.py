@@ -1,9 +1,4 @@
-"""The partition by k-means: class shares, Laplace's rule, and independence of the order of rows.
-
-The kernel map: the double sum, and places without neighbours.
-
-Kernel regression on the simplex: the double sum, blocks, and rows left out.
-"""
+"""k-means partitions and kernel regression, against sums written out."""
 
 import numpy as np
 import pytest

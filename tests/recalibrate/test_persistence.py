@@ -1,7 +1,4 @@
-"""Maps survive the disk, and damaged, foreign or newer files are refused.
-
-Arrays survive JSON to the last bit.
-"""
+"""Maps survive the disk to the last bit, and damaged, foreign or newer files are refused."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""AutoForecast averages what maps change in a forecast, starts from no change, says why, and is never certain.
-
-Changes of forecasts, their losses and bounds, are the formulas written out.
-"""
+"""AutoForecast averages what maps change in a forecast, starts from no change, says why, and is never certain."""
 
 import numpy as np
 import pytest

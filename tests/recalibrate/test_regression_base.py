@@ -1,7 +1,4 @@
-"""What maps of distributions share: outputs, groups, and refusals.
-
-Stretched and remapped distributions against SciPy.
-"""
+"""What maps of distributions share: outputs, groups, refusals, and transformed distributions against SciPy."""
 
 import numpy as np
 import pytest

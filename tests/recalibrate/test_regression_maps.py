@@ -1,7 +1,4 @@
-"""Maps of predicted distributions: closed forms, foreign references, known worlds, real predictions, files.
-
-Maps of whole distributions: isotonic maps of probabilities, conformal quantiles.
-"""
+"""Maps of predicted distributions: closed forms, foreign references, known worlds, real predictions, files."""
 
 import numpy as np
 import pytest

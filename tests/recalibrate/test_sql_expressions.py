@@ -1,7 +1,4 @@
-"""Expressions are texts that engines read as they were meant.
-
-Scores as expressions are those that maps see as arrays.
-"""
+"""Expressions are texts that engines read as they were meant, with the scores that maps see as arrays."""
 
 import duckdb
 import numpy as np

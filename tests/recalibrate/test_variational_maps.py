@@ -1,7 +1,4 @@
-"""The default map of the variational estimator for one event, as a scikit-learn estimator.
-
-The default map of the variational estimator for several classes, as a scikit-learn estimator.
-"""
+"""The default maps of the variational estimator, binary and multiclass, as scikit-learn estimators."""
 
 import numpy as np
 import pytest

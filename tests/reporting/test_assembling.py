@@ -1,7 +1,4 @@
-"""Sections that cannot be made say why, and mistakes of the program are not hidden.
-
-A report says which section it begins.
-"""
+"""Sections that cannot be made say why, mistakes of the program are not hidden, and listeners are told of sections."""
 
 import numpy as np
 import pytest

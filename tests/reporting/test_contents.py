@@ -1,7 +1,4 @@
-"""The parts of a report as plain values.
-
-A section that cannot be made says why.
-"""
+"""The parts of a report as plain values."""
 
 from calibrant.reporting.contents import CannotBuild, Verdict
 from calibrant.results.estimate import Value

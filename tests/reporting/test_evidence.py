@@ -1,7 +1,4 @@
-"""Evidence collected from data: every number is the library's.
-
-Evidence on forecasts: bias, the row that dominates, and levels of coverage.
-"""
+"""Evidence collected from data: every number is the library's."""
 
 import numpy as np
 import pytest

@@ -1,11 +1,4 @@
-"""The numbered findings: each rule speaks when it should, and none contradicts the verdict.
-
-The findings on several classes.
-
-The findings on predicted distributions.
-
-The findings on positive and unlabeled rows.
-"""
+"""The numbered findings: each rule speaks when it should, and none contradicts the verdict."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""The report as plain results, saved by the ending of its path.
-
-Explanations of findings, here and in the documentation.
-"""
+"""The report as plain results, saved by the ending of its path, and the explanations of its findings."""
 
 import importlib.metadata
 import json

@@ -1,13 +1,4 @@
-"""Sections of several kinds of reports.
-
-The report on probabilities: verdict, numbers, measures, sections.
-
-The report on several classes.
-
-The report on predicted distributions.
-
-The report on positive-unlabeled data.
-"""
+"""The reports of the four tasks: verdict, numbers, measures, sections."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""A report in words: facts, answers, tables, escapes, in every form.
-
-The tables of a report as text.
-"""
+"""A report in words: facts, answers, tables, escapes, in every form."""
 
 import json
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""A result is a float that remembers how it was measured.
-
-No control character of a user's text gets through.
-"""
+"""A result is a float that remembers how it was measured, and no control character of a user's text gets through."""
 
 import copy
 import json

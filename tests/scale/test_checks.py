@@ -1,9 +1,4 @@
-"""Rules for rows: the first that a row breaks is the reason under which it is counted.
-
-Labels of an event: 0 and 1, truth values and their words, or two values one of which is named.
-
-Labels and columns of several classes: the same contract on every engine as in memory.
-"""
+"""Rules for rows and labels: the first that a row breaks is the reason under which it is counted."""
 
 import narwhals.stable.v2 as nw
 import numpy as np

@@ -1,9 +1,4 @@
-"""Files whose columns have different types are widened where they hold numbers, and refused where they do not.
-
-Every format is read as it is meant, whatever its first rows hold.
-
-Files that cannot be read are named, and so are their rows.
-"""
+"""Every format is read as it is meant, types are widened or refused, and files that cannot be read are named."""
 
 import gzip
 

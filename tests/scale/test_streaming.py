@@ -1,7 +1,4 @@
-"""A table that grows from a stream.
-
-Batches of any shape become rows.
-"""
+"""A table that grows from a stream, whose batches may have any shape."""
 
 import os
 import pickle

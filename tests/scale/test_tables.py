@@ -1,7 +1,4 @@
-"""One table, or one per group, class and fold: the shape of the result never depends on an argument.
-
-What is said of invalid rows: how many of how many, of which column, and the first of a file.
-"""
+"""One table, or one per group, class and fold, and what is said of invalid rows."""
 
 import polars as pl
 import pytest

@@ -1,9 +1,4 @@
-"""Bias by construction: against the published simulations, by hand, and the same on any number of processes.
-
-Tables of biases: the published figures, and the same numbers as `bias`.
-
-Tables that run in several processes, continue after an interruption, and show progress.
-"""
+"""Bias by construction: against the published simulations, by hand, and the same on any number of processes."""
 
 import json
 from functools import partial

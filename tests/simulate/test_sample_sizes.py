@@ -1,7 +1,4 @@
-"""Sample sizes, against published numbers and simulated validations.
-
-Errors of the two kinds when an estimate is used as a test.
-"""
+"""Sample sizes and power, against published numbers and simulated validations."""
 
 import json
 from functools import partial

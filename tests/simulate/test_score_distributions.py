@@ -1,7 +1,4 @@
-"""Distributions of scores: draws and expectations, also next to 1 and with atoms.
-
-Integrals of functions with kinks and steps, against closed forms and SciPy.
-"""
+"""Distributions of scores: draws and expectations, also next to 1 and with atoms."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Worlds of positive and unlabeled rows.
-
-Mixtures of normal logits: the published errors, and fits to their own samples.
-"""
+"""Worlds of positive and unlabeled rows, and mixtures of normal logits with their published errors."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Fitting worlds: the true error is recovered, rounding and atoms included.
-
-Beta distributions and curves by exact maximum likelihood, against SciPy and scikit-learn.
-"""
+"""Fitting worlds: the true error is recovered, rounding and atoms included, by exact maximum likelihood."""
 
 import numpy as np
 import pytest

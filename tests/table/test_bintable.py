@@ -1,7 +1,4 @@
-"""The table: where rows fall, what sums are kept, and that sums of parts are sums of the whole.
-
-How far results from cells are from results from rows: within the bound, always; within the spec, on its worlds.
-"""
+"""The table: where rows fall, sums of parts are sums of the whole, and results from cells stay within their bound."""
 
 from itertools import combinations
 

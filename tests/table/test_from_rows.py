@@ -1,7 +1,4 @@
-"""From rows to sums: where rows fall, by loops and searches, and that sums of parts are sums of the whole.
-
-The bins of many samples are the tables of each.
-"""
+"""From rows to sums: where rows fall, by loops and searches, and that sums of parts are sums of the whole."""
 
 import numpy as np
 import pytest

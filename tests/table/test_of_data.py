@@ -1,7 +1,4 @@
-"""From what a user gives to the table an estimator needs, and what is refused in which words.
-
-The groups of a report.
-"""
+"""From what a user gives to the table an estimator needs, and what is refused in which words."""
 
 from dataclasses import replace
 

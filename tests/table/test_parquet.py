@@ -1,7 +1,4 @@
-"""Files of tables: those of older releases are still read.
-
-Tables made from rows are possible; others are refused by name.
-"""
+"""Files of tables: those of older releases are still read, and impossible ones are refused."""
 
 import datetime
 import json

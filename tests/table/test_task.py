@@ -1,7 +1,4 @@
-"""What the columns of a table mean, for tasks whose rows have an outcome each, and how tasks are told apart.
-
-Tables of positive-unlabeled rows: scale, error masses, their covariance row by row, and impossible priors.
-"""
+"""What the columns of a table mean, for labelled rows, spreads and positive-unlabeled rows."""
 
 import warnings
 from dataclasses import FrozenInstanceError

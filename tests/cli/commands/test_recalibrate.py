@@ -1,7 +1,4 @@
-"""`calibrant recalibrate`, for every task.
-
-`calibrant apply`, for every task: the new columns are what the map gives, and are better calibrated.
-"""
+"""`calibrant recalibrate` and `calibrant apply`, for every task."""
 
 import numpy as np
 import pandas as pd

@@ -1,7 +1,4 @@
-"""`calibrant serve`: the page of every task.
-
-`calibrant demo` takes a folder.
-"""
+"""`calibrant serve`, with the page of every task, and `calibrant demo`."""
 
 import pytest
 

@@ -1,11 +1,4 @@
-"""Simulated noise: binomial where events are few, normal elsewhere, whole clusters by signs.
-
-Fine cells with clusters: sums by cluster, the design effect, merging.
-
-The banded projection is the weighted least squares fit on hat functions, written out.
-
-The resolution: coarse for smooth gaps, finer for waves; the test of zero keeps its level.
-"""
+"""Simulated noise, fine cells with clusters, the least squares fit written out, and the choice of a resolution."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,4 @@
-"""Inversion along shapes: exact binomial limits for one score, crossings interpolated in squares.
-
-The lower limit by duality: its statistic written out, its mean below the L1 error, zero kept.
-
-The upper end: water-filling maximises the norm, squared misfit is recovered without bias.
-"""
+"""Limits along shapes, by duality and by misfit, each against its statistic written out."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Fitted gaps per class, and their noise from labels that are drawn once.
-
-The interval of the mean error over classes: covers in a few worlds, and is refused where it is not for.
-"""
+"""The interval of the mean error over classes: fitted gaps, their noise, coverage in a few worlds, and refusals."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""The fitted ratio of squared error and variance.
-
-Sums of squared z-scores per distinct spread.
-"""
+"""The fitted ratio of squared error and variance, and the cells it is fitted to."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""RecalibratedClassifier where people use CalibratedClassifierCV.
-
-Weights reach a classifier by its parameter, by the last step of a pipeline or by routing; or are refused.
-"""
+"""RecalibratedClassifier where people use CalibratedClassifierCV, and how weights reach the classifier inside."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Scorers for scikit-learn's tools.
-
-What classifiers say about rows, as predictions.
-"""
+"""Scorers for scikit-learn's tools."""
 
 import numpy as np
 import pytest

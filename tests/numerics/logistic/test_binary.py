@@ -1,7 +1,4 @@
-"""The one logistic Newton: against SciPy, with offset, penalty, ridge, bounds, and two samples.
-
-The likelihood of a logistic regression on one variable.
-"""
+"""The one logistic Newton: against SciPy, with offset, penalty, ridge, bounds, and two samples."""
 
 import numpy as np
 import pytest

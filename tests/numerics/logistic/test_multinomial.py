@@ -1,9 +1,4 @@
-"""The penalised multinomial log loss: the formula written out, and its derivatives by differences.
-
-Multinomial regression with a line per class, against a general optimiser.
-
-Temperature scaling is exact, however the scores come.
-"""
+"""Multinomial log loss and its derivatives written out, a line per class, and exact temperature scaling."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Truncated Newton: known minima, bad preconditioners, and what is said when it stops early.
-
-Penalised matrix scaling in single precision: its value, its gradient, its bound.
-"""
+"""Optimisers reach known minima, and say so when they stop early."""
 
 import numpy as np
 import pytest

@@ -1,11 +1,4 @@
-"""A figure names itself, keeps inside its area, and its names do not clash with those of others.
-
-Axes hold what they should, and their ticks are few and round.
-
-Labels stand where they cover least.
-
-Every figure is drawn at its true size for a desk and for a phone.
-"""
+"""Figures in two widths: few round ticks, labels where they cover least, and names that do not clash."""
 
 import math
 import re

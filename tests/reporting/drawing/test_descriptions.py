@@ -1,9 +1,4 @@
-"""Every figure has an equivalent in words and numbers.
-
-Ranges of scores in words, and runs of ranges with the same relation.
-
-Titles say what is seen, with numbers; where nothing is significant they claim nothing.
-"""
+"""Every figure has a title that claims only what is significant, and an equivalent in words and numbers."""
 
 from dataclasses import replace
 

@@ -1,11 +1,4 @@
-"""The diagram is square on both axes, shows every bin, and holds no text that is not escaped.
-
-Square diagrams: axes that hold their bins, the corners of the curve, words along the diagonal.
-
-Before and after recalibration.
-
-The ECE against the number of bins, with and without the calibration error.
-"""
+"""Square diagrams show every bin and hold no text that is not escaped; ECE by number of bins."""
 
 import re
 from dataclasses import replace

@@ -1,7 +1,4 @@
-"""Cells share one axis, and markers stay inside their cell.
-
-The class strip: every cell with enough rows has its number; bold ones are beyond chance.
-"""
+"""Cells share one axis, markers stay inside their cell, and bold gaps are beyond chance."""
 
 from dataclasses import replace
 from xml.etree import ElementTree

@@ -1,7 +1,4 @@
-"""Forecasts: three figures from one section.
-
-Positive-unlabeled rows: the error over assumed shares, and the implied shares.
-"""
+"""The figures of forecasts and of positive-unlabeled rows."""
 
 from dataclasses import replace
 from xml.etree import ElementTree

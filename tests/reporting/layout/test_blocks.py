@@ -1,13 +1,4 @@
-"""Sections become blocks in their order, with anchors of their own.
-
-Periods, groups and classes.
-
-The diagram with its switch and tables, recalibration with its code, the plain ECE.
-
-Forecasts and positive-unlabeled rows.
-
-A notebook shows the figures of the page, without folds and scripts.
-"""
+"""Sections become blocks in their order, with anchors of their own; a notebook shows their figures."""
 
 import re
 from dataclasses import replace

@@ -1,11 +1,4 @@
-"""Pieces of the page.
-
-Every line, band and marker of a diagram has its words.
-
-Tables of maps, score ranges and the decision threshold.
-
-A line per group, flagged ones marked by word, shape and colour.
-"""
+"""Pieces of the page: keys, tables, and flags marked by word, shape and colour."""
 
 from dataclasses import replace
 from xml.etree import ElementTree

@@ -1,11 +1,4 @@
-"""A real browser opens the pages: they answer to keyboard and pointer, fit a phone, fetch and log nothing.
-
-The page around its parts: a policy that names style and script, and nothing that is loaded.
-
-Everything that was measured can be read, folded away.
-
-The first screen: facts that are known, the verdict, three numbers, findings that open.
-"""
+"""Pages load nothing, answer to keyboard and pointer in a real browser, fit a phone, and show all that was measured."""
 
 import base64
 import hashlib

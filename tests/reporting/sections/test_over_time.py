@@ -1,7 +1,4 @@
-"""Calibration over time: periods, and changes that are found only where there is one.
-
-Rows since a change: the condition and the code choose the rows that were measured.
-"""
+"""Calibration over time: periods, changes that are found only where there is one, and the rows since then."""
 
 import datetime
 

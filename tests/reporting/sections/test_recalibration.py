@@ -1,11 +1,4 @@
-"""The recalibration section: which map helps, by how much, and what remains, in worlds of known truth.
-
-The best map: it helps, and no simpler one does as well.
-
-What a reader is told to run does run, and does what the section measured.
-
-Held-out predictions: every row once, by a map that has not seen it.
-"""
+"""The recalibration section: which map helps, by how much, what remains, and code that does what was measured."""
 
 import numpy as np
 import pytest

@@ -1,11 +1,4 @@
-"""The reliability section: the numbers of its bins, curve, bands, ranges and threshold.
-
-Bins: sums of rows, intervals that cover, and clusters that widen them.
-
-Edges of bins: few digits, rising, around all scores.
-
-ECE against the number of bins: the numbers of `ece`, and the range of a calibrated model.
-"""
+"""The reliability section: its bins, curve, bands, ranges and threshold, and the ECE by number of bins."""
 
 import numpy as np
 import pytest

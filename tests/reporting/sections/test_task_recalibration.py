@@ -1,7 +1,4 @@
-"""Recalibration of several classes: maps of the whole vector, the simplest that does as well.
-
-Recalibration of forecasts: one factor where it is enough, a map of the spread where it is not.
-"""
+"""Multiclass and forecast recalibration: the simplest map that does as well comes first."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""Several classes: the test of the vector, classes worst first, and their sums.
-
-Forecasts: spread against error, coverage and F(y).
-"""
+"""The sections of single tasks: classes, and spread, coverage and F(y) of forecasts."""
 
 import numpy as np
 import pytest

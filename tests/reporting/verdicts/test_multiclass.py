@@ -1,7 +1,4 @@
-"""Every row of the truth table of the top label.
-
-Every row of the truth table of several classes.
-"""
+"""Every row of the truth tables of the multiclass verdict and of its top label."""
 
 from dataclasses import replace
 

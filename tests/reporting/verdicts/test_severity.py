@@ -1,7 +1,4 @@
-"""Severity relative to the base rate, the decision and the tolerance.
-
-The tests of one report together: how often a calibrated model is accused, and what its sections then show.
-"""
+"""Severity by base rate, decision and tolerance, and how often a calibrated model is accused."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""Predictions that leave little to judge.
-
-The second sentence.
-"""
+"""Predictions that leave little to judge, and the second sentence of a verdict."""
 
 from dataclasses import replace
 
