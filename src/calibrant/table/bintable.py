@@ -40,62 +40,6 @@ if TYPE_CHECKING:
     from calibrant.data.predictions import Predictions
 
 
-def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]:
-    """For each edge that falls into a cell: the number of the cell, and the part of it that goes to the left."""
-    resolved = table.resolved(bins)
-    at = table.places(resolved)[1:-1]
-    whole = np.floor(at)
-    cell = np.minimum(whole.astype(np.intp), len(table) - 1)
-    if isinstance(resolved, EqualMass):
-        cut = at != whole
-    else:  # an edge on the lowest score of a cell parts that score from the others
-        inner = resolved.edges[1:-1]
-        cut = (table.low[cell] <= inner) & (inner < table.high[cell])
-    return cell[cut], (at - whole)[cut]
-
-
-def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
-    """See `BinTable.error_bound`."""
-    if not table.fine or isinstance(table.task, Spread):
-        message = "error_bound is for fine tables of probabilities: it bounds the ECE in bins made from their cells."
-        raise ValueError(message)
-    cell, part = cut_cells(table, bins)
-    if not distinct:
-        moved = _any_rows(table, cell, part)
-    elif isinstance(as_binning(bins), EqualMass) and np.allclose(_row_weight(table) * table.count, table.weight):
-        moved = _known_number(table, cell, part) * _row_weight(table)
-    else:
-        message = (
-            "distinct=True is for unweighted labelled rows in EqualMass bins, whose edges part a known number of rows."
-        )
-        raise ValueError(message)
-    return 2 * float(moved.sum()) / table.total
-
-
-def _any_rows(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
-    """Whatever rows of the cell are to the left, their sum of p - y lies between its negative and its positive part."""
-    scale = table.observed_scale
-    both = table.task.shared_mass(table)[cell]
-    positive, negative = table.predicted[cell] - both, scale * table.observed[cell] - both
-    share = part * (positive - negative)
-    return np.maximum(positive - share, share + negative)
-
-
-def _known_number(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
-    """With a of the n rows to the left, at least max(0, a - n0) and at most min(a, n1) of them are positive."""
-    positives = table.observed[cell] / _row_weight(table)
-    n, width = table.count[cell], (table.high - table.low)[cell]
-    left = part * n
-    expected = part * positives
-    outcomes = np.maximum(np.minimum(left, positives) - expected, expected - np.maximum(0.0, left - (n - positives)))
-    return outcomes + np.minimum(left, n - left) * width
-
-
-def _row_weight(table: BinTable) -> float:
-    """The weight of one row, where all have the same."""
-    return float(table.weight_squares.sum()) / table.total
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class BinTable:
     """Per bin or cell: lowest and highest score, and the sums of `SUMS`.
@@ -380,3 +324,59 @@ def merge(tables: list[BinTable]) -> BinTable:
     invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
     sums = added([CellSums(table.cut, table.key, table.low, table.high, table.sums) for table in tables])
     return replace(first, **sums._asdict(), invalid=dict(invalid))
+
+
+def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]:
+    """For each edge that falls into a cell: the number of the cell, and the part of it that goes to the left."""
+    resolved = table.resolved(bins)
+    at = table.places(resolved)[1:-1]
+    whole = np.floor(at)
+    cell = np.minimum(whole.astype(np.intp), len(table) - 1)
+    if isinstance(resolved, EqualMass):
+        cut = at != whole
+    else:  # an edge on the lowest score of a cell parts that score from the others
+        inner = resolved.edges[1:-1]
+        cut = (table.low[cell] <= inner) & (inner < table.high[cell])
+    return cell[cut], (at - whole)[cut]
+
+
+def error_bound(table: BinTable, bins: Binning, *, distinct: bool) -> float:
+    """See `BinTable.error_bound`."""
+    if not table.fine or isinstance(table.task, Spread):
+        message = "error_bound is for fine tables of probabilities: it bounds the ECE in bins made from their cells."
+        raise ValueError(message)
+    cell, part = cut_cells(table, bins)
+    if not distinct:
+        moved = _any_rows(table, cell, part)
+    elif isinstance(as_binning(bins), EqualMass) and np.allclose(_row_weight(table) * table.count, table.weight):
+        moved = _known_number(table, cell, part) * _row_weight(table)
+    else:
+        message = (
+            "distinct=True is for unweighted labelled rows in EqualMass bins, whose edges part a known number of rows."
+        )
+        raise ValueError(message)
+    return 2 * float(moved.sum()) / table.total
+
+
+def _any_rows(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
+    """Whatever rows of the cell are to the left, their sum of p - y lies between its negative and its positive part."""
+    scale = table.observed_scale
+    both = table.task.shared_mass(table)[cell]
+    positive, negative = table.predicted[cell] - both, scale * table.observed[cell] - both
+    share = part * (positive - negative)
+    return np.maximum(positive - share, share + negative)
+
+
+def _known_number(table: BinTable, cell: NDArray[np.intp], part: Floats) -> Floats:
+    """With a of the n rows to the left, at least max(0, a - n0) and at most min(a, n1) of them are positive."""
+    positives = table.observed[cell] / _row_weight(table)
+    n, width = table.count[cell], (table.high - table.low)[cell]
+    left = part * n
+    expected = part * positives
+    outcomes = np.maximum(np.minimum(left, positives) - expected, expected - np.maximum(0.0, left - (n - positives)))
+    return outcomes + np.minimum(left, n - left) * width
+
+
+def _row_weight(table: BinTable) -> float:
+    """The weight of one row, where all have the same."""
+    return float(table.weight_squares.sum()) / table.total
