@@ -22,82 +22,6 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data, fine, require_fine, require_kind
 from calibrant.table.task import Unlabeled
 
-#: What `log_provenance` may say in the details of a result.
-PROVENANCE = ("floor", "infinite_rows", "first_infinite_row", "message")
-
-
-def check_floor(floor: float) -> float:
-    """`floor` as a float in [0, 0.5)."""
-    value = as_number(floor)
-    if not 0 <= value < 0.5:
-        message = f"floor must lie in [0, 0.5), got {floor!r}."
-        raise ValueError(message)
-    return value
-
-
-def floored(p: Floats, floor: float) -> Floats:
-    r"""Probabilities no nearer to 0 and 1 than `floor`.
-
-    .. math:: p' = \min(\max(p, \varepsilon), 1 - \varepsilon), \qquad
-              p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for rows of several classes}
-
-    where c gives the row the sum it had before. For two classes c is 1, so that both forms agree.
-
-    >>> floored(np.array([0.0, 0.3, 1.0]), 0.01)
-    array([0.01, 0.3 , 0.99])
-    >>> floored(np.array([[0.0, 0.2, 0.8]]), 0.05).round(3)
-    array([[0.048, 0.19 , 0.762]])
-    """
-    if floor == 0:
-        return p
-    raised = np.clip(p, floor, 1 - floor)
-    if p.ndim == 1 or p.shape[1] == 1:
-        return raised
-    return raised * (p.sum(axis=1, keepdims=True) / raised.sum(axis=1, keepdims=True))
-
-
-def log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:
-    """-positives log p - negatives log(1 - p), with 0 log 0 = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        hits = np.where(positives > 0, -positives * np.log(p), 0.0)
-        misses = np.where(negatives > 0, -negatives * np.log1p(-p), 0.0)
-    total: Floats = hits + misses
-    return total
-
-
-def infinite_rows(losses: Floats) -> NDArray[np.intp]:
-    """Numbers of the rows whose loss is infinite."""
-    if np.isfinite(losses.sum()):  # a sum takes a fraction of the time of a comparison
-        return np.empty(0, np.intp)
-    return np.flatnonzero(np.isinf(losses))
-
-
-def log_provenance(
-    method: str, floor: float, *, infinite: int | None = 0, first: int | None = None
-) -> tuple[str, dict[str, Any]]:
-    """The method in words and the details of a mean log score: its floor, or the rows that make it infinite.
-
-    `infinite` is the number of rows, None where it is unknown (a table of weighted rows); `first` the first of them.
-
-    >>> log_provenance("mean", 1e-6)
-    ('mean, floor=1e-06', {'floor': 1e-06})
-    >>> log_provenance("mean", 0.0, infinite=2, first=7)[0]
-    'mean, infinite for 2 rows'
-    """
-    if floor > 0:
-        return f"{method}, floor={floor:g}", {"floor": floor}
-    if infinite == 0:
-        return method, {}
-    rows = "some rows" if infinite is None else f"{infinite} row{'s' if infinite > 1 else ''}"
-    where = "" if first is None else f" (first: row {first})"
-    message = (
-        f"The log score is infinite for {rows}{where}, whose outcome had a predicted probability (or density) of 0. "
-        "Pass floor=1e-6, for instance, to raise probabilities to at least that: no score then exceeds 13.8."
-    )
-    details = {"infinite_rows": infinite, "first_infinite_row": first, "message": message}
-    return f"{method}, infinite for {rows}", details
-
-
 Score = Literal["brier", "log_loss"]
 
 
@@ -196,6 +120,112 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
     return Estimate(_mean(losses, task), name="Log loss", method=method, n=len(task), details=details)
 
 
+@estimates("ranking")
+def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+    r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
+
+    On positive-unlabeled data the comparison is with the whole population, of which the share π is positive, and
+
+    .. math:: \mathrm{AUC} = \frac{\mathrm P(p_P > p_U) + \frac12 \mathrm P(p_P = p_U) - \pi/2}{1 - \pi}.
+
+    References
+    ----------
+    Menon, van Rooyen, Ong, Williamson (2015), Learning from Corrupted Binary Labels via Class-Probability Estimation.
+
+    Examples
+    --------
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    <AUC 0.875, n=4, exact>
+    >>> import calibrant as cal
+    >>> auc(cal.PositiveUnlabeled([0.4, 0.8], [0.1, 0.4, 0.4, 0.8], prior=0.5))
+    <AUC 0.875, n=6, exact>
+    """
+    cells = fine(data, y_prob, needed_by="auc")
+    positives, negatives = cells.outcome_weights
+    below = np.cumsum(negatives) - negatives / 2
+    if not (positives.any() and negatives.any()):
+        message = "auc needs both outcomes, but all rows have the same."
+        raise ValueError(message)
+    value = float(positives @ below) / float(positives.sum() * negatives.sum())
+    return Estimate(value, name="AUC", method="exact", n=cells.n)
+
+
+#: What `log_provenance` may say in the details of a result.
+PROVENANCE = ("floor", "infinite_rows", "first_infinite_row", "message")
+
+
+def check_floor(floor: float) -> float:
+    """`floor` as a float in [0, 0.5)."""
+    value = as_number(floor)
+    if not 0 <= value < 0.5:
+        message = f"floor must lie in [0, 0.5), got {floor!r}."
+        raise ValueError(message)
+    return value
+
+
+def floored(p: Floats, floor: float) -> Floats:
+    r"""Probabilities no nearer to 0 and 1 than `floor`.
+
+    .. math:: p' = \min(\max(p, \varepsilon), 1 - \varepsilon), \qquad
+              p'_k = c\,\min(\max(p_k, \varepsilon), 1 - \varepsilon) \text{ for rows of several classes}
+
+    where c gives the row the sum it had before. For two classes c is 1, so that both forms agree.
+
+    >>> floored(np.array([0.0, 0.3, 1.0]), 0.01)
+    array([0.01, 0.3 , 0.99])
+    >>> floored(np.array([[0.0, 0.2, 0.8]]), 0.05).round(3)
+    array([[0.048, 0.19 , 0.762]])
+    """
+    if floor == 0:
+        return p
+    raised = np.clip(p, floor, 1 - floor)
+    if p.ndim == 1 or p.shape[1] == 1:
+        return raised
+    return raised * (p.sum(axis=1, keepdims=True) / raised.sum(axis=1, keepdims=True))
+
+
+def log_losses(p: Floats, positives: Floats, negatives: Floats) -> Floats:
+    """-positives log p - negatives log(1 - p), with 0 log 0 = 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hits = np.where(positives > 0, -positives * np.log(p), 0.0)
+        misses = np.where(negatives > 0, -negatives * np.log1p(-p), 0.0)
+    total: Floats = hits + misses
+    return total
+
+
+def infinite_rows(losses: Floats) -> NDArray[np.intp]:
+    """Numbers of the rows whose loss is infinite."""
+    if np.isfinite(losses.sum()):  # a sum takes a fraction of the time of a comparison
+        return np.empty(0, np.intp)
+    return np.flatnonzero(np.isinf(losses))
+
+
+def log_provenance(
+    method: str, floor: float, *, infinite: int | None = 0, first: int | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The method in words and the details of a mean log score: its floor, or the rows that make it infinite.
+
+    `infinite` is the number of rows, None where it is unknown (a table of weighted rows); `first` the first of them.
+
+    >>> log_provenance("mean", 1e-6)
+    ('mean, floor=1e-06', {'floor': 1e-06})
+    >>> log_provenance("mean", 0.0, infinite=2, first=7)[0]
+    'mean, infinite for 2 rows'
+    """
+    if floor > 0:
+        return f"{method}, floor={floor:g}", {"floor": floor}
+    if infinite == 0:
+        return method, {}
+    rows = "some rows" if infinite is None else f"{infinite} row{'s' if infinite > 1 else ''}"
+    where = "" if first is None else f" (first: row {first})"
+    message = (
+        f"The log score is infinite for {rows}{where}, whose outcome had a predicted probability (or density) of 0. "
+        "Pass floor=1e-6, for instance, to raise probabilities to at least that: no score then exceeds 13.8."
+    )
+    details = {"infinite_rows": infinite, "first_infinite_row": first, "message": message}
+    return f"{method}, infinite for {rows}", details
+
+
 def _vector_brier(task: Multiclass, rows: slice) -> Floats:
     """Squared distances of some rows from their outcomes."""
     p = task.y_prob[rows].astype(np.float64, copy=False)
@@ -271,33 +301,3 @@ def _log_loss(p: Floats, positives: Floats, negatives: Floats, rounding: float) 
     some = ~(certain | excluded)
     p, positives, negatives = p[some], positives[some], negatives[some]
     return float(-(positives @ np.log(p)) - negatives @ np.log1p(-p))
-
-
-@estimates("ranking")
-def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
-    r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
-
-    On positive-unlabeled data the comparison is with the whole population, of which the share π is positive, and
-
-    .. math:: \mathrm{AUC} = \frac{\mathrm P(p_P > p_U) + \frac12 \mathrm P(p_P = p_U) - \pi/2}{1 - \pi}.
-
-    References
-    ----------
-    Menon, van Rooyen, Ong, Williamson (2015), Learning from Corrupted Binary Labels via Class-Probability Estimation.
-
-    Examples
-    --------
-    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
-    <AUC 0.875, n=4, exact>
-    >>> import calibrant as cal
-    >>> auc(cal.PositiveUnlabeled([0.4, 0.8], [0.1, 0.4, 0.4, 0.8], prior=0.5))
-    <AUC 0.875, n=6, exact>
-    """
-    cells = fine(data, y_prob, needed_by="auc")
-    positives, negatives = cells.outcome_weights
-    below = np.cumsum(negatives) - negatives / 2
-    if not (positives.any() and negatives.any()):
-        message = "auc needs both outcomes, but all rows have the same."
-        raise ValueError(message)
-    value = float(positives @ below) / float(positives.sum() * negatives.sum())
-    return Estimate(value, name="AUC", method="exact", n=cells.n)
