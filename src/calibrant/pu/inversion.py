@@ -28,144 +28,6 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import require_fine
 from calibrant.table.task import Gaps, Unlabeled
 
-#: Most cells into which neighbouring scores are pooled.
-CELLS = 96
-
-
-def fine_cells(data: PositiveUnlabeled | BinTable, *, needed_by: str) -> BinTable:
-    """The fine table of `data`, on a grid where there are many rows."""
-    if isinstance(data, BinTable):
-        require_fine(data, needed_by=needed_by)
-        return data
-    return BinTable.of(data, Distinct() if len(data) <= EXACT_ROWS else HybridGrid())
-
-
-@dataclass(frozen=True, eq=False)
-class PooledScores:
-    r"""Unlabeled rows pooled in the mean of rank and score, with the positives that fall into each pool.
-
-    The error mass of a pool is :math:`\pi q - F`, where q is its share of the positives and F the mean of its scores
-    over all unlabeled rows.
-
-    Attributes
-    ----------
-    gaps : Gaps
-        Prior, shares u and q, means of 1_c f and 1_c f², and effective numbers of rows.
-    position : array in [0, 1]
-    score : array
-        Mean score of the unlabeled rows of each pool.
-    pool : array
-        The pool of each cell of the fine table.
-    """
-
-    gaps: Gaps
-    position: Floats
-    score: Floats
-    pool: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, table: BinTable, design_effect: float = 1.0) -> PooledScores:
-        """From a fine table; clusters divide the numbers of rows by their design effect."""
-        whole = Gaps.of(table)
-        some = whole.share > 0
-        share, mass = whole.share[some], whole.predicted[some]
-        position = (unit_scaled(mid_ranks(share)) + unit_scaled(mass / share)) / 2
-        starts = pool_starts(position, CELLS)
-        pool_of_filled = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(position))))
-        pool = pool_of_filled[np.maximum(np.cumsum(some) - 1, 0)]  # positives between two pools belong to the lower
-        size = len(starts)
-        pooled = replace(
-            whole.joined(pool, size),
-            n_positive=whole.n_positive / design_effect,
-            n_unlabeled=whole.n_unlabeled / design_effect,
-        )
-        middle = np.bincount(pool_of_filled, share * position, size) / pooled.share
-        return cls(pooled, middle, pooled.predicted / pooled.share, pool)
-
-    @property
-    def information(self) -> float:
-        """1 / (π²/n_P + 1/n_U), or c² n for a single sample: the rows that the number of knots follows."""
-        gaps = self.gaps
-        if gaps.frequency is not None:
-            return gaps.frequency**2 * gaps.n_unlabeled
-        return 1 / (gaps.prior**2 / gaps.n_positive + 1 / gaps.n_unlabeled)
-
-    def positives(self, rate: Floats) -> Floats:
-        """The share of the positives in each pool if this is the chance of a positive."""
-        mass = self.gaps.share * np.clip(rate, 0.0, 1.0)
-        total = float(mass.sum())
-        return mass / total if total > 0 else self.gaps.share
-
-
-#: Share of the risk at which zero is excluded.
-ZERO_SHARE = 1 / 3
-
-
-def mean_gap_limit(
-    gaps: Gaps,
-    *,
-    risk: float,
-    design_effect: float = 1.0,
-    prior_error: float = 0.0,
-    prior_interval: tuple[float, float] | None = None,
-) -> float:
-    r"""Lower confidence limit of \|π - E f\|, which no calibration error in a norm of at least 1 is below.
-
-    By Jensen's inequality :math:`(\mathrm E|g|^q)^{1/q} \ge |\mathrm E g|` for every gap g, smooth or not. The mean gap
-    D, the sum of the error masses, has variance Var f / n where the prior is known, and Var(s/c - f) / n where the
-    label frequency c is; the square of `prior_error` is added. With t = \|D\| / SE the limit is
-
-    .. math:: \mathrm{SE} \cdot (t + T^{-1}(\text{risk} - T(-t)))
-
-    where T is Student's distribution function with n - 1 degrees of freedom. It exceeds \|E g\| with probability of
-    about `risk` at most. It is 0 unless D differs from 0 in a two-sided test at a third of `risk`: another test of the
-    same data excludes an error of zero too, and the risks of both add up there.
-
-    Parameters
-    ----------
-    gaps : Gaps
-    risk : float
-        The probability that the limit may exceed the error.
-    design_effect : float
-        How much larger clusters make the variance of the mean gap.
-    prior_error : float
-        Standard error of the prior.
-    prior_interval : (low, high), optional
-        The interval in which the prior lies: of its priors, the one nearest to the mean score is taken.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
-    >>> gaps = Gaps.of(cal.BinTable.of(data, cal.EqualMass(10)))
-    >>> round(mean_gap_limit(gaps, risk=0.025), 3), round(mean_gap_limit(gaps, risk=0.025, prior_error=0.02), 3)
-    (0.096, 0.062)
-    """
-    from scipy.special import stdtr, stdtrit
-
-    whole = gaps.joined(np.zeros(len(gaps.share), dtype=np.intp), 1)
-    score, rows = float(whole.predicted[0]), whole.n_unlabeled / design_effect
-    prior = gaps.prior if prior_interval is None else float(np.clip(score, *prior_interval))
-    error = float(np.hypot(np.sqrt(design_effect * _variance(whole)), prior_error))
-    distance, freedom = abs(prior - score), max(rows - 1, 1.0)
-    if error == 0:
-        return distance
-    tail = float(stdtr(freedom, -distance / error))
-    if tail > ZERO_SHARE * risk / 2:
-        return 0.0
-    return distance + error * float(stdtrit(freedom, risk - tail))
-
-
-def _variance(whole: Gaps) -> float:
-    """Variance of the mean gap as estimated, or if its expectation were zero: the larger of the two.
-
-    With a known label frequency a sample with few labelled rows by chance would otherwise seem to be precise.
-    """
-    calibrated = replace(whole, prior=float(whole.predicted[0]), product=whole.predicted_squares)
-    return max(float(whole.variance[0]), float(calibrated.variance[0]), 0.0)
-
-
 #: Knots of the fit are 2.5 + 1.1 log(rows); the shape along which errors are tested has 0.6 times as many.
 KNOTS, SHAPE = (2.5, 1.1), 0.6
 
@@ -442,3 +304,141 @@ def row_influence(
 def _root(covariance: Floats) -> Floats:
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+#: Most cells into which neighbouring scores are pooled.
+CELLS = 96
+
+
+def fine_cells(data: PositiveUnlabeled | BinTable, *, needed_by: str) -> BinTable:
+    """The fine table of `data`, on a grid where there are many rows."""
+    if isinstance(data, BinTable):
+        require_fine(data, needed_by=needed_by)
+        return data
+    return BinTable.of(data, Distinct() if len(data) <= EXACT_ROWS else HybridGrid())
+
+
+@dataclass(frozen=True, eq=False)
+class PooledScores:
+    r"""Unlabeled rows pooled in the mean of rank and score, with the positives that fall into each pool.
+
+    The error mass of a pool is :math:`\pi q - F`, where q is its share of the positives and F the mean of its scores
+    over all unlabeled rows.
+
+    Attributes
+    ----------
+    gaps : Gaps
+        Prior, shares u and q, means of 1_c f and 1_c f², and effective numbers of rows.
+    position : array in [0, 1]
+    score : array
+        Mean score of the unlabeled rows of each pool.
+    pool : array
+        The pool of each cell of the fine table.
+    """
+
+    gaps: Gaps
+    position: Floats
+    score: Floats
+    pool: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, table: BinTable, design_effect: float = 1.0) -> PooledScores:
+        """From a fine table; clusters divide the numbers of rows by their design effect."""
+        whole = Gaps.of(table)
+        some = whole.share > 0
+        share, mass = whole.share[some], whole.predicted[some]
+        position = (unit_scaled(mid_ranks(share)) + unit_scaled(mass / share)) / 2
+        starts = pool_starts(position, CELLS)
+        pool_of_filled = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(position))))
+        pool = pool_of_filled[np.maximum(np.cumsum(some) - 1, 0)]  # positives between two pools belong to the lower
+        size = len(starts)
+        pooled = replace(
+            whole.joined(pool, size),
+            n_positive=whole.n_positive / design_effect,
+            n_unlabeled=whole.n_unlabeled / design_effect,
+        )
+        middle = np.bincount(pool_of_filled, share * position, size) / pooled.share
+        return cls(pooled, middle, pooled.predicted / pooled.share, pool)
+
+    @property
+    def information(self) -> float:
+        """1 / (π²/n_P + 1/n_U), or c² n for a single sample: the rows that the number of knots follows."""
+        gaps = self.gaps
+        if gaps.frequency is not None:
+            return gaps.frequency**2 * gaps.n_unlabeled
+        return 1 / (gaps.prior**2 / gaps.n_positive + 1 / gaps.n_unlabeled)
+
+    def positives(self, rate: Floats) -> Floats:
+        """The share of the positives in each pool if this is the chance of a positive."""
+        mass = self.gaps.share * np.clip(rate, 0.0, 1.0)
+        total = float(mass.sum())
+        return mass / total if total > 0 else self.gaps.share
+
+
+#: Share of the risk at which zero is excluded.
+ZERO_SHARE = 1 / 3
+
+
+def mean_gap_limit(
+    gaps: Gaps,
+    *,
+    risk: float,
+    design_effect: float = 1.0,
+    prior_error: float = 0.0,
+    prior_interval: tuple[float, float] | None = None,
+) -> float:
+    r"""Lower confidence limit of \|π - E f\|, which no calibration error in a norm of at least 1 is below.
+
+    By Jensen's inequality :math:`(\mathrm E|g|^q)^{1/q} \ge |\mathrm E g|` for every gap g, smooth or not. The mean gap
+    D, the sum of the error masses, has variance Var f / n where the prior is known, and Var(s/c - f) / n where the
+    label frequency c is; the square of `prior_error` is added. With t = \|D\| / SE the limit is
+
+    .. math:: \mathrm{SE} \cdot (t + T^{-1}(\text{risk} - T(-t)))
+
+    where T is Student's distribution function with n - 1 degrees of freedom. It exceeds \|E g\| with probability of
+    about `risk` at most. It is 0 unless D differs from 0 in a two-sided test at a third of `risk`: another test of the
+    same data excludes an error of zero too, and the risks of both add up there.
+
+    Parameters
+    ----------
+    gaps : Gaps
+    risk : float
+        The probability that the limit may exceed the error.
+    design_effect : float
+        How much larger clusters make the variance of the mean gap.
+    prior_error : float
+        Standard error of the prior.
+    prior_interval : (low, high), optional
+        The interval in which the prior lies: of its priors, the one nearest to the mean score is taken.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> data = cal.PositiveUnlabeled(rng.beta(2, 1, 1000), rng.random(10_000), prior=0.4)  # the true error is 0.1
+    >>> gaps = Gaps.of(cal.BinTable.of(data, cal.EqualMass(10)))
+    >>> round(mean_gap_limit(gaps, risk=0.025), 3), round(mean_gap_limit(gaps, risk=0.025, prior_error=0.02), 3)
+    (0.096, 0.062)
+    """
+    from scipy.special import stdtr, stdtrit
+
+    whole = gaps.joined(np.zeros(len(gaps.share), dtype=np.intp), 1)
+    score, rows = float(whole.predicted[0]), whole.n_unlabeled / design_effect
+    prior = gaps.prior if prior_interval is None else float(np.clip(score, *prior_interval))
+    error = float(np.hypot(np.sqrt(design_effect * _variance(whole)), prior_error))
+    distance, freedom = abs(prior - score), max(rows - 1, 1.0)
+    if error == 0:
+        return distance
+    tail = float(stdtr(freedom, -distance / error))
+    if tail > ZERO_SHARE * risk / 2:
+        return 0.0
+    return distance + error * float(stdtrit(freedom, risk - tail))
+
+
+def _variance(whole: Gaps) -> float:
+    """Variance of the mean gap as estimated, or if its expectation were zero: the larger of the two.
+
+    With a known label frequency a sample with few labelled rows by chance would otherwise seem to be precise.
+    """
+    calibrated = replace(whole, prior=float(whole.predicted[0]), product=whole.predicted_squares)
+    return max(float(whole.variance[0]), float(calibrated.variance[0]), 0.0)
