@@ -18,7 +18,7 @@ def test_the_better_model_is_found():
     found = cal.compare(cal.ece, bad, good, method=FEW)
     assert found.value_a == float(cal.ece(bad))
     assert found.p_value < 0.001
-    assert 0 < found.interval.low < 0.1 < found.interval.high
+    assert 0 < found.interval.low < found.difference < found.interval.high
 
 
 def test_a_model_does_not_differ_from_itself():

@@ -200,7 +200,7 @@ def test_rows_that_confirm_are_not_those_that_found():
     assert len(half) == 2000
     one = next(one for one in found if one.grouping.names[one.number] == 3)
     assert one.adjusted < 1e-3
-    assert one.found < 1e-3
+    assert one.found < 2e-3  # of 899 draws none is as large
     assert len(one.grouping.index) == 2000
     inside = half.take(one.grouping.rows()[one.number])
     assert inside.y_prob.mean() > inside.y_true.mean()

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import write_table
 from calibrant.cli.files import load
+from calibrant.numerics.random_draws import generator
 from calibrant.reporting import report
 
 
@@ -80,7 +81,7 @@ def _positives() -> dict[str, Any]:
     even = bunch.target % 2 == 0
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     p = cross_val_predict(model, bunch.data, even, cv=5, method="predict_proba")[:, 1]
-    rng = np.random.default_rng(0)
+    rng = generator(0, "labelled positives of the demo")
     chosen = np.flatnonzero(even)[rng.random(even.sum()) < 0.2]
     label = np.concatenate([np.full(len(chosen), "even"), np.full(len(p), "unlabeled")])
     return {"label": label, "p_even": np.concatenate([p[chosen], p])}

@@ -30,6 +30,7 @@ from calibrant.estimators.regression_common import (
 )
 from calibrant.estimators.regression_scores import covered
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -427,7 +428,7 @@ def _roughness(norm: float, levels: Floats | None, nodes: Floats | None) -> floa
 @lru_cache(maxsize=16)
 def _simulated_bridge(norm: float) -> tuple[float, float, float, float]:
     """Mean, standard deviation and 95 % range of another norm of the Brownian bridge, by 4000 paths."""
-    steps = np.random.default_rng(0).normal(size=(4000, 256)) / 16
+    steps = generator(0, "Brownian bridge").normal(size=(4000, 256)) / 16
     path = np.cumsum(steps, axis=1)
     path -= path[:, -1:] * np.arange(1, 257) / 256
     size = np.mean(np.abs(path) ** norm, axis=1) ** (1 / norm)

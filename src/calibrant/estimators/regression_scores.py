@@ -28,6 +28,7 @@ from calibrant.estimators.regression_common import (
     squared_error_kurtosis,
 )
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import effective_n
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -352,7 +353,7 @@ def gaussian_reference(task: Gaussian, unit_score: Callable[[Floats], Floats], e
 
 def simulated_reference(task: Forecast, score: Callable[[Floats], Floats]) -> dict[str, Any]:
     """Reference of any score, from outcomes simulated from the predicted distribution of each row."""
-    rng = np.random.default_rng(0)
+    rng = generator(0, "reference of a score")
     size = task.y_true.size
     rounds = max(2, -(-SIMULATED // size))
     scores = np.stack([score(_simulated_outcomes(task, rng)) for _ in range(rounds)])

@@ -25,7 +25,7 @@ from calibrant.estimators.variational_engine import Bound, Settings, TopLabel, V
 from calibrant.estimators.variational_norms import Norm, label
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
-from calibrant.numerics.random_draws import fold_of_rows
+from calibrant.numerics.random_draws import fold_of_rows, generator
 from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import Target, estimates
@@ -192,7 +192,7 @@ def overconfidence(
     >>> rate = 1 / (1 + ((1 - p) / p) ** 0.4)  # the true probability: nearer to 1/2
     >>> y = rng.random(5000) < rate
     >>> print(f"{overconfidence(y, p):.3f} {underconfidence(y, p):.3f}")
-    0.121 -0.001
+    0.121 -0.000
     """
     return _side("over", data, y_prob, norm, Settings(recalibrator, folds, repeats, seed, top_label, bound, floor))
 
@@ -312,7 +312,7 @@ def pu_calibration_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
 
 def _cross_fitted(data: PositiveUnlabeled, norm: Any, settings: Settings, repeat: int) -> tuple[float, float]:
     """Value and standard error from one division into folds."""
-    positive, unlabeled = _folds(data, settings.folds, np.random.default_rng([settings.seed, repeat]))
+    positive, unlabeled = _folds(data, settings.folds, generator(settings.seed, "folds of positives", repeat))
     recalibrated = [np.empty(len(side)) for side in (data.positive, data.unlabeled)]
     for fold in range(settings.folds):
         fitted = _fitted(settings.recalibrator, _without(data, positive != fold, unlabeled != fold))

@@ -31,6 +31,7 @@ from calibrant.estimators.proper_scores import check_floor, floored, log_provena
 from calibrant.estimators.variational_norms import Norm
 from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
+from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
@@ -118,7 +119,7 @@ def split_sample_interval(
     shifted = (np.clip(contributions, -size, size) + size) / (2 * size)
     if n <= BETTING_ROWS:
         rows = np.repeat(shifted, count.astype(np.intp))
-        low = betting_lower_bound(np.random.default_rng(seed).permutation(rows), 1 - bound.level)
+        low = betting_lower_bound(generator(seed, "order of contributions").permutation(rows), 1 - bound.level)
         how = "betting"
     else:
         low = bernstein_lower_bound(shifted, count, 1 - bound.level)

@@ -15,6 +15,7 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import all_alike, weighted_rows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
@@ -81,7 +82,7 @@ class Bootstrap:
 
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
         """The estimate, and the estimates of the resamples, shifted so that they are centred at it."""
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "bootstrap")
         found = estimator(data)
         whole = float(found)
         if isinstance(data, Predictions) and (losses := row_losses(found, data)) is not None:

@@ -24,6 +24,7 @@ from calibrant.inference.multiclass_tests import VectorTest
 from calibrant.inference.multiplicity import cauchy_combined, rank_p, rank_p_values
 from calibrant.inference.sample import PooledCells, Sample
 from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
 from calibrant.table.bintable import BinTable
@@ -92,7 +93,7 @@ class MultiScale:
     def test(self, data: Predictions | BinTable) -> Significance:
         """The p-value; the statistic is the smallest single p-value."""
         cells = Sample.of(data, needed_by="MultiScale").pooled(256)
-        rng = np.random.default_rng([self.seed, 1])  # unlike the numbers of data simulated with the same seed
+        rng = generator(self.seed, "multiscale test")
         found = statistics(cells, with_drawn(cells, self.draws, rng))
         single = rank_p_values(found)
         combined = cauchy_combined(single, weights(found.shape[1]))

@@ -26,6 +26,7 @@ from calibrant.inference.intervals import interval
 from calibrant.inference.sample import cluster_labels, design_effect
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct, HybridGrid
@@ -204,7 +205,7 @@ def change_point(found: Residuals) -> ChangePoint | None:
 
 def random_signs(parts: Floats, seed: int) -> Floats:
     """Sums over clusters of their parts (clusters by columns) with random signs: columns by draws."""
-    signs = np.where(np.random.default_rng([seed, 5]).random((len(parts), DRAWS)) < 0.5, -1.0, 1.0)
+    signs = np.where(generator(seed, "signs of periods").random((len(parts), DRAWS)) < 0.5, -1.0, 1.0)
     return np.asarray(parts.T @ signs)
 
 
@@ -370,7 +371,7 @@ class EventTotals:
         )
         design, chance = _fitted(score, model)
         sums, variance = observed - count * chance, count * chance * (1 - chance)
-        rng = np.random.default_rng([self.seed, 6])
+        rng = generator(self.seed, "change point")
         whole = np.maximum(np.rint(count), 1).astype(np.int64)
         drawn = rng.binomial(whole[:, None], chance[:, None], (len(count), DRAWS)) - (whole * chance)[:, None]
         size = len(pooled)

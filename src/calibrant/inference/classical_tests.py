@@ -11,6 +11,7 @@ from calibrant.data.predictions import Predictions
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
 from calibrant.inference.sample import PooledCells, Sample
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
@@ -218,7 +219,7 @@ class Cox:
 
 def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:
     """The observed outcomes, then simulated ones of a calibrated model, one sample per row."""
-    drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, np.random.default_rng(seed))
+    drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, generator(seed, "classical tests"))
     return np.concatenate([cells.observed[None], drawn.T])
 
 

@@ -26,6 +26,7 @@ from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.rows import mean_and_error
 from calibrant.results.estimate import Estimate, Interval, printable
 from calibrant.results.target import SPREAD_ERRORS, Target, name_of
@@ -348,7 +349,7 @@ def _paired_draws(
     """Estimates of all models on the same resamples of clusters."""
     first = next(iter(models.values()))
     labels = cluster_labels(first, len(first))
-    repeats = cluster_repeats(int(labels.max()) + 1, method.draws, np.random.default_rng(method.seed))
+    repeats = cluster_repeats(int(labels.max()) + 1, method.draws, generator(method.seed, "paired bootstrap"))
     draws: dict[str, Floats] = {}
     for name, data in models.items():
         losses = row_losses(estimator(data), data) if isinstance(data, Forecast) else None

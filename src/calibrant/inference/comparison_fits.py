@@ -23,7 +23,7 @@ from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import ALPHA_SHARE
 from calibrant.numerics.piecewise_linear import orthonormal_hats
-from calibrant.numerics.random_draws import normal_draws
+from calibrant.numerics.random_draws import generator, normal_draws
 from calibrant.pu.inversion import PooledScores, fine_cells, knots_of, row_influence, shapes
 from calibrant.results.target import Target
 
@@ -93,7 +93,7 @@ class FittedGap:
 
 def _of_spread(data: Forecast, target: Target) -> FittedGap:
     cells = SpreadCells.of(data, needed_by="PairedFits", keep_rows=True)
-    fit = SpreadFit.of(cells, SPREAD_DRAWS, np.random.default_rng(0))
+    fit = SpreadFit.of(cells, SPREAD_DRAWS, generator(0, "fit of spreads"))
     share, second, cluster, cell = cells.row_share, cells.row_second, cells.cluster, cells.cell
     if share is None or second is None or cluster is None or cell is None:  # pragma: no cover - rows were kept
         raise RuntimeError(repr(cells))
@@ -221,7 +221,7 @@ class PairedFits:
         target = replace(target, norm=2.0) if squared else target
         norm = 1.0 if target.norm is None else float(target.norm)
         pair = [_Gap(FittedGap.of(data, target)) for data in (a, b)]
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "paired fits")
         noise = _normal(np.concatenate([one.fit.influence for one in pair], axis=1), self.draws, rng)
         parts = np.split(noise, [pair[0].fit.influence.shape[1]], axis=1)
         sampling = _normal(np.stack([one.fit.sampling for one in pair], axis=1), self.draws, rng).T

@@ -34,6 +34,7 @@ from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm,
 from calibrant.inference.sample import PooledCells, Sample, cluster_labels
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import two_sided_tail
+from calibrant.numerics.random_draws import generator
 from calibrant.table.bintable import BinTable
 
 #: Cells of the scores, a power of two, at most; and cells of all groups of one column, at most.
@@ -178,7 +179,7 @@ def group_tests(
     sizes = [sum(min(int(n), _CELLS) for n in np.bincount(one.index)) for one in groupings]
     if draws is None:
         draws = int(np.clip(_OUTCOMES // max(sum(sizes), 1), min(_FEWEST * len(groupings), _MOST), _MOST))
-    rng = np.random.default_rng([seed, 2])  # unlike the numbers of data simulated with the same seed
+    rng = generator(seed, "group search")
     by_score = np.argsort(data.y_prob)
     simulated, ratios = [], []
     for one in groupings:
@@ -375,7 +376,7 @@ def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         message = f"confirm=True divides the {unit}s into two halves; there is one {unit} only."
         raise InvalidPredictions(message)
     is_first = np.zeros(number, dtype=np.bool_)
-    is_first[np.random.default_rng(SEED).permutation(number)[: number // 2]] = True
+    is_first[generator(SEED, "halves that confirm groups").permutation(number)[: number // 2]] = True
     return np.flatnonzero(is_first[clusters]), np.flatnonzero(~is_first[clusters])
 
 
@@ -433,7 +434,7 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
     """The same for tables of one event each: the statistics of `MultiScale`, ranked step-down over all groups."""
-    rng = np.random.default_rng([seed, 4])
+    rng = generator(seed, "tests of groups")
     found = np.empty((_DRAWS + 1, len(tables)))
     for k, table in enumerate(tables):
         cells = Sample.of(table, needed_by="report").pooled(_EVIDENCE_CELLS)

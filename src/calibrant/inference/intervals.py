@@ -195,7 +195,7 @@ def interval(
     >>> p = rng.random(2000)
     >>> e = interval(cal.ece, cal.Binary(rng.random(2000) < p**2, p))  # the true error is 1/6
     >>> e
-    <ECE (L1) 0.17... [0.15..., 0.18...] at 95%, n=2_000, EqualMass(n_bins=15)>
+    <ECE (L1) 0.17... [0.15..., 0.19...] at 95%, n=2_000, EqualMass(n_bins=15)>
     >>> e.interval.method, str(e.interval.target)
     ("Inversion(draws=299, seed=0, side='two-sided')", 'true error (L1)')
     """

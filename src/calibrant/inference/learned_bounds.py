@@ -23,7 +23,7 @@ from calibrant.estimators.variational_norms import Norm, size_bound
 from calibrant.inference.multiplicity import rank_p_values
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import betting_lower_bound
-from calibrant.numerics.random_draws import categorical_draws
+from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike, mean_and_error
 from calibrant.results.estimate import Interval, Significance
 from calibrant.results.target import Target
@@ -143,7 +143,7 @@ class SequentialBound:
 
     def _betting(self, values: list[Floats], size: float, level: float) -> float:
         """Rows of one part in random order, since those of a file may be sorted."""
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "order of bets")
         every = np.concatenate([rng.permutation(part) for part in values])
         return (2 * betting_lower_bound((every + size) / (2 * size), 1 - level) - 1) * size
 
@@ -217,7 +217,7 @@ class LearnedTest:
         if getattr(data, "group", None) is not None or not all_alike(data.weight):
             message = "LearnedTest needs independent rows of equal weight: it draws their labels one by one."
             raise InvalidPredictions(message)
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "labels of a learned test")
         scores, squares = np.zeros(self.draws + 1), 0
         for part in judged_parts(data, parts=self.parts, seed=self.seed, needed_by="LearnedTest"):
             gain = _log_gain(part.predicted, part.fitted)

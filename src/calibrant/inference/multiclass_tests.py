@@ -26,7 +26,7 @@ from calibrant.inference.multiplicity import (
     step_down_min,
 )
 from calibrant.numerics.arrays import Floats, row_blocks
-from calibrant.numerics.random_draws import categorical_draws
+from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike
 from calibrant.results.estimate import Significance, printable
 
@@ -344,7 +344,9 @@ class VectorTest:
         probability, labels = independent_rows(data, needed_by="VectorTest")
         draws = default_draws(len(labels)) if self.draws is None else self.draws
         layout = Layout.of(probability)
-        found = statistics(layout, gaps_of_labels(layout, labels, draws, np.random.default_rng(self.seed)))
+        found = statistics(
+            layout, gaps_of_labels(layout, labels, draws, generator(self.seed, "labels of a vector test"))
+        )
         names = [name for name in WEIGHTS if name in found]
         single = rank_p_values(np.stack([found[name] for name in names], axis=1))
         p_value = cauchy_rank(single, np.array([WEIGHTS[name] for name in names]))
@@ -514,7 +516,7 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     draws, seed = validation.whole("draws", draws), validation.seed(seed)
     probability, labels = independent_rows(data, needed_by="by_class")
     layout = Layout.of(probability)
-    gaps = gaps_of_labels(layout, labels, 2 * draws, np.random.default_rng(seed), only="class")["class"]
+    gaps = gaps_of_labels(layout, labels, 2 * draws, generator(seed, "labels of class tests"), only="class")["class"]
     combined = _combined(gaps, len(data.classes), draws)
     single, adjusted = rank_p(combined[0], combined[1:]), step_down_min(combined[0], combined[1:])
     count = np.bincount(labels, minlength=len(data.classes))

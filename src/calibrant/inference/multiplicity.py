@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 
 #: Tail probabilities are kept above this, so that their reciprocals stay finite.
 _SMALLEST = 1e-300
@@ -189,7 +190,7 @@ def pointwise_level(covariance: Floats, level: float) -> float:
     correlation = covariance[np.ix_(some, some)] / np.outer(spread[some], spread[some])
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    rng, largest = np.random.default_rng(SEED), []
+    rng, largest = generator(SEED, "simultaneous band"), []
     for _ in range(0, DRAWS, _AT_ONCE):
         drawn = rng.standard_normal((_AT_ONCE, len(values))) @ root.T
         largest.append(np.maximum(drawn.max(axis=1), -drawn.min(axis=1)))

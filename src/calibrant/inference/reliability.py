@@ -16,6 +16,7 @@ from calibrant.estimators.regression_common import ratio_variance, spread_table,
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Binning, EqualMass
@@ -238,7 +239,7 @@ def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> 
 def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int) -> ReliabilityCurve:
     table = Sample.of(data, needed_by="reliability_curve").coarse
     predicted, weight = table.predicted_mean, table.weight
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "consistency band")
     count = np.maximum(np.floor(table.effective_count + 1e-9), 1).astype(np.int64)
     drawn = rng.binomial(count, np.clip(predicted, 0, 1), (draws, len(predicted))) / count
     null = np.array([_rising(line, weight) for line in drawn])

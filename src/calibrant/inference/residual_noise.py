@@ -11,7 +11,7 @@ from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats, accumulate_rows
-from calibrant.numerics.random_draws import independent_counts
+from calibrant.numerics.random_draws import generator, independent_counts
 from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
@@ -65,12 +65,12 @@ class ResidualNoise:
         spread = np.sqrt(_mean_squared_residual(table) * (n / max(n - 1, 1.0)) + UNSEEN / n) * share / np.sqrt(count)
 
         def null() -> Iterator[Floats]:
-            rng = np.random.default_rng([seed, 0])
+            rng = generator(seed, "noise of a calibrated model")
             for some in _blocks(len(table)):
                 yield _outcomes(chance[some], count[some], draws, rng) * share[some, None]
 
         def observed() -> Iterator[Floats]:
-            rng = np.random.default_rng([seed, 1])
+            rng = generator(seed, "noise of the observed gaps")
             for some in _blocks(len(table)):
                 yield rng.standard_normal((len(spread[some]), draws)) * spread[some, None]
 
@@ -91,7 +91,7 @@ class ResidualNoise:
         unseen = table.share * np.sqrt(UNSEEN / _effective_n(table) / table.effective_count)
 
         def signed() -> Iterator[Floats]:
-            rng = np.random.default_rng(seed)
+            rng = generator(seed, "signs of residuals")
             signs = rng.choice([-1.0, 1.0], (sample.clusters, draws)) * np.sqrt(groups / max(groups - 1, 1.0))
             yield sums @ signs + rng.standard_normal((len(table), draws)) * unseen[:, None]
 

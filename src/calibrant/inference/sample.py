@@ -19,7 +19,7 @@ from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
-from calibrant.numerics.random_draws import independent_counts
+from calibrant.numerics.random_draws import generator, independent_counts
 from calibrant.numerics.rows import Rows, effective_n
 from calibrant.table.binning import Distinct, EqualMass, HybridGrid
 from calibrant.table.bintable import BinTable
@@ -412,7 +412,7 @@ def cluster_labels(data: Any, rows: int) -> NDArray[np.intp]:
         return np.asarray(labels, dtype=np.intp)
     if rows <= MOST_CLUSTERS:
         return np.arange(rows)
-    return np.random.default_rng(0).permutation(np.arange(rows) % MOST_CLUSTERS)
+    return generator(0, "random clusters").permutation(np.arange(rows) % MOST_CLUSTERS)
 
 
 def _cross_sums(labels: NDArray[np.intp], cell: NDArray[np.intp], sums: Floats, shape: tuple[int, int]) -> list[Any]:

@@ -42,6 +42,7 @@ from calibrant.numerics.multiclass_features import (
 from calibrant.numerics.multiclass_matrices import LeadingMatrix, ResidualMatrix, leading_logits
 from calibrant.numerics.nearest_neighbours import References
 from calibrant.numerics.pair_tables import STAGES, PairCells, PairTables, fit_tables
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import LOG_FLOOR, log_softmax
 
 #: With many classes, the number of principal scores, and of the rows from which their axes are found.
@@ -280,7 +281,7 @@ def _fit_few(
     """Stages A and B where all classes are entries: the matrix, and the logits of the rows."""
     many = len(offset) > 2 * FIRST_ROWS
     if many:
-        _start_from_rows(shared, offset, np.random.default_rng(seed).permutation(len(offset))[:FIRST_ROWS])
+        _start_from_rows(shared, offset, generator(seed, "first rows of a map").permutation(len(offset))[:FIRST_ROWS])
     matrix = ResidualMatrix(inputs, shared.position, shared.weight)
     own = shared.fit(offset, updates=2 if many else 4)
     residual = matrix.fit(offset + own, updates=4)
@@ -312,7 +313,7 @@ def _start_from_rows(shared: ConditionalLogit, offset: Reals, some: Codes) -> No
 
 def _halves(rows: int, seed: int, group: Codes | None) -> tuple[Codes, Codes]:
     """Two parts of the rows in random order, of equal size but for groups, which are in one of them only."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "halves of a map")
     half = min(max(rows // 2, 1), HALF)
     if group is None:
         order = rng.permutation(rows)

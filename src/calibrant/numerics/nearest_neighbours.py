@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import log_softmax, softmax
 
 #: Numbers of neighbours used, and the number of rows searched for them.
@@ -42,7 +43,7 @@ class References:
     @classmethod
     def of(cls, at: Singles) -> References:
         """All rows if they are few, else a random part, the same every time."""
-        rows = np.random.default_rng(0).permutation(len(at))[:REFERENCES]
+        rows = generator(0, "reference rows").permutation(len(at))[:REFERENCES]
         return cls(rows, np.ascontiguousarray(at[rows]))
 
     def nearest(self, at: Singles, size: int) -> NDArray[np.intp]:

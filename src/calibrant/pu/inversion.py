@@ -21,6 +21,7 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
 from calibrant.numerics.piecewise_linear import mid_ranks, orthonormal_hats, pool_starts, unit_scaled
+from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 from calibrant.table.binning import Distinct, HybridGrid
@@ -221,7 +222,7 @@ class _Trials:
 
     @cached_property
     def _normal_draws(self) -> tuple[Floats, Floats]:
-        rng = np.random.default_rng(self.method.seed)
+        rng = generator(self.method.seed, "positive-unlabeled inversion")
         return rng.standard_normal((self._draws, self.half.shape[1])), rng.standard_normal((self._draws, 1))
 
     def _size(self, gaps: Floats) -> Any:
@@ -240,7 +241,9 @@ class _Trials:
         rows = np.diag(gaps.predicted_squares) - np.outer(gaps.predicted, gaps.predicted)
         unlabeled = normal @ _root(half.T @ rows @ half / max(gaps.n_unlabeled - 1, 1.0)).T
         count = max(round(gaps.n_positive), 1)
-        labelled = np.random.default_rng([seed, 1]).multinomial(count, positive / positive.sum(), self._draws) / count
+        labelled = (
+            generator(seed, "labelled positives").multinomial(count, positive / positive.sum(), self._draws) / count
+        )
         return unlabeled + gaps.prior * (labelled - positive) @ half + uncertain
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_of_rows
+from calibrant.numerics.rows import effective_n
 from calibrant.numerics.special import LOG_FLOOR, expit, softmax
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
@@ -45,6 +46,12 @@ class TrainingRows:
         start = None if self.start is None else self.start[rows]
         weight = None if self.weight is None else self.weight[rows]
         return TrainingRows(self.features[rows], start, self.codes[rows], weight)
+
+    @property
+    def learnable(self) -> bool:
+        """Whether there are two classes, two points, and more than one row that weighs anything."""
+        several = effective_n(self.weight, len(self.codes)) >= 2
+        return several and len(np.unique(self.codes)) > 1 and bool(np.ptp(self.features, axis=0).any())
 
     def with_all_classes(self, classes: int) -> TrainingRows:
         """The same, and a row of negligible weight for each class that has none: CatBoost drops such classes."""
@@ -87,8 +94,7 @@ class Boosted(Recalibrator):
         self.models_ = []
         for train, held in _train_and_held_out(len(codes), self.folds, self.seed):
             part = rows.take(train)
-            learnable = len(np.unique(codes[train])) > 1 and bool(np.ptp(part.features, axis=0).any())
-            model = self._train(part, rows.take(held), scores.classes) if learnable else None
+            model = self._train(part, rows.take(held), scores.classes) if part.learnable else None
             self.models_.append(model)
             out[held] = self._probabilities(model, scores.take(held))
         template = Quadratic(laplace=1.0) if scores.classes == 2 else StructuredMatrixScaling(laplace=1.0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.numerics.arrays import CHUNK, Codes, Floats, Reals
+from calibrant.numerics.random_draws import generator, scikit_learn_seed
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.export import not_sql
 from calibrant.recalibrate.inputs import BinomialCells, Scores
@@ -76,7 +77,11 @@ class Partition(Recalibrator):
         points, place = np.unique(points, axis=0, return_inverse=True)
         counts = np.stack([np.bincount(place.reshape(-1), column) for column in counts.T], axis=1)
         wanted = self.clusters or (15 if points.shape[1] == 2 else 30)
-        means = KMeans(min(wanted, len(points)), n_init="auto", random_state=validation.seed(self.seed))
+        means = KMeans(
+            min(wanted, len(points)),
+            n_init="auto",
+            random_state=scikit_learn_seed(validation.seed(self.seed), "k-means"),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal points: fewer clusters are fine
             means.fit(points, sample_weight=counts.sum(axis=1))
@@ -195,7 +200,7 @@ class NadarayaWatson(BinaryRecalibrator):
 
     def _chosen(self, kernel: SimplexKernel) -> float:
         """The bandwidth with the lowest log loss of rows left out."""
-        rows = np.sort(np.random.default_rng(0).permutation(len(kernel.codes))[:_LEFT_OUT])
+        rows = np.sort(generator(0, "rows left out of a kernel").permutation(len(kernel.codes))[:_LEFT_OUT])
         losses = kernel.held_out_log_loss(rows, BANDWIDTHS, 1 / (self.weight_ + kernel.at.shape[1]))
         return float(BANDWIDTHS[np.argmin(losses)])
 

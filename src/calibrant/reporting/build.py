@@ -76,7 +76,7 @@ def report(
     >>> print(found.verdict.sentence)
     Predicted probabilities are too extreme: high ones too high, low ones too low, by ... points on average ...
     >>> found.verdict.severity, found.recalibration.maps[0].name
-    ('problem', 'Temperature scaling')
+    ('problem', 'Quadratic scaling')
     """
     validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)

@@ -190,7 +190,7 @@ def advise(
     --------
     >>> from calibrant.simulate import PAPER_WORLDS
     >>> world = PAPER_WORLDS["resnet110_c100"]  # its true error is 0.153
-    >>> advice = advise(world.sample(500, seed=1), repeats=40)
+    >>> advice = advise(world.sample(500, seed=2), repeats=40)
     >>> advice.fit.fits, advice.rows[0].name, 0.153 in advice.true_error
     (True, 'averaged', True)
     """

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.data.predictions import Multiclass
 from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import log_softmax
 from calibrant.simulate.calibration_curves import IdentityCurve, TemperatureCurve
 from calibrant.simulate.worlds import Seed
@@ -95,7 +96,7 @@ class MulticlassWorld:
 
     def sample(self, n: int, seed: Seed = 0) -> Multiclass:
         """`n` independent rows."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, "multiclass world")
         logs = self.scores.draw(rng, n)
         running = np.cumsum(self.true_probabilities(logs), axis=1)
         label = (rng.random((n, 1)) * running[:, -1:] >= running[:, :-1]).sum(axis=1)
@@ -104,7 +105,7 @@ class MulticlassWorld:
 
 @lru_cache(maxsize=256)
 def _true_error(world: MulticlassWorld, norm: Any, of: str) -> float:
-    rng, step = np.random.default_rng(20_221_115), 1 << 17
+    rng, step = generator(0, "true error of a multiclass world"), 1 << 17
     logs = [world.scores.draw(rng, step) for _ in range(_DRAWS // step)]
     if of == "top_label":
         return _top_label_error(world, logs, check_norm(norm))

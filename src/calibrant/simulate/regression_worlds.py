@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Gaussian
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.simulate.score_distributions import integral
 from calibrant.simulate.worlds import Seed
 
@@ -165,7 +166,7 @@ class RegressionWorld:
 
     def sample(self, n: int, seed: Seed = 0) -> Gaussian:
         """`n` independent rows with standard Gaussian means."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, "regression world")
         sigma, mean = self.spreads.draw(rng, n), rng.standard_normal(n)
         if self.tails is None:
             noise = rng.standard_normal(n)

@@ -22,6 +22,7 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator, scikit_learn_seed
 from calibrant.numerics.special import expit
 from calibrant.simulate.worlds import Seed, World
 
@@ -67,7 +68,7 @@ class PUWorld:
 
     def sample(self, n: int, seed: Seed = 0) -> PositiveUnlabeled:
         """`n` rows in all: independent samples of positives and of unlabeled rows, with the true prior."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, "positive-unlabeled world")
         positives = min(max(round(n * self.labelled), 1), n - 1)
         unlabeled, _ = self.world.draw(rng, n - positives)
         return PositiveUnlabeled(self._positives(rng, positives), unlabeled, prior=self.prior)
@@ -162,7 +163,7 @@ class LogitMixtureWorld:
 
     def sample(self, n_positive: int, n_unlabeled: int, seed: int | np.random.Generator = 0) -> PositiveUnlabeled:
         """Independent samples of positives and of unlabeled rows, with the true prior."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, "logit mixture")
         return PositiveUnlabeled(
             self.positives(rng, n_positive), self.labelled(rng, n_unlabeled).y_prob, prior=self.prior
         )
@@ -224,7 +225,10 @@ def _fitted(h: Floats, components: int, seed: int) -> NormalComponents:
     from sklearn.mixture import GaussianMixture
 
     most = min(components, len(np.unique(h)))
-    fits = [GaussianMixture(k, random_state=seed, max_iter=500).fit(h[:, None]) for k in range(1, most + 1)]
+    fits = [
+        GaussianMixture(k, random_state=scikit_learn_seed(seed, "mixture of logits"), max_iter=500).fit(h[:, None])
+        for k in range(1, most + 1)
+    ]
     best = min(fits, key=lambda fit: fit.bic(h[:, None]))
     columns = (best.weights_, best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]))
     return NormalComponents(*(tuple(float(value) for value in column) for column in columns))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary
 from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_complement, log_probability
 from calibrant.simulate.calibration_curves import Curve, Glm, IdentityCurve, PowerCurve, as_curve
 from calibrant.simulate.score_distributions import BetaScores, FixedScores, Scores
@@ -84,7 +85,7 @@ class World:
 
     def sample(self, n: int, seed: Seed = 0) -> Binary:
         """`n` independent rows: the same seed gives the same rows."""
-        score, outcome = self.draw(np.random.default_rng(seed), n)
+        score, outcome = self.draw(generator(seed, "world"), n)
         return Binary(outcome, score)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[Floats, NDArray[np.int8]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.inference.sample import Numbers, PooledCells, Sample, knots_for
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.random_draws import BinomialDraws
+from calibrant.numerics.random_draws import BinomialDraws, generator
 from calibrant.table.bintable import BinTable
 
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
@@ -70,7 +70,7 @@ class RowNoise:
     @cached_property
     def shares(self) -> Floats:
         """Sampling errors of the shares: Poisson counts, or normal ones where many rows are expected."""
-        rng, n = np.random.default_rng([self.seed, 2]), self.cells.effective_n
+        rng, n = generator(self.seed, "shares of cells"), self.cells.effective_n
         expected = (self.cells.share * n)[:, None]
         size = (len(expected), self.draws)
         few = expected[:, 0] < FEW_ROWS
@@ -80,11 +80,11 @@ class RowNoise:
 
     @cached_property
     def _normal(self) -> Floats:
-        return np.random.default_rng([self.seed, 0]).standard_normal((len(self.cells.share), self.draws))
+        return generator(self.seed, "normal noise of cells").standard_normal((len(self.cells.share), self.draws))
 
     @cached_property
     def _binomial(self) -> BinomialDraws:
-        return BinomialDraws.of(len(self.cells.share), self.draws, np.random.default_rng([self.seed, 1]))
+        return BinomialDraws.of(len(self.cells.share), self.draws, generator(self.seed, "events of cells"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class ClusterNoise:
     @cached_property
     def signs(self) -> Floats:
         """Random signs, scaled, per cluster and sample."""
-        rng = np.random.default_rng([self.seed, 3])
+        rng = generator(self.seed, "signs of clusters")
         signs = np.where(rng.random((len(self.weight), self.draws)) < 0.5, -1.0, 1.0)
         return signs * np.sqrt(self.effective_clusters / max(self.effective_clusters - 1, 1.0))
 
@@ -163,7 +163,7 @@ class FineSample:
             return cls(PooledCells.fine(sample.table.sums))
         if clusters > MOST_CLUSTERS:
             clusters = MOST_CLUSTERS
-            label = np.random.default_rng(0).integers(0, clusters, sample.clusters)[label]
+            label = generator(0, "clusters put together").integers(0, clusters, sample.clusters)[label]
         share = sample.row_share
         residual = share * (sample.residual - float(share @ sample.residual))
         effect = max(

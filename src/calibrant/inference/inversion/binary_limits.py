@@ -22,7 +22,7 @@ from calibrant.inference.inversion.binary_fit import (
 )
 from calibrant.inference.sample import Numbers, PooledCells, knots_for
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.random_draws import BinomialDraws
+from calibrant.numerics.random_draws import BinomialDraws, generator
 from calibrant.results.estimate import Side
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
@@ -393,7 +393,7 @@ class DualBound:
             residual = (self._noise.weight * cells.predicted - self._noise.events) / cells.share * rows
             sums = np.stack([residual[self._fold == fold].sum(axis=0) for fold in range(FOLDS)])
             return float(self.statistic(sums[:, :, None])[0])
-        rng, left = np.random.default_rng([self.seed, 5]), rows.copy()
+        rng, left = generator(self.seed, "events of folds"), rows.copy()
         events = np.clip(np.round(cells.observed * rows), 0, rows).astype(np.int64)
         expected, remaining, dealt = events / rows, events.copy(), []
         for size in self._sizes:
@@ -436,23 +436,25 @@ class DualBound:
     @cached_property
     def _sizes(self) -> Numbers:
         """Rows per fold and cell, as even as possible."""
-        rank = np.argsort(np.random.default_rng([self.seed, 4]).random((len(self._rows), FOLDS)), axis=1).T
+        rank = np.argsort(generator(self.seed, "sizes of folds").random((len(self._rows), FOLDS)), axis=1).T
         return np.asarray(self._rows // FOLDS + (rank < self._rows % FOLDS))
 
     @cached_property
     def _fold(self) -> Numbers:
         """The fold of each cluster."""
         clusters = len(self._noise.weight) if isinstance(self._noise, ClusterNoise) else 0
-        return np.random.default_rng([self.seed, 4]).permutation(clusters) % FOLDS
+        return generator(self.seed, "folds of clusters").permutation(clusters) % FOLDS
 
     @cached_property
     def _normal(self) -> Floats:
         size = (FOLDS, len(self._rows), self._noise.draws)
-        return np.random.default_rng([self.seed, 6]).standard_normal(size)
+        return generator(self.seed, "normal noise of folds").standard_normal(size)
 
     @cached_property
     def _binomial(self) -> BinomialDraws:
-        return BinomialDraws.of(FOLDS * len(self._rows), self._noise.draws, np.random.default_rng([self.seed, 7]))
+        return BinomialDraws.of(
+            FOLDS * len(self._rows), self._noise.draws, generator(self.seed, "drawn events of folds")
+        )
 
     @cached_property
     def _error(self) -> Floats:

@@ -20,7 +20,7 @@ from calibrant.inference.multiclass_tests import independent_rows
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import ALPHA_SHARE
 from calibrant.numerics.piecewise_linear import orthonormal_hats
-from calibrant.numerics.random_draws import categorical_draws
+from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
@@ -209,7 +209,7 @@ class ClasswiseInversion:
         if not 1 <= norm <= 2:
             message = f"ClasswiseInversion is for norms from 1 to 2, got {norm:g}."
             raise ValueError(message)
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "classwise inversion")
         trial = _Trial.of(ClasswiseFit.of(*independent_rows(data, needed_by="ClasswiseInversion")), self.draws, rng)
         risk = (ALPHA_SHARE * (1 - level) / 2, UPPER_SHARE * (1 - level) / 2)
         unseen = -2 * np.log(risk[1]) / data.y_prob.size  # n rows without a surprise cannot exclude that part of misses

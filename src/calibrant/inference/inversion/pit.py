@@ -15,6 +15,7 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import row_clusters, rows_that_count
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import InvertedPath, tail_risk
+from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
 
 #: Number of multiples of the fitted gap that are tested, and of cells that [0, 1] is cut into if every level counts.
@@ -66,7 +67,7 @@ class PitInversion:
         if not isinstance(data, Forecast) or estimate.target is None or "central" not in estimate.details:
             message = f"PitInversion is for interval_error, quantile_error and pit_error of forecasts, not {data!r}."
             raise InvalidPredictions(message)
-        rng = np.random.default_rng(self.seed)
+        rng = generator(self.seed, "inversion of PIT counts")
         counts = _LevelCounts.of(data, estimate, rng)
         low, high = counts.ends(self.draws, tail_risk(level), rng)
         words = "independent rows (or clusters)"

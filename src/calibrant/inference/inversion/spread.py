@@ -12,6 +12,7 @@ from calibrant.data import validation
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
+from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import SPREAD_ERRORS, Target
 
@@ -91,7 +92,7 @@ class SpreadInversion:
             raise TypeError(message)
         cells = SpreadCells.of(data, needed_by="SpreadInversion")
         draws = enough_draws(self.draws, tail_risk(level))
-        fit = SpreadFit.of(cells, draws, np.random.default_rng(self.seed))
+        fit = SpreadFit.of(cells, draws, generator(self.seed, "spread inversion"))
         low, high = _Trials(fit, SpreadError.of(target, fit.variance), level).ends()
         words = "independent rows (or clusters); a ratio that is smooth in sigma; without the noise of binned estimates"
         words = f"{TAILS}; {words}" if fit.heavy_tails else words

@@ -20,6 +20,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.equal_mass import sums_between
 from calibrant.numerics.isotonic import pool_adjacent_violators
+from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
 from calibrant.reporting.part_results import Part
@@ -402,7 +403,9 @@ def _calibrated_gaps(segments: Floats, total: float, effect: float, seed: int) -
     p = np.clip(segments[3] / weight, 0.0, 1.0)
     count = weight**2 / segments[2] / effect
     whole = np.maximum(np.floor(count + 1e-9), 1.0)
-    drawn = np.random.default_rng([seed, 3]).binomial(whole.astype(np.int64)[:, None], p[:, None], (len(p), DRAWS))
+    drawn = generator(seed, "band of score ranges").binomial(
+        whole.astype(np.int64)[:, None], p[:, None], (len(p), DRAWS)
+    )
     scale = weight / total * np.sqrt(whole / count)
     return np.asarray((p[:, None] - drawn / whole[:, None]) * scale[:, None])
 
