@@ -1,4 +1,4 @@
-"""Can a model's predicted uncertainty be believed? Measure it, say how sure you are, and repair it.
+"""Can a model's predicted uncertainty be trusted? Measure it, say how sure you are, and repair it.
 
 >>> import calibrant as cal
 >>> cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
