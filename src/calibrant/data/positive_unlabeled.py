@@ -95,7 +95,7 @@ class PositiveUnlabeled(Predictions):
         >>> PositiveUnlabeled.from_labels([1, -1, -1], [0.8, 0.1, 0.4], scenario="case-control", prior=0.3)
         <PositiveUnlabeled, n=3>
         """
-        validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
+        index = validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
         p = validation.probabilities("y_prob", y_prob, clip=clip)
         mark = validation.column("labelled", labelled, length=len(p))
         validation.require(
@@ -108,7 +108,7 @@ class PositiveUnlabeled(Predictions):
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
         weights = validation.weights("weight", weight, length=len(p))
         clusters = None if group is None else groups("group", group, length=len(p))
-        return cls(
+        made = cls(
             p[known],
             p[~known],
             prior=prior,
@@ -117,6 +117,8 @@ class PositiveUnlabeled(Predictions):
             weight=None if weights is None else weights[order],
             group=None if clusters is None else clusters[order],
         )
+        made._index = None if index is None else index[order]
+        return made
 
     def __len__(self) -> int:
         return len(self.unlabeled) if self.nested else len(self.positive) + len(self.unlabeled)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import groups, validation
-from calibrant.data.array_likes import column_names, frozen, row_index
+from calibrant.data.array_likes import column_names, frozen
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions, Top, checked_class_probabilities, label_shares, of_logits
@@ -61,7 +61,7 @@ class Predictions(ABC):
 
     weight: Floats | None
     group: NDArray[Any] | None
-    #: The index of what was given as pandas objects, to which groups given later must be aligned.
+    #: The index of what was given as pandas objects, to which groups given later and other models must be aligned.
     _index: Any = None
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Predictions(ABC):
             values = getattr(self, name)
             if values is not None:
                 setattr(some, name, values[rows])
-        some._index = None
+        some._index = None if self._index is None else self._index[rows]
         return some
 
     def row_groups(self, by: ArrayLike | None = None) -> tuple[list[Any], NDArray[np.intp]]:
@@ -99,11 +99,11 @@ class Predictions(ABC):
         self.require_same_rows(by=by)
         return groups.group_names(chosen, length=len(self))
 
-    def require_same_rows(self, **columns: Any) -> None:
+    def require_same_rows(self, /, **columns: Any) -> None:
         """Refuse pandas objects whose index is not that of the predictions, where these were pandas objects too."""
+        remedy = "e.g. {name}.loc[y_true.index], or pass {name}.to_numpy() to pair them by position"
         for name, values in columns.items():
-            if self._index is not None and row_index(values) is not None:
-                validation.require_aligned(predictions=self._index, **{name: values})
+            validation.require_same_index([("predictions", self._index), (name, values)], remedy=remedy)
 
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
@@ -116,6 +116,11 @@ class Predictions(ABC):
     def _align(self, **columns: Any) -> None:
         """Refuse pandas objects with different indexes; keep the one they have."""
         self._index = validation.require_aligned(**columns)
+
+    def _with_index_of(self, other: Predictions) -> Self:
+        """These predictions, whose rows are those of `other`."""
+        self._index = other._index
+        return self
 
     def _freeze(self) -> None:
         """Make the columns read-only, and copies where others could write to them."""
@@ -188,7 +193,7 @@ class Binary(Predictions):
     ) -> Binary:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
-        made._align(y_true=y_true, y_prob=y_prob)
+        made._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
         made._check(y_true, y_prob)
         made._attach(weight, group)
         return made
@@ -352,10 +357,11 @@ class Multiclass(Predictions):
     def _binary(self, column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Binary:
         """Whether the label is this class, with the probability of it."""
         if self.label_shares is None:
-            return Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
-        made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
-        made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
-        return made
+            made = Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
+        else:
+            made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
+            made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
+        return made._with_index_of(self)
 
 
 class OneVersusRest(Mapping[Hashable, Binary]):

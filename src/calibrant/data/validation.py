@@ -8,7 +8,7 @@ Matrices with one column per class: probabilities, logits, and outcomes that com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -72,21 +72,30 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def require_aligned(**columns: Any) -> Any:
-    """The index of the first pandas object (None without one); others must have the same.
+    """The index of the first pandas object (None without one); others must have the same."""
+    return require_same_index(columns.items())
 
-    Rows would else be paired by position, whatever their labels say.
+
+def require_same_index(
+    columns: Iterable[tuple[str, Any]],
+    *,
+    remedy: str = "e.g. {name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position",
+) -> Any:
+    """`require_aligned` for columns of any name, with another remedy.
+
+    Rows would else be paired by position, whatever their labels say. What has no index is paired by position.
     """
-    known = [(name, index) for name, values in columns.items() if (index := row_index(values)) is not None]
+    known = [(name, index) for name, values in columns if (index := row_index(values)) is not None]
     for name, index in known[1:]:
         first, reference = known[0]
         if index is reference or len(index) != len(reference) or index.equals(reference):
             continue
         differs = np.asarray(index != reference)
         row = int(np.argmax(differs)) if differs.shape == (len(index),) else 0
+        ours, other = (one.item() if isinstance(one, np.generic) else one for one in (reference[row], index[row]))
         message = (
-            f"{first} and {name} have different pandas indexes (first in row {row}: {reference[row]!r} and "
-            f"{index[row]!r}), so it is not clear which rows belong together. Align them, e.g. "
-            f"{name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position."
+            f"{first} and {name} have different pandas indexes (first in row {row}: {ours!r} and {other!r}), so it is "
+            f"not clear which rows belong together. Align them, {remedy.format(name=name, first=first)}."
         )
         raise InvalidPredictions(message)
     return known[0][1] if known else None

@@ -368,6 +368,8 @@ def _paired_draws(
 
 def _require_same_rows(models: Mapping[str, Predictions]) -> None:
     first = next(iter(models.values()))
+    remedy = "so that row i of both is the same case, or make both from arrays (to_numpy()) to pair them by position"
+    validation.require_same_index(((name, data._index) for name, data in models.items()), remedy=remedy)
     for name, data in models.items():
         same = type(data) is type(first) and len(data) == len(first)
         outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]

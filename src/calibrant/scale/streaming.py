@@ -72,11 +72,11 @@ class StreamingTable:
         """Add rows; numbers or arrays. They are checked before any of them is added."""
         if weight is None and type(y_prob) is np.ndarray and self._taken(y_true, y_prob):
             return
-        if np.ndim(y_prob) == 0:
-            y_true, y_prob = np.atleast_1d(y_true), np.atleast_1d(y_prob)
+        y_true, y_prob = _column(y_true), _column(y_prob)
         if weight is not None:
-            self.add(BinTable.of(Binary(y_true, y_prob, weight=np.atleast_1d(weight)), self.grid))
+            self.add(BinTable.of(Binary(y_true, y_prob, weight=_column(weight)), self.grid))
             return
+        validation.require_aligned(y_true=y_true, y_prob=y_prob)
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._alone():
@@ -187,6 +187,11 @@ class StreamingTable:
         return BinTable(self._cut, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((len(SUMS), 0)))
 
 
+def _column(values: Any) -> Any:
+    """One number as a column of one row; everything else as it is, with its index if it has one."""
+    return np.atleast_1d(values) if np.isscalar(values) or getattr(values, "ndim", None) == 0 else values
+
+
 def _grid_of(table: BinTable) -> HybridGrid | EqualWidth | None:
     """The grid of a saved stream; None where no stream has such a table."""
     if isinstance(table.cut, HybridGrid):
@@ -206,6 +211,7 @@ def _state(path: str) -> FileState | None:
 
 def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Outcomes and probabilities of a batch; of several classes, those of the top label."""
+    validation.require_aligned(target=target, preds=preds)
     p, y = _host("preds", preds), _host("target", target)
     if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:
         p = np.moveaxis(p, 1, -1).reshape(-1, p.shape[1])
