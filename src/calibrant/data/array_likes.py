@@ -5,7 +5,7 @@ Nothing here knows what an argument is called or means; `validation` adds that.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, MappingView
 from collections.abc import Set as AnySet
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,9 @@ Mask = NDArray[np.bool_]
 
 #: The types of pandas' missing values, recognised without importing pandas.
 _MISSING_TYPES = ("NAType", "NaTType")
+
+#: What can be iterated over but is no list of values, one after the other: text, and what has no order or only by chance.
+NO_LISTS = (str, bytes, Mapping, MappingView, AnySet)
 
 
 class UnreadableArrayError(Exception):
@@ -136,7 +139,7 @@ def _plain(values: Any) -> Any:
     if hasattr(values, "tocsr"):  # first, since some of them are mappings too
         message = "{name} is a sparse matrix, and sparse input is not supported: pass {name}.toarray()."
         raise UnreadableArrayError(message)
-    if values is None or isinstance(values, (str, bytes, Mapping, AnySet)) or hasattr(values, "__next__"):
+    if values is None or isinstance(values, NO_LISTS) or hasattr(values, "__next__"):
         raise UnreadableArrayError(_no_sequence(values))
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         return _of_torch(values)
@@ -172,7 +175,7 @@ def _of_torch(values: Any) -> Any:
 
 def _no_sequence(values: Any) -> str:
     kind = "None" if values is None else f"an object of type {type(values).__name__}"
-    ordered = hasattr(values, "__iter__") and not isinstance(values, (str, bytes, Mapping, AnySet))
+    ordered = hasattr(values, "__iter__") and not isinstance(values, NO_LISTS)
     remedy = ": pass list({name})" if ordered else ""
     return f"{{name}} must be an array or a list with one entry per row, got {kind}{remedy}."
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import Mask, column_names
+from calibrant.data.array_likes import NO_LISTS, Mask, column_names
 from calibrant.data.validation import InvalidPredictions, as_array, one_dimension
 from calibrant.numerics.arrays import Codes
 
@@ -69,10 +69,10 @@ def class_codes(
 
 def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | None = None) -> Labels:
     """The given labels of the columns, which must be as many as these, distinct, and not contradict their names."""
-    listed = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
+    listed = isinstance(classes, Iterable) and not isinstance(classes, NO_LISTS)
     known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes) if listed else ()
     if not listed or not all(isinstance(label, Hashable) for label in known):
-        message = f"classes must be a list of labels, one per column, got {classes!r}."
+        message = f"classes must be a list of labels, one per column in their order, got {classes!r}."
         raise InvalidPredictions(message)
     if len(known) != columns or len(set(known)) != columns:
         message = f"classes must name each of the {columns} columns once, got {list(known)}."
