@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 #: The types of pandas' missing values, recognised without importing pandas.
 _MISSING_TYPES = ("NAType", "NaTType")
 
-#: What can be iterated over but is no list of values, one after the other: text, and what has no order or only by chance.
+#: What can be iterated over but is no list of values: text, and what has no order or only by chance.
 NO_LISTS = (str, bytes, Mapping, MappingView, AnySet)
 
 
