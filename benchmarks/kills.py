@@ -159,7 +159,7 @@ def write_results(results: dict[str, Counter[str]]) -> None:
 
 A process writes two files in turn over the same name and is killed (SIGKILL) within {LONGEST} s; the file must then be
 one of the two, whole. A killed process leaves its temporary file; the next write of the same name removes it. The one
-that reads standard input is told to end (SIGTERM, SIGHUP) and leaves nothing, not even its copy of standard input.
+that reads standard input is told to end (SIGTERM, SIGHUP) and leaves no copy of it.
 
 | what is written | kills | whole file | temporary file left | left after the next write | copies of standard input |
 |---|---|---|---|---|---|

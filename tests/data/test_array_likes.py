@@ -212,3 +212,36 @@ def test_rows_with_different_labels_are_not_paired_by_position(measure):
         cal.InvalidPredictions, match=r"different pandas indexes \(first in row 0: 0 and 19\).*to_numpy"
     ):
         measure(y, p[::-1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        lambda v: [[one] for one in v],
+        lambda v: [one.encode() for one in v],
+        lambda v: np.array(v, dtype=object),
+        lambda v: np.array(v, dtype=np.dtypes.StringDType()),
+        pd.Series,
+        lambda v: pd.Series(v, dtype="category"),
+        pl.Series,
+        pa.array,
+    ],
+)
+def test_text_that_numpy_would_cut_at_its_end_is_refused(make):
+    for use in (
+        lambda v: cal.Binary(Y, P, group=v),
+        lambda v: cal.Multiclass(v, np.stack([P, np.subtract(1, P)], axis=1)),
+        lambda v: cal.Binary(v, P, positive="a"),
+        lambda v: cal.by_group(cal.brier, Y, P, by=v),
+    ):
+        with pytest.raises(cal.InvalidPredictions, match=r"ends in a null character \(b?'a\\x00'\): remove it"):
+            use(make(["a", "a\0"] * (len(Y) // 2) + ["b"] * (len(Y) % 2)))
+
+
+def test_labels_that_double_precision_cannot_tell_apart_are_refused():
+    labels, p = [2**53, 2**53 + 1, 0.5], np.full((3, 3), 1 / 3)
+    with pytest.raises(cal.InvalidPredictions, match=r"y_true .* cannot tell apart \(9007199254740992 and .*993\)"):
+        cal.Multiclass(labels, p, classes=labels)
+    assert cal.Binary([0, 1, 1], [0.1, 0.2, 0.3], weight=[2**53 + 1, 2**60, 0.5]).weight[1] == 2.0**60

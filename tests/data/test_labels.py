@@ -226,3 +226,10 @@ NEED_CLASSES = {
 def test_what_needs_observed_classes_refuses_probabilities(measure):
     with pytest.raises(cal.InvalidPredictions, match="labels are probabilities of classes, but"):
         measure(cal.Multiclass(SHARES, P))
+
+
+def test_classes_that_no_label_in_an_array_can_be_are_refused():
+    for options in ({"classes": ["a", "a\0"]}, {}):
+        p = pd.DataFrame(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), columns=["a", "a\0"])
+        with pytest.raises(cal.InvalidPredictions, match=r"The class 'a\\x00' ends in a null character"):
+            cal.Multiclass(np.array(["a", "a\0"])[Y % 2], p, **options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -51,29 +52,24 @@ def named(paths: Sequence[str]) -> Iterator[list[str]]:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed at the end, also where the process is told to end: no copy of data stays behind."""
-    told: list[int] = []
-    removing = False
+    folder = tempfile.mkdtemp()
 
-    def leave(number: int, _: Any) -> None:
-        told.append(number)
-        if not removing:
-            sys.exit(128 + number)
+    def leave(number: int, _: Any) -> None:  # at once: an exception might be caught, or abort other libraries
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
     known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     main = threading.current_thread() is threading.main_thread()
     ours = [one for one in known if main and signal.getsignal(one) is signal.SIG_DFL]  # `nohup` ignores the second
-    for one in ours:
-        signal.signal(one, leave)
-    folder = tempfile.TemporaryDirectory()
     try:
-        yield Path(folder.name)
+        for one in ours:
+            signal.signal(one, leave)
+        yield Path(folder)
     finally:
-        removing = True
-        folder.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
         for one in ours:
             signal.signal(one, signal.SIG_DFL)
-        if told:
-            sys.exit(128 + told[0])
 
 
 def copy_of_standard_input(folder: Path) -> str:

@@ -123,7 +123,7 @@ class Gaussian(Forecast):
             return [self]
         columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
         return [
-            Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group)._with_index_of(self)
+            Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group)._of_rows_of(self)
             for y, mean, std in columns
         ]
 
@@ -362,7 +362,7 @@ class Distribution(Forecast):
             return [self]
         columns = range(self.y_true.shape[1])
         return [
-            Distribution(self.y_true[:, j], _Column(self.dist, j), weight=self.weight, group=self.group)._with_index_of(
+            Distribution(self.y_true[:, j], _Column(self.dist, j), weight=self.weight, group=self.group)._of_rows_of(
                 self
             )
             for j in columns

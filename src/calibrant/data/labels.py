@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import NO_LISTS, Mask, column_names
+from calibrant.data.array_likes import NO_LISTS, Mask, column_names, ends_in_null
 from calibrant.data.validation import InvalidPredictions, as_array, one_dimension
 from calibrant.numerics.arrays import Codes
 
@@ -59,6 +59,7 @@ def class_codes(
         known = _matched(values.tolist(), names, name)
     else:
         known = _unnamed(values.tolist(), columns, name)
+    _require_readable(known)
     code = {label: k for k, label in enumerate(known)}
     lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
     codes = lookup[inverse.reshape(-1)]
@@ -85,6 +86,14 @@ def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | Non
         )
         raise InvalidPredictions(message)
     return known
+
+
+def _require_readable(labels: Labels) -> None:
+    """Refuse text that is another one in an array of labels."""
+    found = next((label for label in labels if ends_in_null(label)), None)
+    if found is not None:
+        message = f"The class {found!r} ends in a null character, which no label in an array does: remove it."
+        raise InvalidPredictions(message)
 
 
 def indicator_labels(

@@ -106,7 +106,7 @@ class PositiveUnlabeled(Predictions):
             message = f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}."
             raise InvalidPredictions(message)
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
-        weights = validation.weights("weight", weight, length=len(p))
+        weights, unit = validation.weights_and_unit("weight", weight, length=len(p))
         clusters = None if group is None else groups("group", group, length=len(p))
         made = cls(
             p[known],
@@ -117,7 +117,7 @@ class PositiveUnlabeled(Predictions):
             weight=None if weights is None else weights[order],
             group=None if clusters is None else clusters[order],
         )
-        made._index = None if index is None else index[order]
+        made._index, made._weight_unit = None if index is None else index[order], unit
         return made
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class PositiveUnlabeled(Predictions):
             message = f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them."
             raise InvalidPredictions(message)
         order = np.concatenate([first, rest])
-        return PositiveUnlabeled(
+        some = PositiveUnlabeled(
             self.positive[first],
             self.unlabeled[rest if self.nested else rest - split],
             prior=None if self.label_frequency is not None else self.prior,
@@ -144,6 +144,9 @@ class PositiveUnlabeled(Predictions):
             weight=None if self.weight is None else self.weight[order],
             group=None if self.group is None else self.group[order],
         )
+        some._index = None if self._index is None else self._index[order]
+        some._weight_unit = self._weight_unit
+        return some
 
     @property
     def positive_weight(self) -> Any:

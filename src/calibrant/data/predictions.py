@@ -63,6 +63,8 @@ class Predictions(ABC):
     group: NDArray[Any] | None
     #: The index of what was given as pandas objects, to which groups given later and other models must be aligned.
     _index: Any = None
+    #: The power of 2^512 that the weights were divided by.
+    _weight_unit: int = 0
 
     @abstractmethod
     def __len__(self) -> int:
@@ -110,16 +112,16 @@ class Predictions(ABC):
         return f"<{type(self).__name__}, n={len(self):_}{''.join(f', with {name}' for name in extras)}>"
 
     def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
-        self.weight = validation.weights("weight", weight, length=len(self))
+        self.weight, self._weight_unit = validation.weights_and_unit("weight", weight, length=len(self))
         self.group = None if group is None else groups.groups("group", group, length=len(self))
 
     def _align(self, **columns: Any) -> None:
         """Refuse pandas objects with different indexes; keep the one they have."""
         self._index = validation.require_aligned(**columns)
 
-    def _with_index_of(self, other: Predictions) -> Self:
-        """These predictions, whose rows are those of `other`."""
-        self._index = other._index
+    def _of_rows_of(self, other: Predictions) -> Self:
+        """These predictions, whose rows and weights are those of `other`."""
+        self._index, self._weight_unit = other._index, other._weight_unit
         return self
 
     def _freeze(self) -> None:
@@ -361,7 +363,7 @@ class Multiclass(Predictions):
         else:
             made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
             made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
-        return made._with_index_of(self)
+        return made._of_rows_of(self)
 
 
 class OneVersusRest(Mapping[Hashable, Binary]):

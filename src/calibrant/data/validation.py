@@ -169,15 +169,20 @@ def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | Non
     Weights are importance weights: their unit does not matter. Those so large or so small that their squares would
     not be numbers are multiplied by a power of 2^512, the same for all weights of the like size.
     """
+    return weights_and_unit(name, values, length=length)[0]
+
+
+def weights_and_unit(name: str, values: ArrayLike | None, *, length: int) -> tuple[Floats | None, int]:
+    """`weights`, and the power of 2^512 that they were divided by."""
     if values is None:
-        return None
+        return None, 0
     array = column(name, values, length=length).astype(np.float64, copy=False)
     require(name, array, array >= 0, "must not be negative")
     if not array.any():
         message = f"{name} must not be all zero, but all {len(array)} values are."
         raise InvalidPredictions(message)
     power = round(np.frexp(array.max())[1] / 512)
-    return np.ldexp(array, -512 * power) if power else array
+    return np.ldexp(array, -512 * power) if power else array, power
 
 
 def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> NDArray[Any]:

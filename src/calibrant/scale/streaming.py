@@ -84,6 +84,12 @@ class StreamingTable:
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
+        if table.weight_unit:
+            message = (
+                "weight must lie between 1e-77 and 1e77, at least the largest of a batch, or weights of later batches "
+                "could not be compared with it: divide all weights by the same number."
+            )
+            raise InvalidPredictions(message)
         with self._alone():
             self._others = merge([self._empty() if self._others is None else self._others, table])
 
