@@ -346,6 +346,21 @@ class Multiclass(Predictions):
         """The task of one class against the others."""
         return self._binary(column, np.ascontiguousarray(self.y_prob[:, column]))
 
+    def in_order_of(self, classes: Sequence[Hashable]) -> Multiclass:
+        """The same predictions, with the columns of these classes, which are their own in any order.
+
+        >>> Multiclass(["dog"], [[0.8, 0.2]], classes=["cat", "dog"]).in_order_of(["dog", "cat"]).y_prob
+        array([[0.2, 0.8]])
+        """
+        if tuple(classes) == self.classes:
+            return self
+        columns = np.array([self.classes.index(label) for label in classes])
+        some = copy.copy(self)
+        some.classes, some.y_prob = tuple(classes), frozen(self.y_prob[:, columns])
+        some.codes = None if self.codes is None else frozen(np.argsort(columns)[self.codes])
+        some.label_shares = None if self.label_shares is None else frozen(self.label_shares[:, columns])
+        return some
+
     def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
         message = (
