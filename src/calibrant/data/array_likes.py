@@ -220,7 +220,7 @@ def is_exact(value: Any) -> bool:
     >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(0.1)
     (True, False, True)
     """
-    return not isinstance(value, (int, np.integer)) or abs(value) <= EXACT
+    return not isinstance(value, (int, np.integer)) or -EXACT <= int(value) <= EXACT
 
 
 def ends_in_null(value: Any) -> bool:

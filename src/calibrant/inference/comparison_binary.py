@@ -454,7 +454,7 @@ def require_same_weights(a: Predictions, b: Predictions) -> None:
     shares = [
         np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum() for data in (a, b)
     ]
-    if not (np.allclose(*shares, rtol=1e-9, atol=0) and np.array_equal(a.group, b.group)):  # type: ignore[arg-type]
+    if not (np.allclose(shares[0], shares[1], rtol=1e-9, atol=0) and np.array_equal(a.group, b.group)):  # type: ignore[arg-type]
         message = "Two models are compared on the same rows: give both the same weight= and the same group=."
         raise InvalidPredictions(message)
 
