@@ -126,10 +126,22 @@ class Predictions(ABC):
 
     def _freeze(self) -> None:
         """Make the columns read-only, and copies where others could write to them."""
-        for name in (*self.columns, "weight", "group"):
-            values = getattr(self, name)
-            if values is not None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
                 setattr(self, name, frozen(values))
+
+    def __copy__(self) -> Self:
+        """The same columns, also where they are borrowed."""
+        same = type(self).__new__(type(self))
+        vars(same).update(vars(self))
+        return same
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After unpickling and deep copies the columns are read-only as before."""
+        vars(self).update(state)
+        for values in state.values():
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
 
 
 class Binary(Predictions):
@@ -141,6 +153,8 @@ class Binary(Predictions):
         The observed outcomes.
     y_prob : array-like in [0, 1]
         The predicted probability that `y_true` is 1 (or `positive`).
+    logits : array-like, optional
+        Instead of `y_prob`: its log-odds.
     positive : label, optional
         Which of two labels (text or numbers) is the event.
     weight, group : array-like, optional
@@ -154,6 +168,8 @@ class Binary(Predictions):
     <Binary, n=3>
     >>> Binary(["ok", "fraud", "fraud"], [0.2, 0.7, 0.9], positive="fraud").y_true
     array([0, 1, 1], dtype=int8)
+    >>> Binary([0, 1], logits=[0.0, 30.0]).y_prob.round(3)
+    array([0.5, 1. ])
     >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).take(np.array([0, 0, 2])).y_prob
     array([0.2, 0.2, 0.9])
     >>> Binary([0, 1, 1], [0.2, 0.7, 1.7])
@@ -172,15 +188,20 @@ class Binary(Predictions):
     def __init__(
         self,
         y_true: ArrayLike,
-        y_prob: ArrayLike,
+        y_prob: ArrayLike | None = None,
         *,
+        logits: ArrayLike | None = None,
         positive: Hashable | None = None,
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         clip: bool = False,
     ) -> None:
-        self._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
-        self._check(y_true, y_prob, positive=positive, clip=clip)
+        self._align(y_true=y_true, y_prob=y_prob, logits=logits, weight=weight, group=group)
+        if (y_prob is None) == (logits is None):
+            message = "Give either y_prob, the probability of the event, or logits=, its log-odds."
+            raise InvalidPredictions(message)
+        given: Any = y_prob if logits is None else validation.of_log_odds("logits", logits)
+        self._check(y_true, given, positive=positive, clip=clip)
         self._attach(weight, group)
         self._freeze()
 
@@ -203,7 +224,8 @@ class Binary(Predictions):
     def _check(
         self, y_true: ArrayLike, y_prob: ArrayLike, *, positive: Hashable | None = None, clip: bool = False
     ) -> None:
-        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
+        remedy = " If these are log-odds, pass Binary(y_true, logits=...)."
+        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip, remedy=remedy)
         if positive is None:
             self.outcomes = validation.binary_labels("y_true", y_true, length=len(self))
         else:

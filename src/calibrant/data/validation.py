@@ -118,15 +118,17 @@ def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def probabilities(name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False) -> NDArray[Any]:
-    """One column of numbers in [0, 1]."""
+def probabilities(
+    name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False, remedy: str = ""
+) -> NDArray[Any]:
+    """One column of numbers in [0, 1]; `remedy` is said where they are not, and not by rounding."""
     array = _floats(name, values, length)
     if _in_unit_interval_by_bits(array):
         return array
-    return in_unit_interval(name, _finite(name, array), clip=clip)
+    return in_unit_interval(name, _finite(name, array), clip=clip, remedy=remedy)
 
 
-def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[Any]:
+def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool, remedy: str = "") -> NDArray[Any]:
     """`array` itself if all of it lies in [0, 1]; with `clip`, rounding of at most 1e-6 is repaired."""
     if _spans(array, 0.0, 1.0):
         return array
@@ -134,7 +136,7 @@ def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[A
         return np.clip(array, 0.0, 1.0)
     bad = ~((array >= 0) & (array <= 1))
     rounding = bool(np.all((array[bad] >= -ROUNDING) & (array[bad] <= 1 + ROUNDING)))
-    remedy = " All of them are rounding: pass clip=True to repair it." if rounding else ""
+    remedy = " All of them are rounding: pass clip=True to repair it." if rounding else remedy
     require(name, array, ~bad, "must lie in [0, 1]", remedy=remedy)
     return array
 
@@ -349,6 +351,14 @@ def of_logits(name: str, values: Any) -> NDArray[Any]:
     for rows in row_blocks(*logits.shape):
         result[rows] = softmax(logits[rows].astype(np.float64))
     return result
+
+
+def of_log_odds(name: str, values: Any) -> NDArray[Any]:
+    """The probability of each log-odds, in their precision but computed in double precision."""
+    from calibrant.numerics.special import expit
+
+    odds = column(name, values)
+    return expit(odds.astype(np.float64, copy=False)).astype(odds.dtype, copy=False)
 
 
 def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:

@@ -19,7 +19,15 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.estimators.variational_norms import Norm, checked
-from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected, repeated_means, row_losses
+from calibrant.inference.bootstrap import (
+    Bootstrap,
+    copies,
+    of_resamples,
+    of_table,
+    reflected,
+    repeated_means,
+    row_losses,
+)
 from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
@@ -367,11 +375,10 @@ def _paired_draws(
         sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
-            drawn = [float(estimator(table)) for table in sample.repeated(repeats)]
-            draws[name] = np.array(drawn) + values[name] - center
+            draws[name] = of_resamples(estimator, sample.repeated(repeats)) + values[name] - center
         else:
             rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
-            draws[name] = np.array([float(estimator(copies(data, some))) for some in rows])
+            draws[name] = of_resamples(estimator, (copies(data, some) for some in rows))
     return draws
 
 
