@@ -130,7 +130,7 @@ def killed(kind: str, folder: Path, number: int, rng: np.random.Generator) -> Co
             except Exception as error:
                 found[f"broken: {type(error).__name__}"] += 1
             found["with a part left behind"] += bool(list(folder.glob(".*.part")))
-            found[COPIES] += len(list(temporary.iterdir()))
+            found[COPIES] += len(list(temporary.glob("*/standard-input*")))
         process.communicate()
     found["parts after the next write"] = len(list(folder.glob(".*.part")))
     return found
