@@ -2,7 +2,8 @@
 
 Run with python -m benchmarks.kills [number]; writes benchmarks/results/kills.md. Each kind of file (a map, a boosted
 map, a file of tables, a table with recalibrated columns) is written over and over by a process of its own, which is
-killed (SIGKILL) at a random moment; the file is then loaded and must be one of the two that were written in turn.
+killed (SIGKILL) at a random moment; the file is then loaded and must be one of the two that were written in turn. One
+kind reads standard input and is told to end (SIGTERM, SIGHUP): its copy of standard input must then be gone.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ y = [rng.random(4000) < p**2, rng.random(4000) < p**3]
 #: For each line on standard input a child is forked that writes the two files in turn until it is killed.
 LOOP = """
 import os
+asked = sys.stdin
 write(0)
 print("written", flush=True)
-sys.stdin.readline()
+asked.readline()
 write(1)
 print("written", flush=True)
-while sys.stdin.readline():
+while asked.readline():
     child = os.fork()
     if not child:
         for which in itertools.cycle((0, 1)):
@@ -73,7 +75,15 @@ WRITERS = {
         "def write(k): apply_to_file(maps[k], source, path, Inputs(('p',)), suffix='_new')\n"
     ),
 }
-ENDINGS = {"save": ".json", "save of a boosted map": ".json", "save_tables": ".parquet", "apply": ".parquet"}
+WRITERS["apply to standard input"] = WRITERS["apply"].replace(
+    "apply_to_file(maps[k], source,",
+    "sys.stdin = open(source); apply_to_file(maps[k], '-',",
+)
+ENDINGS = {"save": ".json", "save of a boosted map": ".json", "save_tables": ".parquet"}
+#: How processes are ended, in turn; SIGKILL unless said here.
+SIGNALS = {"apply to standard input": (signal.SIGTERM, signal.SIGHUP)}
+#: What is counted of the copies of standard input.
+COPIES = "copies of standard input left"
 
 
 def fingerprint(kind: str, path: Path) -> tuple[float, ...]:
@@ -82,7 +92,7 @@ def fingerprint(kind: str, path: Path) -> tuple[float, ...]:
 
     if kind == "save_tables":
         return tuple(float(table.sums.sum()) for table in cal.table.load_tables(path).values())
-    if kind == "apply":
+    if kind.startswith("apply"):
         import pyarrow.parquet as pq
 
         return tuple(float(np.sum(pq.read_table(path)[name])) for name in ("id", "p", "p_new"))
@@ -91,11 +101,16 @@ def fingerprint(kind: str, path: Path) -> tuple[float, ...]:
 
 def killed(kind: str, folder: Path, number: int, rng: np.random.Generator) -> Counter[str]:
     """How often the file was whole, and what else was in the folder, after so many kills."""
-    path = folder / f"written{ENDINGS[kind]}"
+    path = folder / f"written{ENDINGS.get(kind, '.parquet')}"
+    (temporary := folder / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    signals = SIGNALS.get(kind, (signal.SIGKILL,))
     found: Counter[str] = Counter()
     known: set[tuple[float, ...]] = set()
     command = [sys.executable, "-c", SETUP + WRITERS[kind] + LOOP, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
 
         def ask() -> str:
             print(file=process.stdin, flush=True)
@@ -105,16 +120,17 @@ def killed(kind: str, folder: Path, number: int, rng: np.random.Generator) -> Co
         known.add(fingerprint(kind, path))
         ask()
         known.add(fingerprint(kind, path))
-        for _ in range(number):
+        for turn in range(number):
             child = int(ask())
             time.sleep(float(rng.uniform(0, LONGEST)))
-            os.kill(child, signal.SIGKILL)
+            os.kill(child, signals[turn % len(signals)])
             process.stdout.readline()  # type: ignore[union-attr]
             try:
                 found["whole" if fingerprint(kind, path) in known else "another"] += 1
             except Exception as error:
                 found[f"broken: {type(error).__name__}"] += 1
             found["with a part left behind"] += bool(list(folder.glob(".*.part")))
+            found[COPIES] += len(list(temporary.glob("*/standard-input*")))
         process.communicate()
     found["parts after the next write"] = len(list(folder.glob(".*.part")))
     return found
@@ -132,7 +148,7 @@ def main(number: int = 200, say: Callable[[str], None] = print) -> dict[str, Cou
 
 
 def write_results(results: dict[str, Counter[str]]) -> None:
-    columns = ("whole", "with a part left behind", "parts after the next write")
+    columns = ("whole", "with a part left behind", "parts after the next write", COPIES)
     lines = [
         f"| {kind} | {sum(found[key] for key in found if key not in columns[1:])} | "
         + " | ".join(str(found[column]) for column in columns)
@@ -142,10 +158,11 @@ def write_results(results: dict[str, Counter[str]]) -> None:
     text = f"""# Kills while files are written
 
 A process writes two files in turn over the same name and is killed (SIGKILL) within {LONGEST} s; the file must then be
-one of the two, whole. A killed process leaves its temporary file; the next write of the same name removes it.
+one of the two, whole. A killed process leaves its temporary file; the next write of the same name removes it. The one
+that reads standard input is told to end (SIGTERM, SIGHUP) and leaves no copy of it.
 
-| what is written | kills | whole file | temporary file left by the kill | left after the next write |
-|---|---|---|---|---|
+| what is written | kills | whole file | temporary file left | left after the next write | copies of standard input |
+|---|---|---|---|---|---|
 {chr(10).join(lines)}
 
 {datetime.date.today()}, python -m benchmarks.kills.

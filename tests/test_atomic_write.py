@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from calibrant._atomic_write import folder_locked, replacing
+from calibrant import _atomic_write
+from calibrant._atomic_write import creating, folder_locked, replacing
 
 
 def test_a_write_that_is_interrupted_leaves_the_old_file_and_no_other(tmp_path):
@@ -117,3 +118,91 @@ def test_a_lock_on_the_folder_makes_others_wait(tmp_path):
     waiting.join(10)
     assert order == ["first", "second"]
     assert os.listdir(tmp_path) == []
+
+
+def test_of_several_writers_of_a_new_file_one_succeeds(tmp_path):
+    path, barrier, outcomes = tmp_path / "map.json", threading.Barrier(8), []
+
+    def writer(text):
+        try:
+            with creating(), replacing(path) as place:
+                place.write_text(text)
+                barrier.wait(10)  # all of them saw that there was no file
+            outcomes.append(text)
+        except FileExistsError as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=writer, args=(f"of writer {k}",)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert [text for text in outcomes if "exists already" not in text] == [path.read_text()]
+    assert len(outcomes) == 8
+    assert os.listdir(tmp_path) == ["map.json"]
+
+
+def create(path, text="new"):
+    with creating():
+        write(path, text)
+
+
+def test_an_old_file_is_kept_where_files_are_only_created(tmp_path):
+    path = tmp_path / "map.json"
+    path.write_text("old")
+    with pytest.raises(FileExistsError, match=r"map\.json' exists already and is kept as it is"):
+        create(path)
+    assert path.read_text() == "old"
+    write(path)  # outside the block as before
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_new_files_are_created_where_there_are_no_links(tmp_path, monkeypatch, late):
+    path = tmp_path / "map.json"
+
+    def link(*_):
+        if late:
+            path.write_text("of another process")
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", link)
+    if late:
+        with pytest.raises(FileExistsError, match="exists already"):
+            create(path)
+    else:
+        create(path)
+    assert path.read_text() == ("of another process" if late else "new")
+    assert os.listdir(tmp_path) == ["map.json"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="which files are open is read in /proc")
+@pytest.mark.parametrize("step", [write, create])
+def test_no_file_is_renamed_while_it_is_open_where_there_are_no_locks(tmp_path, monkeypatch, step):
+    def refused_while_open(rename):
+        def renamed(place, target):
+            links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+            if any(os.path.exists(link) and os.path.samefile(link, place) for link in links):
+                raise PermissionError(13, "The process cannot access the file because it is being used")
+            rename(place, target)
+
+        return renamed
+
+    monkeypatch.setattr(_atomic_write, "fcntl", None)  # as on Windows
+    for name in ("replace", "link"):
+        monkeypatch.setattr(os, name, refused_while_open(getattr(os, name)))
+    step(tmp_path / "map.json")
+    assert (tmp_path / "map.json").read_text() == "new"
+    assert os.listdir(tmp_path) == ["map.json"]
+
+
+@pytest.mark.parametrize("name", ["m" * 250 + ".json", "ä" * 127, "m" * 201])
+def test_names_of_any_length_are_written_and_what_was_left_of_them_is_removed(tmp_path, name):
+    path = tmp_path / name
+    with replacing(path) as place:
+        stale = place.with_name(place.name[:-13] + "aaaaaaaa.part")
+        stale.touch()
+        place.write_text("first")
+    write(path)
+    assert os.listdir(tmp_path) == [name]
+    assert path.read_text() == "new"

@@ -9,6 +9,8 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from hashlib import sha256
 from pathlib import Path
 
 try:
@@ -17,6 +19,27 @@ except ImportError:  # pragma: no cover - Windows has no advisory locks of this 
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".part"
+
+#: Names of temporary files hold that of the file they become, up to so many bytes: most systems allow 255.
+_LONGEST_NAME = 200
+
+#: Whether files that exist already are kept; set by `creating`.
+_KEEP: ContextVar[bool] = ContextVar("keep", default=False)
+
+
+@contextmanager
+def creating() -> Iterator[None]:
+    """In the block, `replacing` replaces no file: where there is one, even one that has just come, it raises.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, creating(), replacing(Path(folder) / "new.txt") as place:
+    ...     _ = place.write_text("whole")
+    """
+    before = _KEEP.set(True)
+    try:
+        yield
+    finally:
+        _KEEP.reset(before)
 
 
 @contextmanager
@@ -36,7 +59,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     target.read_text()
     'whole'
     """
-    old = _status(path)
+    old, keep = _status(path), _KEEP.get()
+    if old is not None and keep:
+        raise _exists(path)
     if old is not None and stat.S_ISDIR(old.st_mode):
         message = f"{os.fspath(path)!r} is a folder; name a file to write."
         raise IsADirectoryError(message)
@@ -54,12 +79,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(place, "rb+") as written:
             os.fsync(written.fileno())
         _set_permissions(place, old)
-        os.replace(place, target)
+        _move_to_new(place, target) if keep else os.replace(place, target)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 @contextmanager
@@ -89,10 +115,40 @@ def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
 
 
-def _claimed(target: Path) -> tuple[int, Path]:
-    """A new temporary file, locked as long as the handle is open: a file that nobody locks is stale."""
+def _move_to_new(place: Path, target: Path) -> None:
+    """Rename a file unless there is one of the new name: a link is refused then, in one step."""
+    try:
+        os.link(place, target)
+    except FileExistsError as error:
+        raise _exists(target) from error
+    except OSError:  # file systems without links, where only processes of this package wait for each other
+        with folder_locked(target):
+            if target.exists():
+                raise _exists(target) from None
+            os.replace(place, target)
+    else:
+        place.unlink()
+
+
+def _exists(path: str | os.PathLike[str]) -> FileExistsError:
+    return FileExistsError(f"{os.fspath(path)!r} exists already and is kept as it is.")
+
+
+def _short(name: str) -> str:
+    """The name itself, or a digest of one that leaves no room for what a temporary name adds to it."""
+    return name if len(os.fsencode(name)) <= _LONGEST_NAME else sha256(os.fsencode(name)).hexdigest()
+
+
+def _claimed(target: Path) -> tuple[int | None, Path]:
+    """A new temporary file, locked as long as the handle is open: a file that nobody locks is stale.
+
+    Where there are no locks nothing is kept open, since Windows renames no open file.
+    """
     while True:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=_SUFFIX, dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{_short(target.name)}.", suffix=_SUFFIX, dir=target.parent)
+        if fcntl is None:
+            os.close(handle)
+            return None, Path(name)
         if _lock(handle) and _status(name) is not None:  # else another process took it for stale in this moment
             return handle, Path(name)
         os.close(handle)  # pragma: no cover - a race of a few microseconds
@@ -100,7 +156,7 @@ def _claimed(target: Path) -> tuple[int, Path]:
 
 
 def _remove_stale(target: Path) -> None:
-    ours = re.compile(rf"\.{re.escape(target.name)}\.\w{{8}}{re.escape(_SUFFIX)}")  # as mkstemp names them
+    ours = re.compile(rf"\.{re.escape(_short(target.name))}\.\w{{8}}{re.escape(_SUFFIX)}")  # as mkstemp names them
     for entry in os.scandir(target.parent):
         if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
             with suppress(OSError):  # another process may be faster, or own the file

@@ -2,6 +2,11 @@
 
 import gzip
 import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,8 +24,10 @@ from calibrant.cli.console import (
     require_writable,
     say,
     stage,
+    temporary_folder,
     title_of,
     write_table,
+    writing,
 )
 from calibrant.cli.files import load
 from calibrant.data.validation import InvalidPredictions
@@ -110,6 +117,61 @@ def test_files_are_not_overwritten_unasked(tmp_path):
         require_writable(there, force=False)
     with pytest.raises(UsageError, match="There is no folder"):
         require_writable(tmp_path / "none" / "there.html", force=False)
+
+
+def test_a_file_that_is_read_is_not_overwritten_even_if_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    read = tmp_path / "logs" / "scores.csv"
+    read.write_bytes(CSV)
+    (tmp_path / "link.csv").symlink_to(read)
+    (tmp_path / "hard.csv").hardlink_to(read)
+    others = [tmp_path / "other.csv", tmp_path / "logs" / "report.html"]
+    for other in others:
+        other.write_bytes(CSV)
+    for name in ("logs/scores.csv", str(read), "logs", "logs/*.csv", "link.csv", "hard.csv", "link.*"):
+        for output in (read, Path("logs/../logs/scores.csv"), Path("link.csv"), Path("hard.csv")):
+            with pytest.raises(UsageError, match=r"is also read \(as .*destroyed: give another name"):
+                require_writable(output, force=True, inputs=["other.csv", name])
+        for other in others:
+            require_writable(other, force=True, inputs=[name, "-", "s3://bucket/x.csv", "none.csv", "empty"])
+
+
+def test_a_file_that_another_process_makes_meanwhile_is_kept(tmp_path):
+    path = tmp_path / "table.csv"
+
+    def written(*, force):
+        with writing(path, force=force):
+            path.write_text("of another process")
+            write_table(path, {"p": np.zeros(2)})
+
+    with pytest.raises(UsageError, match=r"table\.csv exists already; give another name or --force"):
+        written(force=False)
+    assert path.read_text() == "of another process"
+    written(force=True)
+    assert "of another process" not in path.read_text()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", None)])
+def test_a_process_that_is_told_to_end_removes_its_folder(number):
+    code = (
+        "import os, sys, time\nfrom calibrant.cli.console import temporary_folder\n"
+        "with temporary_folder() as folder:\n    (folder / 'copy').touch()\n    print(folder, flush=True)\n"
+        f"    os.kill(os.getpid(), {number})\n    time.sleep(60)"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert process.returncode == -number
+    assert process.stdout
+    assert not os.path.exists(process.stdout.strip())
+
+
+def test_a_folder_is_removed_and_signals_are_as_before():
+    with temporary_folder() as folder:
+        (folder / "copy").touch()
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert not folder.exists()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_standard_input_has_a_title():

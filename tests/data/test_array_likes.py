@@ -12,6 +12,8 @@ from scipy import sparse
 
 import calibrant as cal
 from calibrant.data.array_likes import UnreadableArrayError, column_names, frozen, is_missing, read, row_index, typed
+from calibrant.data.predictions import Binary
+from calibrant.scale.streaming import batch_rows
 
 Y, P = [0, 1, 1, 0], [0.125, 0.5, 0.75, 0.25]
 MASK = [False, True, False, False]
@@ -183,6 +185,24 @@ def test_changing_an_array_after_construction_changes_nothing(container):
         lambda y, p: cal.PositiveUnlabeled.from_labels(y, p, prior=0.4, scenario="case-control"),
         lambda y, p: cal.recalibrate.Platt().fit(p, y),
         lambda y, p: cal.by_group(cal.ece, cal.Binary(y, y * 0.5), by=p),
+        lambda y, p: cal.by_group(cal.ece, cal.Binary(y.to_numpy(), y.to_numpy() * 0.5), by={"a": y, "b": p}),
+        lambda y, p: cal.by_group(cal.ece, cal.Binary(y, y * 0.5), by={"predictions": p, "self": y}),
+        lambda y, p: cal.Binary(y, y * 0.5).take(np.arange(20)).row_groups(p),
+        lambda y, p: cal.Multiclass(y, pd.DataFrame({0: y, 1: 1 - y})).top_label().row_groups(p),
+        lambda y, p: cal.Multiclass(y, pd.DataFrame({0: y, 1: 1 - y})).one_vs_rest()[0].row_groups(p),
+        lambda y, p: cal.Gaussian(*[pd.DataFrame({0: y, 1: y}) + k for k in range(3)]).outputs[1].row_groups(p),
+        lambda y, p: cal.PositiveUnlabeled.from_labels(
+            1 - y.sort_values(ignore_index=True), y * 0.5, prior=0.4, scenario="case-control"
+        ).require_same_rows(time=p),
+        lambda y, p: Binary.borrowing(y, y * 0.5, group=p),
+        lambda y, p: cal.scale.StreamingTable().update(y, p),
+        lambda y, p: cal.scale.StreamingTable().update(y, y * 0.5, weight=p),
+        lambda y, p: batch_rows(p, y, None),
+        lambda y, p: cal.risk_coverage(cal.Binary(y, y * 0.5), confidence=p),
+        lambda y, p: cal.risk_coverage(cal.Binary(y, y * 0.5), loss=p),
+        lambda y, p: cal.simulate.fit_world(cal.Binary(y, y * 0.5 + 0.1), log_odds=p),
+        lambda y, p: cal.simulate.fit_logit_mixture(y, p, components=1),
+        lambda y, p: cal.compare(cal.brier, cal.Binary(y, y * 0.5), cal.Binary(p.round() * 0 + y.to_numpy(), p)),
     ],
 )
 def test_rows_with_different_labels_are_not_paired_by_position(measure):
@@ -192,3 +212,36 @@ def test_rows_with_different_labels_are_not_paired_by_position(measure):
         cal.InvalidPredictions, match=r"different pandas indexes \(first in row 0: 0 and 19\).*to_numpy"
     ):
         measure(y, p[::-1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        lambda v: [[one] for one in v],
+        lambda v: [one.encode() for one in v],
+        lambda v: np.array(v, dtype=object),
+        lambda v: np.array(v, dtype=np.dtypes.StringDType()),
+        pd.Series,
+        lambda v: pd.Series(v, dtype="category"),
+        pl.Series,
+        pa.array,
+    ],
+)
+def test_text_that_numpy_would_cut_at_its_end_is_refused(make):
+    for use in (
+        lambda v: cal.Binary(Y, P, group=v),
+        lambda v: cal.Multiclass(v, np.stack([P, np.subtract(1, P)], axis=1)),
+        lambda v: cal.Binary(v, P, positive="a"),
+        lambda v: cal.by_group(cal.brier, Y, P, by=v),
+    ):
+        with pytest.raises(cal.InvalidPredictions, match=r"ends in a null character \(b?'a\\x00'\): remove it"):
+            use(make(["a", "a\0"] * (len(Y) // 2) + ["b"] * (len(Y) % 2)))
+
+
+def test_labels_that_double_precision_cannot_tell_apart_are_refused():
+    labels, p = [2**53, 2**53 + 1, 0.5], np.full((3, 3), 1 / 3)
+    with pytest.raises(cal.InvalidPredictions, match=r"y_true .* cannot tell apart \(9007199254740992 and .*993\)"):
+        cal.Multiclass(labels, p, classes=labels)
+    assert cal.Binary([0, 1, 1], [0.1, 0.2, 0.3], weight=[2**53 + 1, 2**60, 0.5]).weight[1] == 2.0**60

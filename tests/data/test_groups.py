@@ -94,3 +94,12 @@ def test_ranges_of_numbers_keep_equal_numbers_together_and_have_names_that_diffe
     assert len(set(names)) == 4
     assert np.bincount(index).tolist() == [2, 2, 2, 2]
     assert quantile_groups(np.array([np.inf, -np.inf, 1.0, 2.0]), 2)[0] == ["<= 1", "> 1"]
+
+
+@pytest.mark.parametrize("make", [list, lambda v: np.array(v, dtype=object)])
+def test_whole_numbers_that_double_precision_rounds_are_groups_of_their_own(make):
+    names, index = group_names(make([2**53, 2**53 + 1, 0.5]))
+    assert (names, index.tolist()) == ([0.5, 2**53, 2**53 + 1], [1, 2, 0])
+    names, index = group_names(make([2**53, 2**53 + 1, float("nan")]))
+    assert (names, index.tolist()) == ([2**53, 2**53 + 1, "(missing)"], [0, 1, 2])
+    assert len(set(groups("group", make([2**53, 2**53 + 1, 0.5])).tolist())) == 3

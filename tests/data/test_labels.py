@@ -21,6 +21,15 @@ def brier(y, frame, **options):
     return float(cal.brier(cal.Multiclass(y, frame, **options)))
 
 
+@pytest.mark.parametrize(
+    "make", [set, frozenset, dict.fromkeys, lambda v: dict.fromkeys(v).keys(), lambda v: {k: k for k in v}.values()]
+)
+@pytest.mark.parametrize("y", [ANIMALS[Y], np.eye(3)[Y]], ids=["labels", "indicators"])
+def test_classes_without_an_order_are_refused(make, y):
+    with pytest.raises(cal.InvalidPredictions, match="classes must be a list of labels, one per column in their order"):
+        cal.Multiclass(y, P, classes=make(ANIMALS.tolist()))
+
+
 def test_columns_called_by_numbers_are_those_classes():
     assert brier(Y, pd.DataFrame(P[:, ORDER], columns=ORDER)) == pytest.approx(EXPECTED, abs=1e-15)
     assert cal.Multiclass(Y, pd.DataFrame(P[:, ORDER], columns=ORDER)).classes == (2, 0, 1)
@@ -217,3 +226,10 @@ NEED_CLASSES = {
 def test_what_needs_observed_classes_refuses_probabilities(measure):
     with pytest.raises(cal.InvalidPredictions, match="labels are probabilities of classes, but"):
         measure(cal.Multiclass(SHARES, P))
+
+
+def test_classes_that_no_label_in_an_array_can_be_are_refused():
+    for options in ({"classes": ["a", "a\0"]}, {}):
+        p = pd.DataFrame(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), columns=["a", "a\0"])
+        with pytest.raises(cal.InvalidPredictions, match=r"The class 'a\\x00' ends in a null character"):
+            cal.Multiclass(np.array(["a", "a\0"])[Y % 2], p, **options)

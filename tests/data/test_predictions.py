@@ -1,10 +1,15 @@
 """Some of the rows of any predictions."""
 
+import copy
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import calibrant as cal
+from calibrant.data.predictions import Binary
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -90,3 +95,38 @@ def test_groups_of_positive_unlabeled_rows_need_a_prior_each():
     data = cal.PositiveUnlabeled(P[:10], P[10:], prior=0.4)
     with pytest.raises(cal.InvalidPredictions, match="its own prior"):
         cal.by_group(cal.ece, data, by=GROUP)
+
+
+def test_log_odds_are_probabilities_given_otherwise():
+    odds = np.array([-800.0, -1.5, 0.0, 0.3, 40.0])
+    y = [0, 1, 0, 1, 1]
+    data = cal.Binary(y, logits=odds, weight=np.arange(1, 6), positive=1)
+    np.testing.assert_allclose(data.y_prob, special.expit(odds), rtol=1e-15)
+    assert cal.Binary(y, logits=odds.astype(np.float32)).y_prob.dtype == np.float32
+    for given in ({}, {"y_prob": data.y_prob, "logits": odds}):
+        with pytest.raises(cal.InvalidPredictions, match=r"Give either y_prob, .* or logits="):
+            cal.Binary(y, **given)
+    with pytest.raises(cal.InvalidPredictions, match=r"logits must be finite, but 1 of 5 rows"):
+        cal.Binary(y, logits=[*odds[:4], np.inf])
+    with pytest.raises(cal.InvalidPredictions, match=r"must lie in \[0, 1\].*pass Binary\(y_true, logits="):
+        cal.Binary(y, odds)
+    with pytest.raises(cal.InvalidPredictions, match="y_true and logits have different pandas indexes"):
+        cal.Binary(pd.Series(y), logits=pd.Series(odds)[::-1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data)), copy.copy])
+def test_copies_and_pickles_are_read_only_too(kind, copied):
+    data = made(kind)
+    again = copied(data)
+    columns = {name: values for name, values in vars(again).items() if isinstance(values, np.ndarray)}
+    assert len(columns) >= 3
+    assert [name for name, values in columns.items() if values.flags.writeable] == []
+    assert len(again) == len(data)
+    for name, values in columns.items():
+        np.testing.assert_array_equal(values, getattr(data, name))
+
+
+def test_a_copy_of_borrowed_columns_borrows_them():
+    data = Binary.borrowing(Y, P)
+    assert copy.copy(data).y_prob is P

@@ -1,6 +1,6 @@
 """All fuzzers: a function of a random generator and a folder, which raises where something is wrong."""
 
-from tests.fuzz import damaged_files, relations, tabular_files
+from tests.fuzz import damaged_files, odd_inputs, relations, tabular_files
 
 FUZZERS = {
     "order of rows": relations.order_of_rows,
@@ -9,6 +9,11 @@ FUZZERS = {
     "table for rows": relations.table_for_rows,
     "sum of tables": relations.sum_of_tables,
     "changed arrays": relations.changed_arrays,
+    "alignment": odd_inputs.alignment,
+    "groups apart": odd_inputs.groups_apart,
+    "no order": odd_inputs.no_order,
+    "read-only": odd_inputs.read_only,
+    "writers": odd_inputs.writers,
     "map files": damaged_files.map_files,
     "table files": damaged_files.table_files,
     "tabular files": tabular_files.tabular,

@@ -1,8 +1,15 @@
-"""Ways to give a column that are unusual, each with whether it must be read as it is meant or refused."""
+"""Ways to give a column that are unusual, each with whether it must be read as it is meant or refused.
+
+Random cases of columns that are easily paired or merged wrongly, and of several writers of one file.
+"""
 
 from __future__ import annotations
 
+import copy
 import mmap
+import os
+import pickle
+import threading
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -11,8 +18,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 import torch
 from scipy import sparse
+
+import calibrant as cal
+from calibrant._atomic_write import creating, replacing
+from calibrant.data.groups import group_names, groups
+from tests.fuzz import random_data
 
 
 def holed(values, hole):
@@ -107,6 +120,9 @@ REFUSED_ANY = {
     "generator": lambda v: (x for x in v),
     "map": lambda v: map(float, np.ravel(v)),
     "set": lambda v: {float(x) for x in np.ravel(v)},
+    "frozen set": lambda v: frozenset(np.ravel(v).tolist()),
+    "keys of a mapping": lambda v: dict.fromkeys(range(len(v))).keys(),
+    "text that ends in a null character": lambda v: [f"{x}\0" for x in np.ravel(v)][: len(v)],
     "mapping": lambda v: dict(enumerate(np.ravel(v).tolist())),
     "values of a mapping": lambda v: dict(enumerate(np.ravel(v).tolist())).values(),
     "namespace": lambda v: SimpleNamespace(values=v),
@@ -156,3 +172,146 @@ REFUSED_COLUMN = {
     "two columns": lambda v: np.stack([v, v], axis=1),
     "transposed": lambda v: v[None],
 }
+
+
+def _indexes(rng, n):
+    """Two indexes of the same length in another order, of one of several kinds."""
+    order = rng.permutation(n)
+    order = order[::-1] if (order == np.arange(n)).all() else order
+    labels = [
+        lambda: pd.RangeIndex(n),
+        lambda: pd.Index([f"row {k}" for k in range(n)]),
+        lambda: pd.date_range("2024-01-01", periods=n),
+        lambda: pd.MultiIndex.from_arrays([np.arange(n) // 2, np.arange(n) % 2]),
+        lambda: pd.Index(rng.normal(size=n)),
+    ][rng.integers(5)]()
+    return labels, labels[order]
+
+
+#: Functions of two columns, numbers in [0, 1], which must belong to the same rows.
+PAIRED = {
+    "Binary": lambda y, p: cal.brier(cal.Binary(y.round(), p)),
+    "weight": lambda y, p: cal.brier(cal.Binary(y.round(), y, weight=p + 0.1)),
+    "group": lambda y, p: cal.Binary(y.round(), y, group=p.round()).row_groups()[1].sum(),
+    "by": lambda y, p: cal.Binary(y.round(), y).row_groups(p.round(1))[1].sum(),
+    "by of some rows": lambda y, p: cal.Binary(y.round(), y).take(np.arange(len(y))).row_groups(p.round(1))[1].sum(),
+    "functions": lambda y, p: cal.ece(y.round(), p),
+    "Multiclass": lambda y, p: cal.brier(cal.Multiclass(y.round().astype(int), _two_columns(p))),
+    "Gaussian": lambda y, p: cal.crps(cal.Gaussian(y, p, p + 1)),
+    "stream": lambda y, p: _streamed(y.round(), p),
+    "models": lambda y, p: (
+        cal.compare(
+            cal.brier, cal.Binary(y.round() * 0, y), cal.Binary(p.round() * 0, p), method=cal.Bootstrap(9)
+        ).difference
+    ),
+    "scores and y": lambda y, p: cal.recalibrate.Platt().fit(p, y.round()).predict_proba([0.3])[0, 1],
+    "confidence": lambda y, p: cal.risk_coverage(cal.Binary(y.round(), y), confidence=p).risk.sum(),
+}
+
+
+def _two_columns(p):
+    return pd.DataFrame({0: p, 1: 1 - p}) if isinstance(p, pd.Series) else np.stack([p, 1 - p], axis=1)
+
+
+def _streamed(y, p):
+    stream = cal.scale.StreamingTable(grid=cal.EqualWidth(4))
+    stream.update(y, p)
+    return cal.ece(stream.table())
+
+
+def alignment(rng, folder):
+    """Columns of pandas: those of one index give the result of the arrays, others are refused."""
+    n = int(rng.integers(6, 40))
+    y, p = np.concatenate([[0, 1], rng.random(n - 2)]), rng.random(n)
+    one, other = _indexes(rng, n)
+    name = list(PAIRED)[rng.integers(len(PAIRED))]
+    call = PAIRED[name]
+    expected = float(call(y, p))
+    found = float(call(pd.Series(y, index=one), pd.Series(p, index=one.copy())))
+    assert np.isclose(found, expected, rtol=1e-12), f"{name}: {found} is not {expected}"
+    with pytest.raises(cal.InvalidPredictions, match="different pandas indexes"):
+        call(pd.Series(y, index=one), pd.Series(p, index=other))
+
+
+#: Values that are easily taken for one another.
+ALIKE = (
+    *("a", "a\0", "a\0\0", "a ", "", "\0", "1", b"a", b"a\0", 1, 1.5, 0.5, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1),
+    *(2**63, 2**63 + 1, 2**64, 1e16, np.int64(2**60), np.int64(2**60 + 1), 0.1, "nan", "(missing)"),
+    *(None, float("nan"), pd.NA, True, "True"),
+)
+
+
+def groups_apart(rng, folder):
+    """Rows have the same group only if their values are equal or both are missing; or the column is refused."""
+    some = rng.choice(len(ALIKE), int(rng.integers(1, 6)))
+    values = [ALIKE[k] for k in rng.choice(some, 12)]
+    containers = [list, tuple, lambda v: pd.Series(v, dtype=object), lambda v: np.array([*v, None], dtype=object)[:-1]]
+    given = containers[rng.integers(4)](values)
+    keys = [None if value is None or value is pd.NA or value != value else value for value in values]
+    expected = [(a is None) == (b is None) and a == b for a in keys for b in keys]
+    for named in (lambda: group_names(given)[1], lambda: groups("group", given)):
+        try:
+            index = list(named())
+        except cal.InvalidPredictions:
+            continue
+        found = [a == b for a in index for b in index]
+        assert found == expected, f"{given!r} became the groups {index}"
+
+
+def no_order(rng, folder):
+    """Classes and rows in containers without an order."""
+    k = int(rng.integers(2, 6))
+    labels = rng.permutation([f"class {j}" for j in range(k)]).tolist()
+    p = rng.dirichlet(np.ones(k), 8)
+    y = rng.choice(labels, 8)
+    containers = [
+        set,
+        frozenset,
+        dict.fromkeys,
+        lambda v: dict.fromkeys(v).keys(),
+        lambda v: {x: x for x in v}.values(),
+    ]
+    made = containers[rng.integers(5)](labels)
+    calls = [
+        lambda: cal.Multiclass(y, p, classes=made),
+        lambda: cal.Binary(made, p[:k, 0], positive=labels[0]),
+        lambda: cal.Binary([0, 1] * 4, p[:, 0], group=made),
+        lambda: cal.by_group(cal.brier, [0, 1] * 4, p[:, 0], by={"a": made}),
+    ]
+    with pytest.raises(cal.InvalidPredictions):
+        calls[rng.integers(4)]()
+
+
+def read_only(rng, folder):
+    """No column of predictions can be written to, nor one of a copy of any kind."""
+    data = [random_data.binary, random_data.multiclass, random_data.gaussian][rng.integers(3)](rng)
+    ways = [lambda d: d, copy.copy, copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d, rng.integers(2, 6)))]
+    for name, values in vars(ways[rng.integers(4)](data)).items():
+        assert not (isinstance(values, np.ndarray) and values.flags.writeable), f"{name} of {data!r} can be written to"
+
+
+def writers(rng, folder):
+    """Several writers of one new file: one succeeds, the file is its, whole, and nothing else is left."""
+    path, outcomes = os.path.join(folder, "m" * int(rng.integers(1, 255))), []
+    pauses = rng.random((int(rng.integers(2, 6)), 2)) / 500
+
+    def write(number, before, within):
+        text = f"{number} " * 5000
+        threading.Event().wait(before)
+        try:
+            with creating(), replacing(path) as place, open(place, "w", encoding="ascii") as file:
+                file.write(text[:5000])
+                threading.Event().wait(within)
+                file.write(text[5000:])
+        except FileExistsError:
+            return
+        outcomes.append(text)
+
+    threads = [threading.Thread(target=write, args=(number, *pause)) for number, pause in enumerate(pauses)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with open(path, encoding="ascii") as file:
+        assert outcomes == [file.read()]
+    assert os.listdir(folder) == [os.path.basename(path)]

@@ -321,7 +321,7 @@ OPTIONS = {
         lambda v: cal.brier(cal.Multiclass(CODES, CLASSES, classes=v)),
         "classes|y_true",
         ([0, 1, 2], (0, 1, 2), range(3), np.arange(3)),
-        ([0, 1], [0, 1, 1], ["a", "b", "c"], [[0], [1], [2]], 3, "ab"),
+        ([0, 1], [0, 1, 1], ["a", "b", "c"], [[0], [1], [2]], 3, "ab", {0, 1, 2}, {0: 1, 1: 2, 2: 3}),
     ),
 }
 

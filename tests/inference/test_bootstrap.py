@@ -126,3 +126,14 @@ def test_rows_of_no_weight_are_no_rows():
     )
     assert (found.low, found.high) == (alone.low, alone.high)
     assert math.isfinite(found.low + found.high)
+
+
+def test_a_resample_without_events_is_said_to_be_the_reason():
+    rng = np.random.default_rng(0)
+    y, p = np.arange(200) == 7, rng.random(200)
+    words = r"There is an estimate, but resample \d+ .*\(auc needs both outcomes.*rare rows.*too few for an interval"
+    for data in (cal.Binary(y, p), cal.Binary(y, p, group=np.arange(200))):
+        with pytest.raises(cal.InvalidPredictions, match=words):
+            cal.interval(cal.auc, data)
+    with pytest.raises(cal.InvalidPredictions, match=words):
+        cal.compare(cal.auc, cal.Binary(y, p), cal.Binary(y, (p + y) / 3))

@@ -1,9 +1,11 @@
 """Comparisons of models on the same rows: equal ones are seldom called different, the better one is found."""
 
+import copy
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calibrant as cal
 from calibrant.inference import PairedCrossFits, PairedGaps
@@ -183,3 +185,56 @@ def test_what_has_no_method_is_refused():
     impossible = cal.Multiclass(np.arange(50) % 3, p)
     with pytest.raises(cal.InvalidPredictions, match="infinite"):
         PairedCrossFits().difference(impossible, impossible, norm="kl", level=0.95)
+
+
+def test_columns_of_classes_are_matched_by_name():
+    better, _ = sample(200)
+    worse = cal.Multiclass(better.y_true, softmax(2 * np.log(better.y_prob)))
+    order = [2, 0, 1]
+    moved = cal.Multiclass(better.y_true, better.y_prob[:, order], classes=order)
+    assert moved.classes != better.classes
+    for estimator in (cal.brier, cal.calibration_error):
+        found, expected = (cal.compare(estimator, worse, one) for one in (moved, better))
+        assert (found.difference, found.p_value) == pytest.approx((expected.difference, expected.p_value), rel=1e-9)
+
+
+def test_a_message_says_what_differs():
+    y, p = np.array([0, 1, 1, 0]), np.full((4, 2), 0.5)
+    data = cal.Multiclass(y, p, classes=[0, 1])
+    others = {
+        r"classes: \('a', 'b'\), not \(0, 1\)": cal.Multiclass(np.array(["a", "b"])[y], p, classes=["a", "b"]),
+        r"outcomes in 2 of 4 rows \(first: row 1\)": cal.Multiclass([0, 0, 0, 0], p),
+        "rows: 3, not 4": data.take(np.arange(3)),
+        "predictions: <Binary, n=4>, not <Multiclass, n=4>": cal.Binary(y, p[:, 0]),
+    }
+    for words, other in others.items():
+        with pytest.raises(cal.InvalidPredictions, match=f"'b' has other {words}"):
+            cal.compare(cal.brier, data, other)
+    one, other = (cal.PositiveUnlabeled([0.5, 0.7], [0.1, 0.4, 0.6], prior=prior) for prior in (0.4, 0.5))
+    with pytest.raises(cal.InvalidPredictions, match=r"'b' has other prior: 0\.5, not 0\.4"):
+        cal.compare(cal.ece, one, other)
+
+
+RNG = np.random.default_rng(3)
+MEAN = RNG.normal(size=120)
+P = RNG.random(120)
+EQUAL = {
+    "binary": (cal.Binary(RNG.random(120) < P**2, P), [cal.ece, partial(cal.ece, norm=2), cal.brier, cal.ks_error]),
+    "classes": (sample(120)[0], [cal.calibration_error, cal.brier]),
+    "unlabeled": (cal.PositiveUnlabeled(P[:40] ** 0.5, P, prior=0.4), [cal.ece]),
+    "normal": (cal.Gaussian(MEAN + RNG.normal(size=120), MEAN, P + 0.5), [cal.ence, cal.crps, cal.coverage]),
+    "quantiles": (
+        cal.Quantiles(MEAN, [0.05, 0.95], np.stack([MEAN - P, MEAN + 1], axis=1)),
+        [cal.coverage, cal.pinball],
+    ),
+    "ensemble": (cal.Samples(MEAN, RNG.normal(size=(120, 5))), [cal.crps, cal.ence]),
+    "distribution": (cal.Distribution(MEAN, stats.norm(0, 2)), [cal.crps, cal.interval_error]),
+}
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_equal_predictions_do_not_differ_at_all(kind):
+    data, estimators = EQUAL[kind]
+    for estimator in estimators:
+        found = cal.compare(estimator, data, copy.copy(data))
+        assert (found.difference, found.interval.low, found.interval.high, found.p_value) == (0, 0, 0, 1)

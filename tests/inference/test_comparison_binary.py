@@ -206,8 +206,19 @@ def test_models_of_the_same_rows_have_the_same_weights_and_groups():
     weighted = cal.Binary(good.y_true, good.y_prob, weight=np.arange(1, 51))
     grouped = cal.Binary(good.y_true, good.y_prob, group=np.arange(50) // 2)
     for other in (weighted, grouped):
+        for estimator in (cal.ece, cal.brier, cal.auc):
+            for pair in ((bad, other), (other, bad)):
+                with pytest.raises(cal.InvalidPredictions, match="same weight="):
+                    cal.compare(estimator, *pair)
         with pytest.raises(cal.InvalidPredictions, match="same weight="):
-            cal.compare(cal.ece, bad, other)
+            cal.inference.PairedGaps().difference(bad, other, norm=1, level=0.95)
+    unit = [cal.Binary(m.y_true, m.y_prob, weight=w) for m, w in ((bad, np.full(50, 2.0)), (good, np.full(50, 3.0)))]
+    for estimator in (cal.brier, partial(cal.ece, norm=2)):  # only ratios of weights matter
+        ends = [
+            (one.interval.low, one.interval.high)
+            for one in (cal.compare(estimator, *pair) for pair in (unit, (bad, good)))
+        ]
+        assert ends[0] == pytest.approx(ends[1], rel=1e-6)
 
 
 @pytest.mark.no_cover

@@ -188,3 +188,14 @@ def test_what_acts_is_written_out(text, shown):
 def test_anything_has_a_text():
     assert printable(7) == "7"
     assert printable(None) == "None"
+
+
+def test_text_shows_the_interval_and_numbers_stay_numbers():
+    with_ends = ESTIMATE.with_interval(INTERVAL)
+    assert str(with_ends) == f"{with_ends}" == format(with_ends, "") == "0.25 [0.2, 0.3] at 95%"
+    assert str(with_ends) in repr(with_ends)
+    narrow = ESTIMATE.with_interval(replace(INTERVAL, level=0.9975))
+    assert str(narrow).endswith(" at 99.75%")
+    assert (f"{with_ends:.3f}", f"{with_ends:g}", json.dumps(with_ends)) == ("0.250", "0.25", "0.25")
+    assert (float(with_ends), with_ends + 1, type(with_ends * 1)) == (0.25, 1.25, float)
+    assert str(ESTIMATE) == f"{ESTIMATE}" == "0.25"

@@ -215,3 +215,12 @@ def test_a_batch_may_be_left_out_whole():
 def test_wrong_shapes_are_refused():
     with pytest.raises(cal.InvalidPredictions, match="shape of target"):
         batch_rows(np.zeros((2, 3)), np.zeros(3), None)
+
+
+def test_weights_that_need_another_unit_are_refused_and_nothing_is_added():
+    stream = StreamingTable()
+    stream.update([0, 1], [0.2, 0.7], weight=[1e76, 1e76])
+    for weight in (1e78, 1e-78):
+        with pytest.raises(cal.InvalidPredictions, match=r"between 1e-77 and 1e77.*divide all weights"):
+            stream.update([0, 1], [0.2, 0.7], weight=[weight, weight])
+    assert stream.table().n == 2

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import calibrant as cal
-from calibrant.scale import OneVsRestColumns, bin_table, bin_tables
+from calibrant.scale import OneVsRestColumns, TopLabelColumns, bin_table, bin_tables
 from tests.scale.logs import assert_same_table, make_log
 
 LOG = make_log(300)
@@ -27,6 +27,12 @@ def test_classes_stand_between_groups_and_folds():
     every = bin_tables(LOG, y_true="animal", y_prob=ANIMALS, task=task, by="country", fold="day")
     assert set(classes) == set(ANIMALS)
     assert set(every) == {(c, a, day) for c in ("at", "de") for a in ANIMALS for day in range(3)}
+
+
+def test_names_of_columns_without_an_order_are_refused():
+    for names in ({"p0", "p1"}, {"p0": 1, "p1": 2}.keys()):
+        with pytest.raises(cal.InvalidPredictions, match="a list of names in their order"):
+            bin_table(make_log(20), y_true="y", y_prob=names, task=TopLabelColumns())
 
 
 def test_one_table_and_several_are_not_confused():

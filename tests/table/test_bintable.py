@@ -339,3 +339,19 @@ def test_dividing_cells_at_equal_width_edges_makes_those_bins_exact_and_survives
         cal.table.HybridGrid(equal_width=0)
     with pytest.raises(ValueError, match="limit"):
         cal.table.HybridGrid(limit=0)
+
+
+def test_tables_with_weights_in_other_units_are_not_added(tmp_path):
+    def table(weight):
+        return cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7], weight=[weight, weight]), cal.EqualWidth(2))
+
+    with pytest.raises(ValueError, match="weights of like size"):
+        table(1e76) + table(1e78)
+    table(1e78).save(tmp_path / "large.parquet")
+    with pytest.raises(ValueError, match="weights of like size"):
+        table(1e76) + cal.BinTable.load(tmp_path / "large.parquet")
+    several = cal.Multiclass([0, 1], [[0.2, 0.8], [0.3, 0.7]], weight=[1e78, 1e78])
+    with pytest.raises(ValueError, match="weights of like size"):
+        table(1e76) + cal.BinTable.of(several.top_label(), cal.EqualWidth(2))
+    assert (table(1e78) + table(3e78)).weight_unit == table(1e78).weight_unit == 1
+    assert cal.ece(table(1e78) + table(3e78)) == pytest.approx(float(cal.ece(table(1.0) + table(3.0))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from calibrant.cli.arrow_files import (
     in_background,
     opened_arrow,
 )
-from calibrant.cli.console import UsageError, copy_of_standard_input
+from calibrant.cli.console import UsageError, copy_of_standard_input, temporary_folder
 from calibrant.cli.maps import Inputs, NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, opened_text, suffix_of
 from calibrant.data.validation import InvalidPredictions
@@ -129,8 +128,8 @@ def _arrow_table(fitted: Any, source: str, inputs: Inputs, suffix: str) -> Itera
 def _one_file(path: str) -> Iterator[str]:
     """The path of one file; standard input is copied first."""
     if path == "-":
-        with tempfile.TemporaryDirectory() as folder:
-            yield copy_of_standard_input(Path(folder))
+        with temporary_folder() as folder:
+            yield copy_of_standard_input(folder)
         return
     if not Path(path).is_file():
         message = (

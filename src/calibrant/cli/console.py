@@ -6,8 +6,12 @@ Notes and errors go to standard error, results to standard output.
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calibrant._atomic_write import replacing
+from calibrant._atomic_write import creating, replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +40,34 @@ class UsageError(Exception):
 @contextmanager
 def named(paths: Sequence[str]) -> Iterator[list[str]]:
     """The paths, with a copy of standard input in place of ``-``."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield [copy_of_standard_input(Path(folder)) if path == "-" else path for path in paths]
+    if "-" not in paths:
+        yield list(paths)
+        return
+    with temporary_folder() as folder:
+        yield [copy_of_standard_input(folder) if path == "-" else path for path in paths]
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is removed at the end, also where the process is told to end: no copy of data stays behind."""
+    folder = tempfile.mkdtemp()
+
+    def leave(number: int, _: Any) -> None:  # at once: an exception might be caught, or abort other libraries
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    main = threading.current_thread() is threading.main_thread()
+    ours = [one for one in known if main and signal.getsignal(one) is signal.SIG_DFL]  # `nohup` ignores the second
+    try:
+        for one in ours:
+            signal.signal(one, leave)
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def copy_of_standard_input(folder: Path) -> str:
@@ -112,16 +142,48 @@ def leave_if_failed(reasons: list[str]) -> None:
         raise typer.Exit(GATE_FAILED)
 
 
-def require_writable(output: Path | None, *, force: bool) -> None:
-    """Refuse to overwrite before any work is done."""
+def require_writable(output: Path | None, *, force: bool, inputs: Sequence[str | Path] = ()) -> None:
+    """Refuse to overwrite before any work is done, and a file that is read even if told to."""
     if output is None:
         return
+    if output.exists() and force:
+        for name in inputs:
+            if any(os.path.samefile(place, output) for place in _places(name)):
+                message = f"{output} is also read (as {name}), and would be destroyed: give another name with -o."
+                raise UsageError(message)
     if output.exists() and not force:
         message = f"{output} exists already; give another name or --force."
         raise UsageError(message)
     if not output.resolve().parent.is_dir():
         message = f"There is no folder {output.resolve().parent} to write {output.name} to."
         raise UsageError(message)
+
+
+def _places(name: str | Path) -> list[str]:
+    """The files that a path, folder or pattern names; none where there are none, which reading says better."""
+    from calibrant.scale.paths import files, is_remote
+
+    name = "/dev/stdin" if str(name) == "-" else name
+    if Path(name).is_file():
+        return [str(name)]
+    try:
+        return [place for _, place in files([name]).each if not is_remote(place)]
+    except (OSError, ValueError):
+        return []
+
+
+@contextmanager
+def writing(output: Path, *, force: bool) -> Iterator[None]:
+    """Overwrite no file in the block unless told to, not even one that another process makes in the meantime."""
+    if force:
+        yield
+        return
+    try:
+        with creating():
+            yield
+    except FileExistsError as error:
+        message = f"{output} exists already; give another name or --force."
+        raise UsageError(message) from error
 
 
 def title_of(files: list[str]) -> str:

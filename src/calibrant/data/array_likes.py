@@ -5,7 +5,7 @@ Nothing here knows what an argument is called or means; `validation` adds that.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, MappingView
 from collections.abc import Set as AnySet
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,13 @@ Mask = NDArray[np.bool_]
 
 #: The types of pandas' missing values, recognised without importing pandas.
 _MISSING_TYPES = ("NAType", "NaTType")
+
+#: What can be iterated over but is no list of values: text, and what has no order or only by chance.
+NO_LISTS = (str, bytes, Mapping, MappingView, AnySet)
+
+
+#: Whole numbers up to this size, and not all beyond it, are numbers of double precision.
+EXACT = 2**53
 
 
 class UnreadableArrayError(Exception):
@@ -51,15 +58,16 @@ def read(values: Any) -> tuple[NDArray[Any], Mask | None]:
         raise UnreadableArrayError(message)
     if array.dtype.kind == "T":  # text of variable width, which few functions of NumPy know
         array = array.astype(object)
+    if not isinstance(values, np.ndarray):
+        array = _lossless(values, array)
     if array.ndim == 0 and (array.dtype == object or mask is not None):
         raise UnreadableArrayError(_no_sequence(values))
     if array.dtype == object:
         found = np.fromiter(map(is_missing, array.flat), dtype=bool, count=array.size).reshape(array.shape)
         mask = found if mask is None else mask | found
+        _refuse_trailing_nulls(array)
     elif array.dtype.kind in "mM":
         mask = np.isnat(array) if mask is None else mask | np.isnat(array)
-    if array.dtype.kind == "U" and isinstance(values, (list, tuple)):
-        array = _without_coercion(values, array)
     return array, mask if mask is not None and mask.any() else None
 
 
@@ -77,6 +85,8 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
         message = f"{{name}} mixes text and other values ({one!r} and {other!r}): convert it to one type."
         raise UnreadableArrayError(message)
     kind = str if any(text) else _common_type(present)
+    if kind is float and not all(map(is_exact, present)):
+        _refuse_merged(present)
     filled = array.copy()
     if missing is not None:
         filled[missing] = "" if kind is str else 0
@@ -87,6 +97,16 @@ def typed(array: NDArray[Any], missing: Mask | None) -> NDArray[Any]:
         raise UnreadableArrayError(message) from error
     except (TypeError, ValueError):  # dates and other objects: labels at most
         return filled.astype(str)
+
+
+def _refuse_merged(values: list[Any]) -> None:
+    """Raise if different numbers would become one in double precision."""
+    known: dict[float, Any] = {}
+    for value in values:
+        other = known.setdefault(float(value) if abs(value) < 1e308 else np.inf, value)
+        if other != value and isinstance(value, (int, np.integer)) and isinstance(other, (int, np.integer)):
+            message = f"{{name}} holds whole numbers that double precision cannot tell apart ({other} and {value})."
+            raise UnreadableArrayError(message)
 
 
 def is_missing(value: Any) -> bool:
@@ -136,7 +156,7 @@ def _plain(values: Any) -> Any:
     if hasattr(values, "tocsr"):  # first, since some of them are mappings too
         message = "{name} is a sparse matrix, and sparse input is not supported: pass {name}.toarray()."
         raise UnreadableArrayError(message)
-    if values is None or isinstance(values, (str, bytes, Mapping, AnySet)) or hasattr(values, "__next__"):
+    if values is None or isinstance(values, NO_LISTS) or hasattr(values, "__next__"):
         raise UnreadableArrayError(_no_sequence(values))
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         return _of_torch(values)
@@ -177,13 +197,44 @@ def _no_sequence(values: Any) -> str:
     return f"{{name}} must be an array or a list with one entry per row, got {kind}{remedy}."
 
 
-def _without_coercion(values: Any, array: NDArray[Any]) -> NDArray[Any]:
-    """The objects of a list of which NumPy made text although not all of them are."""
-    if array.ndim == 1 and not all(isinstance(value, str) for value in values):
-        mixed = np.empty(len(values), dtype=object)
-        mixed[:] = values
-        return mixed
+def _lossless(values: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """`array`, or the objects it was made of where NumPy made others of them.
+
+    Text ends at its last character that is not null, other values become text beside text, and whole numbers beyond
+    2^53 are rounded beside fractions.
+    """
+    if array.dtype.kind in "US":
+        kind = str if array.dtype.kind == "U" else bytes
+        objects = np.asarray(values, dtype=object)
+        lost = any(not isinstance(value, kind) or ends_in_null(value) for value in objects.flat)
+        return objects if lost else array
+    if isinstance(values, (list, tuple)) and array.dtype.kind == "f" and not np.abs(array).max(initial=0) < EXACT:
+        objects = np.asarray(values, dtype=object)
+        return array if all(map(is_exact, objects.flat)) else objects
     return array
+
+
+def is_exact(value: Any) -> bool:
+    """Whether a value is none of the whole numbers that double precision rounds.
+
+    >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(0.1)
+    (True, False, True)
+    """
+    return not isinstance(value, (int, np.integer)) or -EXACT <= int(value) <= EXACT
+
+
+def ends_in_null(value: Any) -> bool:
+    """Whether a text has a null character at its end, which NumPy takes for padding."""
+    return isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0")
+
+
+def _refuse_trailing_nulls(array: NDArray[Any]) -> None:
+    """Text that differs in null characters at its end would be the same text in an array of NumPy."""
+    if array.dtype == object:
+        found = next((value for value in array.flat if ends_in_null(value)), None)
+        if found is not None:
+            message = f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0')."
+            raise UnreadableArrayError(message)
 
 
 def _common_type(values: list[Any]) -> type:

@@ -103,7 +103,7 @@ class Gaussian(Forecast):
     ) -> Gaussian:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
-        made._align(y_true=y_true, mean=mean, std=std)
+        made._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
         made._check(y_true, mean, std)
         made._attach(weight, group)
         return made
@@ -120,7 +120,10 @@ class Gaussian(Forecast):
         if self.y_true.ndim == 1:
             return [self]
         columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
-        return [Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group) for y, mean, std in columns]
+        return [
+            Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group)._of_rows_of(self)
+            for y, mean, std in columns
+        ]
 
     def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
@@ -357,7 +360,9 @@ class Distribution(Forecast):
             return [self]
         columns = range(self.y_true.shape[1])
         return [
-            Distribution(self.y_true[:, j], _Column(self.dist, j), weight=self.weight, group=self.group)
+            Distribution(self.y_true[:, j], _Column(self.dist, j), weight=self.weight, group=self.group)._of_rows_of(
+                self
+            )
             for j in columns
         ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import Mask, UnreadableArrayError, read
+from calibrant.data.array_likes import Mask, UnreadableArrayError, is_exact, read
 from calibrant.data.validation import InvalidPredictions, one_dimension
 
 #: What rows without a group are called.
@@ -181,6 +181,8 @@ def _sortable(values: list[Any]) -> bool:
     kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
     if kinds == {int}:
         return np.array(values).dtype.kind == "i"
+    if kinds == {int, float} and not all(map(is_exact, values)):
+        return False
     return kinds in ({str}, {bool}, {float}, {bytes}, {int, float})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.array_likes import Mask, column_names
+from calibrant.data.array_likes import NO_LISTS, Mask, column_names, ends_in_null
 from calibrant.data.validation import InvalidPredictions, as_array, one_dimension
 from calibrant.numerics.arrays import Codes
 
@@ -59,6 +59,7 @@ def class_codes(
         known = _matched(values.tolist(), names, name)
     else:
         known = _unnamed(values.tolist(), columns, name)
+    _require_readable(known)
     code = {label: k for k, label in enumerate(known)}
     lookup = np.array([code.get(value, -1) for value in values.tolist()], dtype=np.intp)
     codes = lookup[inverse.reshape(-1)]
@@ -69,10 +70,10 @@ def class_codes(
 
 def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | None = None) -> Labels:
     """The given labels of the columns, which must be as many as these, distinct, and not contradict their names."""
-    listed = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
+    listed = isinstance(classes, Iterable) and not isinstance(classes, NO_LISTS)
     known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes) if listed else ()
     if not listed or not all(isinstance(label, Hashable) for label in known):
-        message = f"classes must be a list of labels, one per column, got {classes!r}."
+        message = f"classes must be a list of labels, one per column in their order, got {classes!r}."
         raise InvalidPredictions(message)
     if len(known) != columns or len(set(known)) != columns:
         message = f"classes must name each of the {columns} columns once, got {list(known)}."
@@ -85,6 +86,14 @@ def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | Non
         )
         raise InvalidPredictions(message)
     return known
+
+
+def _require_readable(labels: Labels) -> None:
+    """Refuse text that is another one in an array of labels."""
+    found = next((label for label in labels if ends_in_null(label)), None)
+    if found is not None:
+        message = f"The class {found!r} ends in a null character, which no label in an array does: remove it."
+        raise InvalidPredictions(message)
 
 
 def indicator_labels(

@@ -95,7 +95,7 @@ class PositiveUnlabeled(Predictions):
         >>> PositiveUnlabeled.from_labels([1, -1, -1], [0.8, 0.1, 0.4], scenario="case-control", prior=0.3)
         <PositiveUnlabeled, n=3>
         """
-        validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
+        index = validation.require_aligned(labelled=labelled, y_prob=y_prob, weight=weight, group=group)
         p = validation.probabilities("y_prob", y_prob, clip=clip)
         mark = validation.column("labelled", labelled, length=len(p))
         validation.require(
@@ -106,9 +106,9 @@ class PositiveUnlabeled(Predictions):
             message = f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}."
             raise InvalidPredictions(message)
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
-        weights = validation.weights("weight", weight, length=len(p))
+        weights, unit = validation.weights_and_unit("weight", weight, length=len(p))
         clusters = None if group is None else groups("group", group, length=len(p))
-        return cls(
+        made = cls(
             p[known],
             p[~known],
             prior=prior,
@@ -117,6 +117,8 @@ class PositiveUnlabeled(Predictions):
             weight=None if weights is None else weights[order],
             group=None if clusters is None else clusters[order],
         )
+        made._index, made._weight_unit = None if index is None else index[order], unit
+        return made
 
     def __len__(self) -> int:
         return len(self.unlabeled) if self.nested else len(self.positive) + len(self.unlabeled)
@@ -133,7 +135,7 @@ class PositiveUnlabeled(Predictions):
             message = f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them."
             raise InvalidPredictions(message)
         order = np.concatenate([first, rest])
-        return PositiveUnlabeled(
+        some = PositiveUnlabeled(
             self.positive[first],
             self.unlabeled[rest if self.nested else rest - split],
             prior=None if self.label_frequency is not None else self.prior,
@@ -142,6 +144,9 @@ class PositiveUnlabeled(Predictions):
             weight=None if self.weight is None else self.weight[order],
             group=None if self.group is None else self.group[order],
         )
+        some._index = None if self._index is None else self._index[order]
+        some._weight_unit = self._weight_unit
+        return some
 
     @property
     def positive_weight(self) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import groups, validation
-from calibrant.data.array_likes import column_names, frozen, row_index
+from calibrant.data.array_likes import column_names, frozen
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions, Top, checked_class_probabilities, label_shares, of_logits
@@ -61,8 +61,10 @@ class Predictions(ABC):
 
     weight: Floats | None
     group: NDArray[Any] | None
-    #: The index of what was given as pandas objects, to which groups given later must be aligned.
+    #: The index of what was given as pandas objects, to which groups given later and other models must be aligned.
     _index: Any = None
+    #: The power of 2^512 that the weights were divided by.
+    _weight_unit: int = 0
 
     @abstractmethod
     def __len__(self) -> int:
@@ -83,7 +85,7 @@ class Predictions(ABC):
             values = getattr(self, name)
             if values is not None:
                 setattr(some, name, values[rows])
-        some._index = None
+        some._index = None if self._index is None else self._index[rows]
         return some
 
     def row_groups(self, by: ArrayLike | None = None) -> tuple[list[Any], NDArray[np.intp]]:
@@ -99,30 +101,47 @@ class Predictions(ABC):
         self.require_same_rows(by=by)
         return groups.group_names(chosen, length=len(self))
 
-    def require_same_rows(self, **columns: Any) -> None:
+    def require_same_rows(self, /, **columns: Any) -> None:
         """Refuse pandas objects whose index is not that of the predictions, where these were pandas objects too."""
+        remedy = "e.g. {name}.loc[y_true.index], or pass {name}.to_numpy() to pair them by position"
         for name, values in columns.items():
-            if self._index is not None and row_index(values) is not None:
-                validation.require_aligned(predictions=self._index, **{name: values})
+            validation.require_same_index([("predictions", self._index), (name, values)], remedy=remedy)
 
     def __repr__(self) -> str:
         extras = [name for name in ("weight", "group") if getattr(self, name) is not None]
         return f"<{type(self).__name__}, n={len(self):_}{''.join(f', with {name}' for name in extras)}>"
 
     def _attach(self, weight: ArrayLike | None, group: ArrayLike | None) -> None:
-        self.weight = validation.weights("weight", weight, length=len(self))
+        self.weight, self._weight_unit = validation.weights_and_unit("weight", weight, length=len(self))
         self.group = None if group is None else groups.groups("group", group, length=len(self))
 
     def _align(self, **columns: Any) -> None:
         """Refuse pandas objects with different indexes; keep the one they have."""
         self._index = validation.require_aligned(**columns)
 
+    def _of_rows_of(self, other: Predictions) -> Self:
+        """These predictions, whose rows and weights are those of `other`."""
+        self._index, self._weight_unit = other._index, other._weight_unit
+        return self
+
     def _freeze(self) -> None:
         """Make the columns read-only, and copies where others could write to them."""
-        for name in (*self.columns, "weight", "group"):
-            values = getattr(self, name)
-            if values is not None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
                 setattr(self, name, frozen(values))
+
+    def __copy__(self) -> Self:
+        """The same columns, also where they are borrowed."""
+        same = type(self).__new__(type(self))
+        vars(same).update(vars(self))
+        return same
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After unpickling and deep copies the columns are read-only as before."""
+        vars(self).update(state)
+        for values in state.values():
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
 
 
 class Binary(Predictions):
@@ -134,6 +153,8 @@ class Binary(Predictions):
         The observed outcomes.
     y_prob : array-like in [0, 1]
         The predicted probability that `y_true` is 1 (or `positive`).
+    logits : array-like, optional
+        Instead of `y_prob`: its log-odds.
     positive : label, optional
         Which of two labels (text or numbers) is the event.
     weight, group : array-like, optional
@@ -147,6 +168,8 @@ class Binary(Predictions):
     <Binary, n=3>
     >>> Binary(["ok", "fraud", "fraud"], [0.2, 0.7, 0.9], positive="fraud").y_true
     array([0, 1, 1], dtype=int8)
+    >>> Binary([0, 1], logits=[0.0, 30.0]).y_prob.round(3)
+    array([0.5, 1. ])
     >>> Binary([0, 1, 1], [0.2, 0.7, 0.9]).take(np.array([0, 0, 2])).y_prob
     array([0.2, 0.2, 0.9])
     >>> Binary([0, 1, 1], [0.2, 0.7, 1.7])
@@ -165,15 +188,20 @@ class Binary(Predictions):
     def __init__(
         self,
         y_true: ArrayLike,
-        y_prob: ArrayLike,
+        y_prob: ArrayLike | None = None,
         *,
+        logits: ArrayLike | None = None,
         positive: Hashable | None = None,
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         clip: bool = False,
     ) -> None:
-        self._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
-        self._check(y_true, y_prob, positive=positive, clip=clip)
+        self._align(y_true=y_true, y_prob=y_prob, logits=logits, weight=weight, group=group)
+        if (y_prob is None) == (logits is None):
+            message = "Give either y_prob, the probability of the event, or logits=, its log-odds."
+            raise InvalidPredictions(message)
+        given: Any = y_prob if logits is None else validation.of_log_odds("logits", logits)
+        self._check(y_true, given, positive=positive, clip=clip)
         self._attach(weight, group)
         self._freeze()
 
@@ -188,7 +216,7 @@ class Binary(Predictions):
     ) -> Binary:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)
-        made._align(y_true=y_true, y_prob=y_prob)
+        made._align(y_true=y_true, y_prob=y_prob, weight=weight, group=group)
         made._check(y_true, y_prob)
         made._attach(weight, group)
         return made
@@ -196,7 +224,8 @@ class Binary(Predictions):
     def _check(
         self, y_true: ArrayLike, y_prob: ArrayLike, *, positive: Hashable | None = None, clip: bool = False
     ) -> None:
-        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip)
+        remedy = " If these are log-odds, pass Binary(y_true, logits=...)."
+        self.y_prob = validation.probabilities("y_prob", y_prob, clip=clip, remedy=remedy)
         if positive is None:
             self.outcomes = validation.binary_labels("y_true", y_true, length=len(self))
         else:
@@ -339,6 +368,21 @@ class Multiclass(Predictions):
         """The task of one class against the others."""
         return self._binary(column, np.ascontiguousarray(self.y_prob[:, column]))
 
+    def in_order_of(self, classes: Sequence[Hashable]) -> Multiclass:
+        """The same predictions, with the columns of these classes, which are their own in any order.
+
+        >>> Multiclass(["dog"], [[0.8, 0.2]], classes=["cat", "dog"]).in_order_of(["dog", "cat"]).y_prob
+        array([[0.2, 0.8]])
+        """
+        if tuple(classes) == self.classes:
+            return self
+        columns = np.array([self.classes.index(label) for label in classes])
+        some = copy.copy(self)
+        some.classes, some.y_prob = tuple(classes), frozen(self.y_prob[:, columns])
+        some.codes = None if self.codes is None else frozen(np.argsort(columns)[self.codes])
+        some.label_shares = None if self.label_shares is None else frozen(self.label_shares[:, columns])
+        return some
+
     def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
         message = (
@@ -352,10 +396,11 @@ class Multiclass(Predictions):
     def _binary(self, column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Binary:
         """Whether the label is this class, with the probability of it."""
         if self.label_shares is None:
-            return Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
-        made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
-        made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
-        return made
+            made = Binary.borrowing(self.y_true == column, y_prob, weight=self.weight, group=self.group)
+        else:
+            made = Binary.borrowing(np.zeros(len(self), dtype=bool), y_prob, weight=self.weight, group=self.group)
+            made.outcomes, made.label_shares = None, self.label_shares[np.arange(len(self)), column]
+        return made._of_rows_of(self)
 
 
 class OneVersusRest(Mapping[Hashable, Binary]):

@@ -6,7 +6,7 @@ break it and the first of them. Nothing is repaired in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -70,21 +70,30 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def require_aligned(**columns: Any) -> Any:
-    """The index of the first pandas object (None without one); others must have the same.
+    """The index of the first pandas object (None without one); others must have the same."""
+    return require_same_index(columns.items())
 
-    Rows would else be paired by position, whatever their labels say.
+
+def require_same_index(
+    columns: Iterable[tuple[str, Any]],
+    *,
+    remedy: str = "e.g. {name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position",
+) -> Any:
+    """`require_aligned` for columns of any name, with another remedy.
+
+    Rows would else be paired by position, whatever their labels say. What has no index is paired by position.
     """
-    known = [(name, index) for name, values in columns.items() if (index := row_index(values)) is not None]
+    known = [(name, index) for name, values in columns if (index := row_index(values)) is not None]
     for name, index in known[1:]:
         first, reference = known[0]
         if index is reference or len(index) != len(reference) or index.equals(reference):
             continue
         differs = np.asarray(index != reference)
         row = int(np.argmax(differs)) if differs.shape == (len(index),) else 0
+        ours, other = (one.item() if isinstance(one, np.generic) else one for one in (reference[row], index[row]))
         message = (
-            f"{first} and {name} have different pandas indexes (first in row {row}: {reference[row]!r} and "
-            f"{index[row]!r}), so it is not clear which rows belong together. Align them, e.g. "
-            f"{name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position."
+            f"{first} and {name} have different pandas indexes (first in row {row}: {ours!r} and {other!r}), so it is "
+            f"not clear which rows belong together. Align them, {remedy.format(name=name, first=first)}."
         )
         raise InvalidPredictions(message)
     return known[0][1] if known else None
@@ -107,15 +116,17 @@ def _finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def probabilities(name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False) -> NDArray[Any]:
-    """One column of numbers in [0, 1]."""
+def probabilities(
+    name: str, values: ArrayLike, *, length: int | None = None, clip: bool = False, remedy: str = ""
+) -> NDArray[Any]:
+    """One column of numbers in [0, 1]; `remedy` is said where they are not, and not by rounding."""
     array = _floats(name, values, length)
     if _in_unit_interval_by_bits(array):
         return array
-    return in_unit_interval(name, _finite(name, array), clip=clip)
+    return in_unit_interval(name, _finite(name, array), clip=clip, remedy=remedy)
 
 
-def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[Any]:
+def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool, remedy: str = "") -> NDArray[Any]:
     """`array` itself if all of it lies in [0, 1]; with `clip`, rounding of at most 1e-6 is repaired."""
     if _spans(array, 0.0, 1.0):
         return array
@@ -123,7 +134,7 @@ def in_unit_interval(name: str, array: NDArray[Any], *, clip: bool) -> NDArray[A
         return np.clip(array, 0.0, 1.0)
     bad = ~((array >= 0) & (array <= 1))
     rounding = bool(np.all((array[bad] >= -ROUNDING) & (array[bad] <= 1 + ROUNDING)))
-    remedy = " All of them are rounding: pass clip=True to repair it." if rounding else ""
+    remedy = " All of them are rounding: pass clip=True to repair it." if rounding else remedy
     require(name, array, ~bad, "must lie in [0, 1]", remedy=remedy)
     return array
 
@@ -158,15 +169,20 @@ def weights(name: str, values: ArrayLike | None, *, length: int) -> Floats | Non
     Weights are importance weights: their unit does not matter. Those so large or so small that their squares would
     not be numbers are multiplied by a power of 2^512, the same for all weights of the like size.
     """
+    return weights_and_unit(name, values, length=length)[0]
+
+
+def weights_and_unit(name: str, values: ArrayLike | None, *, length: int) -> tuple[Floats | None, int]:
+    """`weights`, and the power of 2^512 that they were divided by."""
     if values is None:
-        return None
+        return None, 0
     array = column(name, values, length=length).astype(np.float64, copy=False)
     require(name, array, array >= 0, "must not be negative")
     if not array.any():
         message = f"{name} must not be all zero, but all {len(array)} values are."
         raise InvalidPredictions(message)
     power = round(np.frexp(array.max())[1] / 512)
-    return np.ldexp(array, -512 * power) if power else array
+    return np.ldexp(array, -512 * power) if power else array, power
 
 
 def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> NDArray[Any]:
@@ -333,6 +349,14 @@ def of_logits(name: str, values: Any) -> NDArray[Any]:
     for rows in row_blocks(*logits.shape):
         result[rows] = softmax(logits[rows].astype(np.float64))
     return result
+
+
+def of_log_odds(name: str, values: Any) -> NDArray[Any]:
+    """The probability of each log-odds, in their precision but computed in double precision."""
+    from calibrant.numerics.special import expit
+
+    odds = column(name, values)
+    return expit(odds.astype(np.float64, copy=False)).astype(odds.dtype, copy=False)
 
 
 def label_shares(matrix: NDArray[Any], *, name: str = "y_true") -> Floats:

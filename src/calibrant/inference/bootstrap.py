@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -90,14 +90,13 @@ class Bootstrap:
         sample = None if isinstance(data, Multiclass | Quantiles) else to_resample(data)
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
-            drawn = [float(estimator(table)) for table in sample.resample(self.draws, rng)]
-            return whole, np.array(drawn) + whole - center
+            return whole, of_resamples(estimator, sample.resample(self.draws, rng)) + whole - center
         if isinstance(data, BinTable):
             message = (
                 f"{estimator!r} does not take tables, so it cannot be bootstrapped from a table; pass the predictions."
             )
             raise TypeError(message)
-        return whole, np.array([float(estimator(rows)) for rows in resampled_rows(data, self.draws, rng)])
+        return whole, of_resamples(estimator, resampled_rows(data, self.draws, rng))
 
     def _assumption(self, data: Any) -> str:
         unit = "clusters" if getattr(data, "group", None) is not None else "rows"
@@ -128,6 +127,22 @@ def to_resample(data: Predictions | BinTable) -> Sample:
     """What to resample: cells and outcomes if binary rows are independent and unweighted, else clusters."""
     plain = isinstance(data, BinTable) or (isinstance(data, Binary) and all_alike(data.weight) and data.group is None)
     return Sample.of(data, needed_by="The bootstrap") if plain else Sample.of_clusters(data)  # type: ignore[arg-type]
+
+
+def of_resamples(estimator: Callable[[Any], float], resamples: Iterable[Any]) -> Floats:
+    """The estimates of resamples of data that have an estimate themselves."""
+    drawn = []
+    for number, rows in enumerate(resamples, 1):
+        try:
+            drawn.append(float(estimator(rows)))
+        except ValueError as error:
+            message = (
+                f"There is an estimate, but resample {number} of the rows has none ({str(error).rstrip('.')}): it drew "
+                "none of a few rare rows, such as events. These are too few for an interval or a comparison by "
+                "resampling: collect more of them, or report the estimate alone."
+            )
+            raise InvalidPredictions(message) from error
+    return np.array(drawn)
 
 
 def of_table(estimator: Callable[[Any], float], table: BinTable) -> float | None:

@@ -6,21 +6,29 @@ For multiclass data, the errors of whole vectors are compared by cross-fitted co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.forecasts import Forecast
+from calibrant.data.forecasts import Distribution, Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
 from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.estimators.variational_norms import Norm, checked
-from calibrant.inference.bootstrap import Bootstrap, copies, of_table, reflected, repeated_means, row_losses
-from calibrant.inference.comparison_binary import Difference, PairedGaps
+from calibrant.inference.bootstrap import (
+    Bootstrap,
+    copies,
+    of_resamples,
+    of_table,
+    reflected,
+    repeated_means,
+    row_losses,
+)
+from calibrant.inference.comparison_binary import Difference, PairedGaps, require_same_weights
 from calibrant.inference.comparison_fits import PairedFits
 from calibrant.inference.intervals import as_estimate, bootstrap_target, is_true_error, require_target
 from calibrant.inference.multiplicity import holm
@@ -101,6 +109,8 @@ Method = Bootstrap | PairedGaps | PairedFits | PairedCrossFits
 @dataclass(frozen=True)
 class Comparison:
     """The difference of an estimator between two models on the same rows.
+
+    Where both predict the same for all rows, it is zero, without uncertainty.
 
     Attributes
     ----------
@@ -229,8 +239,9 @@ def compare_many(
     if base not in models:
         message = f"reference must be one of {', '.join(models)}, got {base!r}."
         raise ValueError(message)
-    _require_same_rows(models)
-    models = {name: data.sorted_once() if isinstance(data, Binary) else data for name, data in models.items()}
+    models = {
+        name: data.sorted_once() if isinstance(data, Binary) else data for name, data in _of_same_rows(models).items()
+    }
     estimates = {name: as_estimate(estimator, data) for name, data in models.items()}
     values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
@@ -245,6 +256,12 @@ def compare_many(
         found = [
             _of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen, target) for name in others
         ]
+    found = [
+        (0.0, replace(interval, low=0.0, high=0.0), 1.0)
+        if _identical(models[name], models[base])
+        else (value, interval, p)
+        for name, (value, interval, p) in zip(others, found, strict=True)
+    ]
     adjusted = holm([p_value for _, _, p_value in found])
     return [
         Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
@@ -359,21 +376,54 @@ def _paired_draws(
         sample = Sample.of_clusters(data, cluster=labels) if isinstance(data, Binary) else None
         center = None if sample is None else of_table(estimator, sample.coarse)
         if sample is not None and center is not None:
-            drawn = [float(estimator(table)) for table in sample.repeated(repeats)]
-            draws[name] = np.array(drawn) + values[name] - center
+            draws[name] = of_resamples(estimator, sample.repeated(repeats)) + values[name] - center
         else:
             rows = (np.repeat(np.arange(len(data)), line[labels].astype(np.intp)) for line in repeats)
-            draws[name] = np.array([float(estimator(copies(data, some))) for some in rows])
+            draws[name] = of_resamples(estimator, (copies(data, some) for some in rows))
     return draws
 
 
-def _require_same_rows(models: Mapping[str, Predictions]) -> None:
-    first = next(iter(models.values()))
-    for name, data in models.items():
-        same = type(data) is type(first) and len(data) == len(first)
-        outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]
-        if isinstance(data, PositiveUnlabeled) and isinstance(first, PositiveUnlabeled):
-            same = same and len(data.positive) == len(first.positive) and data.prior == first.prior
-        if not same or not np.array_equal(*outcomes):
-            message = f"All models must predict the same rows in the same order, but {name!r} has other outcomes."
+def _of_same_rows(models: Mapping[str, Predictions]) -> dict[str, Predictions]:
+    """The models, whose rows must be the same; those of several classes have their columns in the same order."""
+    remedy = "so that row i of both is the same case, or make both from arrays (to_numpy()) to pair them by position"
+    validation.require_same_index(((name, data._index) for name, data in models.items()), remedy=remedy)
+    (base, first), *others = models.items()
+    found: dict[str, Predictions] = {base: first}
+    for name, data in others:
+        if isinstance(data, Multiclass) and isinstance(first, Multiclass) and set(data.classes) == set(first.classes):
+            data = data.in_order_of(first.classes)
+        found[name] = data
+        what = _difference(first, data)
+        if what:
+            message = f"All models must predict the same rows in the same order, but {name!r} has other {what}."
             raise InvalidPredictions(message)
+        require_same_weights(first, data)
+    return found
+
+
+def _identical(a: Predictions, b: Predictions) -> bool:
+    """Whether two models predict the same for all rows, so that their errors are the same, whatever they are."""
+    if isinstance(a, Distribution) and isinstance(b, Distribution):
+        return a.dist is b.dist
+    names = (*a.columns, "levels", "positive", "unlabeled", "label_frequency")
+    return all(np.array_equal(getattr(a, name, None), getattr(b, name, None)) for name in names)  # type: ignore[arg-type]
+
+
+def _difference(first: Predictions, data: Predictions) -> str:
+    """What shows that two models do not predict the same rows; empty if nothing does."""
+    if type(data) is not type(first):
+        return f"predictions: {data!r}, not {first!r}"
+    if len(data) != len(first):
+        return f"rows: {len(data):_}, not {len(first):_}"
+    for what in ("classes", "prior"):
+        other, own = getattr(data, what, None), getattr(first, what, None)
+        if other != own:
+            return f"{what}: {other}, not {own}"
+    if isinstance(data, PositiveUnlabeled) and isinstance(first, PositiveUnlabeled):
+        positives = len(data.positive), len(first.positive)
+        return "" if positives[0] == positives[1] else f"positives: {positives[0]:_}, not {positives[1]:_}"
+    outcomes: Any = [getattr(model, "y_true", None) for model in (data, first)]
+    if np.array_equal(*outcomes):
+        return ""
+    differs = (outcomes[0] != outcomes[1]).reshape(len(data), -1).any(axis=1)
+    return f"outcomes in {differs.sum():_} of {len(data):_} rows (first: row {int(np.argmax(differs))})"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary
+from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.inversion.binary import Inversion, Limits
 from calibrant.inference.inversion.binary_fit import FineSample, effective_clusters
@@ -444,11 +444,18 @@ class _Model:
 
 def _samples(a: Binary, b: Binary) -> tuple[Sample, Sample]:
     """The rows of both models, which have the same weights and clusters."""
-    weights = [np.ones(len(data)) if data.weight is None else data.weight for data in (a, b)]
-    if not (np.array_equal(*weights) and np.array_equal(a.group, b.group)):  # type: ignore[arg-type]
+    require_same_weights(a, b)
+    return Sample.of_rows(a), Sample.of_rows(b)
+
+
+def require_same_weights(a: Predictions, b: Predictions) -> None:
+    """Refuse two models on the same rows whose weights, but for their unit, or groups differ."""
+    shares = [
+        np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum() for data in (a, b)
+    ]
+    if not (np.allclose(shares[0], shares[1], rtol=1e-9, atol=0) and np.array_equal(a.group, b.group)):  # type: ignore[arg-type]
         message = "Two models are compared on the same rows: give both the same weight= and the same group=."
         raise InvalidPredictions(message)
-    return Sample.of_rows(a), Sample.of_rows(b)
 
 
 def _contributions(sample: Sample, limits: Limits, norm: float) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.groups import group_names, quantile_groups
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, require_same_index
 
 #: Up to this many combinations of groups have a place in a table; of more, those that occur are searched for.
 _MOST_COMBINATIONS = 1_000_000
@@ -85,6 +85,7 @@ def groupings(
     if check is not None:
         for name, values in columns:
             check(**{name or "by": values})
+    require_same_index((name or "by", values) for name, values in columns)
     if not columns:
         message = "by has no columns."
         raise InvalidPredictions(message)

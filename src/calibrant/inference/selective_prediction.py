@@ -381,6 +381,7 @@ def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: A
             raise InvalidPredictions(message)
         return _table_entries(task, loss)
     n = len(task)
+    task.require_same_rows(confidence=confidence, loss=loss)
     plain = isinstance(task, Binary) and task.weight is None and task.group is None
     if plain and n > GRID_ROWS and isinstance(loss, str) and confidence is None:
         return _table_entries(task, loss)  # counted on a grid far finer than the points that are shown

@@ -108,7 +108,8 @@ class Significance:
 class Estimate(float):
     """An estimate. It *is* a float; the rest is provenance.
 
-    Arithmetic gives plain floats, so provenance is never inherited by accident. The data are not kept.
+    Arithmetic gives plain floats, so provenance is never inherited by accident. The data are not kept. `print` and
+    f-strings show the interval where there is one; JSON, `float` and formats such as ``f"{e:.3f}"`` give the number.
 
     Attributes
     ----------
@@ -134,6 +135,8 @@ class Estimate(float):
     <ECE (L1) 0.25, n=8, EqualMass(n_bins=2)>
     >>> e < 0.3, f"{e:.3f}", str(e), type(e + 0)
     (True, '0.250', '0.25', <class 'float'>)
+    >>> print(e.with_interval(Interval(0.2, 0.31, level=0.95, method="Inversion()")))
+    0.25 [0.2, 0.31] at 95%
     """
 
     __slots__ = ("bins", "details", "interval", "method", "n", "name", "target")
@@ -228,14 +231,14 @@ class Estimate(float):
         return {field: getattr(self, field) for field in self.__slots__}
 
     def __repr__(self) -> str:
-        value = f"{self.name} {self.value:.4g}"
-        if self.interval is not None:
-            value += f" {self.interval} at {self.interval.level:.0%}"
+        value = f"{self.value:.4g}" if self.interval is None else str(self)
         note = f"; {self.note}" if self.note else ""
-        return f"<{value}, n={self.n:_}, {self.method}{note}>"
+        return f"<{self.name} {value}, n={self.n:_}, {self.method}{note}>"
 
-    def __str__(self) -> str:  # csv files, logs and f-strings must stay machine-readable
-        return float.__repr__(self)
+    def __str__(self) -> str:
+        if self.interval is None:  # all digits, as of any float: csv files and logs stay machine-readable
+            return float.__repr__(self)
+        return f"{self.value:.4g} {self.interval} at {100 * self.interval.level:.6g}%"
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import estimate_html

@@ -69,11 +69,11 @@ class StreamingTable:
         """Add rows; numbers or arrays. They are checked before any of them is added."""
         if weight is None and type(y_prob) is np.ndarray and self._taken(y_true, y_prob):
             return
-        if np.ndim(y_prob) == 0:
-            y_true, y_prob = np.atleast_1d(y_true), np.atleast_1d(y_prob)
+        y_true, y_prob = _column(y_true), _column(y_prob)
         if weight is not None:
-            self.add(BinTable.of(Binary(y_true, y_prob, weight=np.atleast_1d(weight)), self.grid))
+            self.add(BinTable.of(Binary(y_true, y_prob, weight=_column(weight)), self.grid))
             return
+        validation.require_aligned(y_true=y_true, y_prob=y_prob)
         y_prob = validation.probabilities("y_prob", y_prob)
         y_true = validation.binary_labels("y_true", y_true, length=len(y_prob))
         with self._alone():
@@ -81,6 +81,12 @@ class StreamingTable:
 
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
+        if table.weight_unit:
+            message = (
+                "weight must lie between 1e-77 and 1e77, at least the largest of a batch, or weights of later batches "
+                "could not be compared with it: divide all weights by the same number."
+            )
+            raise InvalidPredictions(message)
         with self._alone():
             self._others = merge([self._empty() if self._others is None else self._others, table])
 
@@ -184,6 +190,11 @@ class StreamingTable:
         return BinTable(self._cut, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((len(SUMS), 0)))
 
 
+def _column(values: Any) -> Any:
+    """One number as a column of one row; everything else as it is, with its index if it has one."""
+    return np.atleast_1d(values) if np.isscalar(values) or getattr(values, "ndim", None) == 0 else values
+
+
 def _grid_of(table: BinTable) -> HybridGrid | EqualWidth | None:
     """The grid of a saved stream; None where no stream has such a table."""
     if isinstance(table.cut, HybridGrid):
@@ -203,6 +214,7 @@ def _state(path: str) -> FileState | None:
 
 def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Outcomes and probabilities of a batch; of several classes, those of the top label."""
+    validation.require_aligned(target=target, preds=preds)
     p, y = _host("preds", preds), _host("target", target)
     if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:
         p = np.moveaxis(p, 1, -1).reshape(-1, p.shape[1])

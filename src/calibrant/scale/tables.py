@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.array_likes import NO_LISTS
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import counted, named_reasons, require_two, some_labels, unknown_labels
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns
@@ -300,6 +301,9 @@ def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
 def _names(given: Names | None) -> tuple[str, ...]:
     if given is None:
         return ()
+    if isinstance(given, NO_LISTS) and not isinstance(given, str):
+        message = f"Columns are given by a name, or by a list of names in their order, got {given!r}."
+        raise InvalidPredictions(message)
     return (given,) if isinstance(given, str) else tuple(given)
 
 

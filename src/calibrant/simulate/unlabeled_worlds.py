@@ -213,6 +213,7 @@ def fit_logit_mixture(
         message = "fit_logit_mixture needs Binary predictions, or labels and logits."
         raise InvalidPredictions(message)
     else:
+        validation.require_aligned(y_true=data, logits=logits)
         h = validation.column("logits", logits).astype(np.float64)
         y = validation.binary_labels("y_true", data, length=len(h)) == 1
     if y.all() or not y.any():

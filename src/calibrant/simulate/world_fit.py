@@ -182,6 +182,7 @@ def fit_world(
     (0.2, 0.2)
     """
     task = _plain_binary(data, y_prob)
+    task.require_same_rows(log_odds=log_odds)
     z = odds_of(task.y_prob) if log_odds is None else _given(log_odds, len(task))
     inside = np.isfinite(z)
     curves = fit_curves(z[inside], task.y_true[inside])

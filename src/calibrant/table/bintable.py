@@ -63,6 +63,9 @@ class BinTable:
         of unlabeled rows and labelled positives. Only tables of equal tasks can be added.
     invalid : mapping of text to int
         Rows that were left out when the table was made, by reason; empty where there were none.
+    weight_unit : int
+        The power of 2^512 that weights beyond about 1e77 were divided by, and those below 1e-77 multiplied by. Only
+        tables of one unit can be added.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class BinTable:
     sums: Floats
     task: Task = Labelled()
     invalid: Mapping[str, int] = field(default_factory=dict)
+    weight_unit: int = 0
 
     @classmethod
     def of(cls, data: Predictions | Rows, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
@@ -94,7 +98,8 @@ class BinTable:
         if isinstance(binning, PaperBins | BoundBins):
             masses = [Mass.of(part.weight, len(part.key)) for part in parts]
             binning = binning.resolve(task.mass_variance(masses[0], masses[-1]), round(masses[0].effective_n))
-        return cls(*cut_rows(parts, binning, squares=squares), task)
+        unit = 0 if isinstance(data, Rows) else data._weight_unit
+        return cls(*cut_rows(parts, binning, squares=squares), task, weight_unit=unit)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -321,9 +326,13 @@ def merge(tables: list[BinTable]) -> BinTable:
     if any(table.cut != first.cut or table.task != first.task for table in tables):
         message = "Only tables that were cut alike can be added (equal edges or grid, equal task and prior)."
         raise ValueError(message)
+    units = {table.weight_unit for table in tables if table.n}
+    if len(units) > 1:
+        message = "Only tables with weights of like size can be added: divide the weights of all by the same number."
+        raise ValueError(message)
     invalid = sum((Counter(table.invalid) for table in tables), Counter[str]())
     sums = added([CellSums(table.cut, table.key, table.low, table.high, table.sums) for table in tables])
-    return replace(first, **sums._asdict(), invalid=dict(invalid))
+    return replace(first, **sums._asdict(), invalid=dict(invalid), weight_unit=next(iter(units), 0))
 
 
 def cut_cells(table: BinTable, bins: Binning) -> tuple[NDArray[np.intp], Floats]:

@@ -188,6 +188,7 @@ def _words(table: BinTable) -> dict[str, Any]:
         "cut": {"kind": type(table.cut).__name__, **asdict(table.cut)},
         "task": {"kind": type(task).__name__, **asdict(task)},
         "invalid": dict(table.invalid),
+        **({"weight_unit": table.weight_unit} if table.weight_unit else {}),
     }
 
 
@@ -204,6 +205,7 @@ def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
         sums,
         task=_task(words),
         invalid=dict(words["invalid"]),
+        weight_unit=int(words.get("weight_unit", 0)),
     )
     require_possible(table)
     return table

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, require_writable, say, stage
+from calibrant.cli.console import UsageError, require_writable, say, stage, writing
 from calibrant.cli.options import KINDS, TASK, Files, Force, Members, Percent, Quantiles, takes
 
 
@@ -36,7 +36,7 @@ def recalibrate(
     """Fit a recalibration map and save it as JSON."""
     from calibrant.cli.maps import map_named
 
-    require_writable(output, force=force)
+    require_writable(output, force=force, inputs=files)
     if not any("*" in name for name in columns.prob):  # else how many classes there are is known from the file
         map_named(method, columns.task)
     loaded = loaded_from(files, columns)
@@ -45,7 +45,8 @@ def recalibrate(
         warnings.simplefilter("always")
         recalibrator.fit(loaded.data)
     say(*dict.fromkeys(str(one.message) for one in told if issubclass(one.category, UserWarning)))
-    recalibrator.save(output)
+    with writing(output, force=force):
+        recalibrator.save(output)
     _print_gains(recalibrator)
     print(f"Wrote {output}")
 
@@ -108,9 +109,9 @@ def apply_map(
     if file is None:
         message = "Name the file of predictions: calibrant apply map.json scores.parquet."
         raise UsageError(message)
-    require_writable(output, force=force)
+    require_writable(output, force=force, inputs=[map_file, file])
     recalibrator = load(map_file)
-    with stage("Recalibrating") as working:
+    with stage("Recalibrating") as working, writing(output, force=force):
         notes = apply_to_file(recalibrator, file, output, inputs, suffix=suffix, done=working.done)
     say(*notes)
     print(f"Wrote {output}")

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import require_writable, say, stage, title_of
+from calibrant.cli.console import require_writable, say, stage, title_of, writing
 from calibrant.cli.options import TASK, Files, Force, Json, Seed, takes
 
 
@@ -52,7 +52,7 @@ def report(
     from calibrant.reporting import report as build
     from calibrant.reporting.assembling import told_to
 
-    require_writable(output, force=force)
+    require_writable(output, force=force, inputs=files)
     by = columns.by
     loaded = loaded_from(files, replace(columns, by=(*by, *([time] if time else ()))))
     groups, times = by_and_time(loaded.by, by, time)
@@ -62,7 +62,7 @@ def report(
             row=row, title=title or title_of(files), source=title_of(files), seed=seed,
         )  # fmt: skip
     if output is not None:
-        with stage("Writing"):
+        with stage("Writing"), writing(output, force=force):
             found.save(output)
         say(f"Wrote {output}")
     print(found.to_json() if as_json else found.verdict if output is not None else str(found))
