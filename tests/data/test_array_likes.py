@@ -56,7 +56,6 @@ def test_an_array_whose_mask_hides_nothing_is_an_array():
 
 
 REFUSED = {
-    "None": (None, r"must be an array or a list .*, got None"),
     "text": ("0.5", r"got an object of type str\."),
     "generator": ((p for p in P), r"got an object of type generator: pass list\(y_prob\)"),
     "set": (set(P), r"got an object of type set\."),
