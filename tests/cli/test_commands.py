@@ -82,6 +82,7 @@ GATES = {
     "relative": (("measure", "scores.parquet", "--limit", "relative=0.02"), 1),
     "coverage": (("measure", "scores.parquet", "--mean", "mean", "--std", "std", "--limit", "coverage:0.9=0:0.5"), 1),
     "ENCE of probabilities": (("measure", "scores.parquet", "--limit", "ence=0.1"), 2),
+    "a level near 1": (("measure", "scores.parquet", "--level", "0.999999999999", "--fail-above", "0.9"), 0),
     "missing rows": (("measure", "holes.csv", "--drop-missing", "--fail-above", "0.9"), 1),
     "missing rows accepted": (
         ("measure", "holes.csv", "--drop-missing", "--fail-above", "0.9", "--max-missing", "1"),

@@ -37,7 +37,7 @@ class CellNoise(Protocol):
         """The number of samples."""
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
 
     @property
     def shares(self) -> Floats:
@@ -57,18 +57,27 @@ class RowNoise:
     seed: int
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
-        count = self.cells.count
-        noise = self._normal * np.sqrt(probability * (1 - probability) / count)[:, None]
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
+        cells, rows = len(self.cells.count), probability.size // len(self.cells.count)
+        probability, count = probability.ravel(), np.tile(self.cells.count, rows)
         few = count * np.minimum(probability, 1 - probability) < FEW_EVENTS
-        if few.any():
-            whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
-            scale = np.sqrt(whole / count[few])
-            drawn = self._binomial.counts(whole.astype(np.int64), probability[few], few)
-            drawn *= (-scale / whole)[:, None]
-            drawn += (scale * probability[few])[:, None]
-            noise[few] = drawn
-        return noise
+        if few.all():
+            noise = self._few(probability, count, np.tile(np.arange(cells), rows))
+        else:
+            normal = self._normal if rows == 1 else np.tile(self._normal, (rows, 1))
+            noise = normal * np.sqrt(probability * (1 - probability) / count)[:, None]
+            if few.any():
+                noise[few] = self._few(probability[few], count[few], np.flatnonzero(few) % cells)
+        return noise if rows == 1 else noise.reshape(rows, cells, -1).swapaxes(0, 1).reshape(cells, -1)
+
+    def _few(self, probability: Floats, count: Floats, cell: Numbers) -> Floats:
+        """The noise of binomial counts in these cells."""
+        whole = np.maximum(np.floor(count + 1e-9), 1.0)
+        scale = np.sqrt(whole / count)
+        drawn = self._binomial.counts(whole.astype(np.int64), probability, cell)
+        drawn *= (-scale / whole)[:, None]
+        drawn += (scale * probability)[:, None]
+        return drawn
 
     @cached_property
     def shares(self) -> Floats:
@@ -110,8 +119,9 @@ class ClusterNoise:
     events: Floats
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
-        return np.asarray(((self.weight * probability - self.events) / self.cells.share).T @ self.signs)
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
+        residuals = ((self.weight * own - self.events) / self.cells.share for own in np.atleast_2d(probability))
+        return np.concatenate([residual.T @ self.signs for residual in residuals], axis=1)
 
     @cached_property
     def shares(self) -> Floats:
