@@ -14,8 +14,8 @@ CLOSING = """
 : Done; a gate has passed.
 
 `1`
-: A gate failed: a number is shown to be outside its limit (`--fail-above`, `--limit`), the test rejects with `--fail`, or too
-  many rows were left out for missing values (`--max-missing`). Nothing else gives 1.
+: A gate failed: a number is shown to be outside its limit (`--fail-above`, `--limit`), the test rejects with `--fail`,
+  or too many rows were left out for missing values (`--max-missing`). Nothing else gives 1.
 
 `2`
 : The options, the files or the data are not right; one sentence says what and how to mend it.

@@ -66,6 +66,16 @@ def test_of_one_end_the_other_side_is_never_shown():
     assert "at least 40 points, with no upper end" in Gate(0.3).decide(bound).sentence
     bound = estimate(0.5, 0.0, 0.6, side="upper")
     assert [Gate(limit).decide(bound).result for limit in (0.3, 0.9)] == ["undecided", "passed"]
+    anything = Gate((0.8, 1.2), of="slope").decide(estimate(1.0, -np.inf, np.inf))
+    assert (anything.result, "calibration slope is unknown;" in anything.sentence) == ("undecided", True)
+
+
+def test_constant_predictions_of_rows_without_events_do_not_pass():
+    data = cal.Binary(np.zeros(30), np.full(30, 0.1))
+    gates = [Gate(0.02), Gate(0.25, of="relative"), Gate((0.8, 1.25), of="oe")]
+    assert [gate.decide(gate.estimate(data)).result for gate in gates] == ["undecided", "undecided", "undecided"]
+    with pytest.raises(cal.InvalidPredictions):
+        Gate((0.8, 1.25), of="oe").estimate(cal.Binary(np.zeros(30), np.zeros(30)))
 
 
 def test_the_worst_of_several_checks_is_the_result():

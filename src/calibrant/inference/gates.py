@@ -87,6 +87,14 @@ class Decision:
         One per rule and group of rows.
     warnings : tuple of str
         What makes a rule weaker than it looks.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> gate, data = Gate((0.8, 1.25), of="oe"), cal.Binary([0] * 60 + [1] * 40, [0.4] * 100)
+    >>> decision = gate.decide(gate.estimate(data))
+    >>> decision.result, decision.exit_code
+    ('undecided', 3)
     """
 
     checks: tuple[Check, ...]
@@ -283,6 +291,8 @@ class Gate:
         low, high = (f"{factor * end:.4g}" for end in ends)
         if self.by == "estimate":
             number = f"estimated at {low}{unit}"
+        elif ends == (-math.inf, math.inf):
+            number = "unknown"
         elif math.inf in ends:
             number = f"at least {low}{unit}, with no upper end"
         elif -math.inf in ends:
@@ -395,12 +405,9 @@ def headline_errors(
     (100, 0.95, '; the lower end holds for all 2 groups together')
     """
     level = validation.fraction("level", level)
-    found: dict[Hashable, Estimate] = {}
-    for name, part in parts.items():
-        plain = found[name] = headline_error(part, norm=norm, level=level)
-        if adjusted and len(parts) > 1:
-            found[name] = _with_lower_end(plain, _lower_bound(part, plain, norm, level, len(parts)), len(parts))
-    return found
+    if not adjusted or len(parts) < 2:
+        return {name: headline_error(part, norm=norm, level=level) for name, part in parts.items()}
+    return {name: _one_of_many(part, norm, level, len(parts)) for name, part in parts.items()}
 
 
 def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Estimate:
@@ -459,24 +466,28 @@ def weak_limits(gates: Iterable[Gate], data: Predictions | BinTable) -> tuple[st
     return tuple(found)
 
 
-def _lower_bound(
-    part: Predictions | BinTable, plain: Estimate, norm: float, level: float, groups: int
-) -> Interval | None:
-    """The lower end of the interval at the adjusted level; that of `Inversion` alone, where it is the method."""
+def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups: int) -> Estimate:
+    """`headline_error` of one of so many groups, with a lower end that is adjusted for their number."""
     each = adjusted_level(level, groups)
-    if plain.interval is None or not plain.interval.method.startswith(Inversion.__name__):
-        return headline_error(part, norm=norm, level=each).interval
+    if isinstance(part, Forecast) or isinstance(task_of(part), Spread | Unlabeled):
+        found = headline_error(part, norm=norm, level=level)
+        return _with_lower_end(found, headline_error(part, norm=norm, level=each).interval, groups)
     one = part.top_label() if isinstance(part, Multiclass) else part
-    return Inversion(side="lower").interval(one, norm=norm, level=(1 + each) / 2)
+    adjusted = Inversion(side="lower").interval(one, norm=norm, level=(1 + each) / 2)
+    if adjusted.low > 0:
+        return _with_lower_end(headline_error(one, norm=norm, level=level), adjusted, groups)
+    # The lower end at the level itself is not needed, so both ends are found in less time as bounds of half the risk.
+    found = interval(partial(averaged_error, norm=norm), one, level=(1 + level) / 2, method=Inversion(side="upper"))
+    return _with_lower_end(found, adjusted, groups, level=level, method=repr(Inversion()), side="two-sided")
 
 
-def _with_lower_end(found: Estimate, adjusted: Interval | None, groups: int) -> Estimate:
+def _with_lower_end(found: Estimate, adjusted: Interval | None, groups: int, **changes: Any) -> Estimate:
     bounds = found.interval
     if bounds is None or adjusted is None:
         message = f"{found!r} has no interval, which should decide."
         raise InvalidPredictions(message)
     words = f"{bounds.assumption}; the lower end holds for all {groups:,} groups together"
-    return found.with_interval(replace(bounds, low=min(bounds.low, adjusted.low), assumption=words))
+    return found.with_interval(replace(bounds, low=min(bounds.low, adjusted.low), assumption=words, **changes))
 
 
 def _number(value: float, name: str) -> float:

@@ -9,6 +9,7 @@ Least squares on hat functions of the position, with a coefficient of their own 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -24,6 +25,9 @@ from calibrant.table.bintable import BinTable
 
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
 FEW_EVENTS = 20.0
+
+#: Simulated numbers at a time, few enough for the cache.
+AT_ONCE = 30_000
 
 #: Where fewer rows are expected in a cell, their number is drawn from the Poisson distribution.
 FEW_ROWS = 30.0
@@ -139,6 +143,16 @@ class ClusterNoise:
     def effective_clusters(self) -> float:
         """Kish's effective number of clusters."""
         return effective_clusters(self.weight.sum(axis=1))
+
+
+def simulated_gaps(noise: CellNoise, gaps: Floats, probability: Floats) -> Iterator[Floats]:
+    """True gaps plus noise, per cell and sample: rows of gaps and probabilities in turn, some of them at a time."""
+    several = max(1, AT_ONCE // (gaps.shape[1] * noise.draws))
+    for start in range(0, len(gaps), several):
+        some = slice(start, start + several)
+        drawn, gap = noise.outcomes(probability[some]), gaps[some].T
+        drawn += gap if gap.shape[1] == 1 else np.repeat(gap, noise.draws, axis=1)
+        yield drawn
 
 
 def effective_clusters(weight: Floats) -> float:

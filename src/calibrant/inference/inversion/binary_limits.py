@@ -20,6 +20,7 @@ from calibrant.inference.inversion.binary_fit import (
     ClusterNoise,
     HatFit,
     Resolution,
+    simulated_gaps,
 )
 from calibrant.inference.sample import Numbers, PooledCells, knots_for
 from calibrant.numerics.arrays import Floats
@@ -33,9 +34,6 @@ STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 7, 5, 12
 #: Number of multiples between two of these where the quantile jumps, which is where it rises by this many times more
 #: than the error, and the relative difference of equal norms.
 FINER_STEPS, JUMP, EQUAL = 6, 1.5, 1e-9
-
-#: Simulated numbers at a time, few enough for the cache.
-AT_ONCE = 30_000
 
 #: The smoother shape is used if it keeps this part of the squared norm that is not noise.
 KEPT = 0.7
@@ -124,25 +122,23 @@ class SmoothPart:
 
     def path(self, direction: Floats, multiples: Floats) -> Path:
         """The distribution of the statistic for multiples of a true gap; probabilities are clipped to [0, 1]."""
-        share, draws, powers = self.cells.share, self.noise.draws, []
+        share = self.cells.share
         probability = np.clip(self.cells.predicted - multiples[:, None] * direction, 0.0, 1.0)
         gaps, noisy = self.cells.predicted - probability, self.noisy(probability)
         noisy[multiples == 0] = probability[multiples == 0]
-        several = max(1, AT_ONCE // (len(share) * draws))
-        for start in range(0, len(multiples), several):
-            gap, noise = gaps[start : start + several], self.noise.outcomes(noisy[start : start + several])
-            noise += gap.T if len(gap) == 1 else np.repeat(gap.T, draws, axis=1)
-            for row, drawn in zip(gap, np.split(np.abs(self.fit(noise)), len(gap), axis=1), strict=True):
-                powers.append([share @ _power(drawn, q) + np.abs(row) ** q @ self.noise.shares for q in self.norms])
-        truth = [[float(share @ np.abs(gap) ** q) for q in self.norms] for gap in gaps]
+        some = (np.abs(self.fit(drawn)) for drawn in simulated_gaps(self.noise, gaps, noisy))
+        powers = np.concatenate([[share @ _power(drawn, q) for q in self.norms] for drawn in some], axis=1)
+        sizes = [np.abs(gaps) ** q for q in self.norms]
+        truth = np.stack([size @ share for size in sizes])
+        simulated = powers.reshape(len(self.norms), len(gaps), -1) + np.matmul(sizes, self.noise.shares)
         levels = [self.risk, 0.5, 1 - self.risk]
-        quantiles = np.quantile(np.maximum(powers, 0.0), levels, axis=2, method="weibull").transpose(0, 2, 1)
+        quantiles = np.quantile(np.maximum(simulated, 0.0), levels, axis=2, method="weibull")
         roots = 1 / self.norms[:, None]
         low, middle, high = quantiles**roots
         if self.farther > 0:
             more = np.array([self._beyond_draws(multiple * direction) for multiple in multiples])
             low, high = np.maximum(low - more, 0.0), high + more
-        return Path(direction, multiples, np.array(truth).T ** roots, low, middle, high)
+        return Path(direction, multiples, truth**roots, low, middle, high)
 
     def _beyond_draws(self, gap: Floats) -> float:
         """What lies at most between the last quantile that the draws tell and the one that is asked for.
