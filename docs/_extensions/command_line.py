@@ -11,13 +11,17 @@ CLOSING = """
 ## Exit codes
 
 `0`
-: Done.
+: Done; a gate has passed.
 
 `1`
-: A gate failed: the error is above `--fail-above`, or the test rejects with `--fail`. Nothing else gives 1.
+: A gate failed: a number is shown to be outside its limit (`--fail-above`, `--limit`), the test rejects with `--fail`,
+  or too many rows were left out for missing values (`--max-missing`). Nothing else gives 1.
 
 `2`
 : The options, the files or the data are not right; one sentence says what and how to mend it.
+
+`3`
+: A gate has too few rows to decide.
 
 `70`
 : An error of calibrant itself. `--debug`, anywhere on the line, shows where it is.

@@ -74,7 +74,21 @@ def test_a_column_name_cannot_escape_its_quotes(folder, invoke_in):
 GATES = {
     "above": (("measure", "scores.parquet", "--fail-above", "0.02"), 1),
     "below": (("measure", "scores.parquet", "--fail-above", "0.5"), 0),
-    "not shown to be below": (("measure", "scores.parquet", "--fail-above", "0.13", "--gate", "upper"), 1),
+    "not shown to be below": (("measure", "scores.parquet", "--fail-above", "0.13", "--gate", "upper"), 3),
+    "not shown to be above": (("measure", "scores.parquet", "--fail-above", "0.13"), 3),
+    "by the estimate": (("measure", "scores.parquet", "--fail-above", "0.13", "--gate", "estimate"), 0),
+    "a ratio": (("measure", "scores.parquet", "--limit", "oe=2:3"), 1),
+    "a slope": (("measure", "scores.parquet", "--limit", "slope=0.1:3"), 0),
+    "relative": (("measure", "scores.parquet", "--limit", "relative=0.02"), 1),
+    "coverage": (("measure", "scores.parquet", "--mean", "mean", "--std", "std", "--limit", "coverage:0.9=0:0.5"), 1),
+    "ENCE of probabilities": (("measure", "scores.parquet", "--limit", "ence=0.1"), 2),
+    "a level near 1": (("measure", "scores.parquet", "--level", "0.999999999999", "--fail-above", "0.9"), 0),
+    "missing rows": (("measure", "holes.csv", "--drop-missing", "--fail-above", "0.9"), 1),
+    "missing rows accepted": (
+        ("measure", "holes.csv", "--drop-missing", "--fail-above", "0.9", "--max-missing", "1"),
+        0,
+    ),
+    "missing rows of a test": (("test", "holes.csv", "--drop-missing", "--fail"), 1),
     "one group": (("measure", "groups.csv", "--by", "g", "--fail-above", "0.15", "--per-group"), 1),
     "all rows": (("measure", "groups.csv", "--by", "g", "--fail-above", "0.15"), 0),
     "forecasts": (("measure", "scores.parquet", "--mean", "mean", "--std", "std", "--fail-above", "0.02"), 1),
@@ -95,17 +109,20 @@ GATES = {
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_only_a_failed_gate_is_1_and_bad_input_is_2(folder, invoke_in, case):
+def test_each_result_of_a_gate_has_its_exit_code_and_bad_input_is_2(folder, invoke_in, case):
     (folder / "broken.json").write_text('{"format": "calibrant-map", "version": 3, "map": {}}')
     far = np.where(np.arange(1200) < 150, FRAME["p"] ** 4, FRAME["p"])
     y = np.random.default_rng(1).random(1200) < far
     pd.DataFrame({"y": y.astype(int), "p": FRAME["p"], "g": np.arange(1200) < 150}).to_csv(
         folder / "groups.csv", index=False
     )
+    holes = pd.DataFrame({"y": np.arange(300) % 2, "p": np.where(np.arange(300) % 3, np.nan, 0.5)})
+    holes.to_csv(folder / "holes.csv", index=False)
     arguments, expected = GATES[case]
     code, out, err = invoke_in(folder, *arguments)
     assert code == expected, (out, err)
-    assert ("Gate failed: " in err) == (expected == 1)
+    assert ("Gate: failed. " in err) == (expected == 1)
+    assert ("Gate: too few rows to decide. " in err) == (expected == 3)
     assert "Traceback" not in err
 
 
@@ -133,6 +150,27 @@ def test_measure_has_a_line_per_group(folder, invoke_in):
     _, only, _ = invoke_in(folder, "measure", "scores.parquet", "--where", "country = 'at'", "--json")
     assert next(line["value"] for line in groups if line["group"] == "at") == json.loads(only)[0]["value"]
     assert "country = at" in invoke_in(folder, "measure", "scores.parquet", "--by", "country")[1]
+
+
+def test_the_gate_is_in_json(folder, invoke_in):
+    options = ("--by", "country", "--per-group", "--limit", "error=0.02", "--limit", "oe=0.5:2", "--json")
+    code, out, _ = invoke_in(folder, "measure", "scores.parquet", *options)
+    gate = json.loads(out)[-1]["gate"]
+    assert code == gate["exit_code"] == 1
+    assert (gate["result"], gate["by"], gate["limits"]) == ("failed", "lower", {"error": 0.02, "oe": [0.5, 2.0]})
+    assert gate["sentence"].startswith("Gate: failed.")
+    assert {check["group"] for check in gate["checks"]} == {None, "at", "de"}
+    code, out, _ = invoke_in(folder, "test", "scores.parquet", "--fail", "--json")
+    assert json.loads(out)["gate"]["result"] == "failed"
+    assert "gate" not in json.loads(invoke_in(folder, "test", "scores.parquet", "--json")[1])
+
+
+def test_groups_that_are_not_shown_are_counted(folder, invoke_in):
+    FRAME.assign(g=np.arange(1200) % 60).to_csv(folder / "sixty.csv", index=False)
+    _, out, _ = invoke_in(folder, "measure", "sixty.csv", "--by", "g")
+    assert out.splitlines()[-1] == "10 smaller groups are not shown; --json has all groups."
+    _, out, _ = invoke_in(folder, "measure", "sixty.csv", "--by", "g", "--json")
+    assert sum("group" in line for line in json.loads(out)) == 60
 
 
 def test_the_test_command_rejects_and_says_so(folder, invoke_in):

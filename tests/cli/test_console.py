@@ -19,7 +19,7 @@ from calibrant.cli.columns import Columns
 from calibrant.cli.console import (
     UsageError,
     complain,
-    leave_if_failed,
+    leave_with,
     named,
     require_writable,
     say,
@@ -31,6 +31,7 @@ from calibrant.cli.console import (
 )
 from calibrant.cli.files import load
 from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.gates import Check, Decision
 
 FRAME = pd.DataFrame({"y": [0, 1, 1], "p": [0.25, 0.5, 0.75]})
 CSV, LINES = b"y,p\n0,0.25\n1,0.5\n", b'{"y": 0, "p": 0.25}\n{"y": 1, "p": 0.5}\n'
@@ -100,12 +101,19 @@ def test_escape_sequences_do_not_reach_the_terminal(capfd):
     assert "[bold]c" in err
 
 
-def test_a_failed_gate_leaves_with_one(capfd):
-    leave_if_failed([])
-    with pytest.raises(typer.Exit) as left:
-        leave_if_failed(["too high"])
-    assert left.value.exit_code == 1
-    assert capfd.readouterr().err == "Gate failed: too high.\n"
+@pytest.mark.parametrize(("result", "code"), [("passed", 0), ("failed", 1), ("undecided", 3)])
+def test_the_result_of_a_gate_is_said_and_is_the_exit_code(capfd, result, code):
+    decision = Decision((Check("error", "all rows", 0.02, "lower", result, "Why."),), ("it is weak.",))
+    if code:
+        with pytest.raises(typer.Exit) as left:
+            leave_with(decision)
+        assert left.value.exit_code == code
+    else:
+        leave_with(decision)
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].startswith("Gate: ")
+    assert said[0].endswith(". Why.")
+    assert said[1] == "Warning: it is weak."
 
 
 def test_files_are_not_overwritten_unasked(tmp_path):

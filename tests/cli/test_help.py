@@ -13,7 +13,8 @@ from calibrant.cli.commands.application import app
 FIRST_LINES = {
     "report": "A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or "
     "Markdown.",
-    "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above.",
+    "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above or "
+    "--limit.",
     "test": "Test whether the predictions are calibrated; of several classes the whole vector, then each class.",
     "recalibrate": "Fit a recalibration map and save it as JSON.",
     "apply": "Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in "
@@ -28,8 +29,8 @@ PREDICTIONS = "--prob --mean --std --quantiles --members"
 TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
     "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --output --force --json",
-    "measure": f"{TASK} --by --norm --level --fail-above --gate --per-group --json",
-    "test": f"{TASK} --alpha --fail --json",
+    "measure": f"{TASK} --by --norm --level --fail-above --limit --gate --per-group --max-missing --json",
+    "test": f"{TASK} --alpha --fail --max-missing --json",
     "recalibrate": f"{TASK} --method --output --force",
     "apply": f"{PREDICTIONS} --percent --output --suffix --force --sql --dialect",
     "simulate": f"--scores --truth --prob --positive {READING} --seed --json",

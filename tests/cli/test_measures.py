@@ -6,11 +6,12 @@ import pytest
 import calibrant as cal
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError
-from calibrant.cli.measures import Given, Measuring, compared, estimator_of, names_of, sentence
+from calibrant.cli.measures import Given, Measuring, compared, estimator_of, gates_of, missing_check, names_of, sentence
 from calibrant.inference import Gate
 from calibrant.inference.comparison import Comparison
 from calibrant.results.estimate import Interval
 
+NAN = float("nan")
 rng = np.random.default_rng(4)
 P = rng.random(900)
 LAND = np.repeat(["at", "de", "dk"], 300)
@@ -19,14 +20,70 @@ Y = rng.random(900) < np.where(LAND == "dk", P**3, P)
 
 def test_groups_pass_or_fail_by_the_same_rule():
     data = cal.Binary(Y, P)
-    whole, groups = (Measuring(gate=Gate(0.1), per_group=each) for each in (False, True))
+    whole, groups = (Measuring(gates=(Gate(0.1),), per_group=each) for each in (False, True))
     found = groups.of(data, LAND)
-    assert whole.failures(whole.of(data, LAND)) == []
-    (reason,) = groups.failures(found)
-    assert reason.startswith("dk: the lower end of Averaged error")
-    assert found.groups["dk"].interval.level == pytest.approx(1 - 0.05 / 3)
-    assert Measuring(gate=Gate(0.1, by="upper"), per_group=True).of(data, LAND).groups["dk"].interval.level == 0.95
-    assert Measuring().failures(found) == []
+    assert len(whole.of(data, LAND).decision.checks) == 1
+    assert found.decision.result == "failed"
+    (reason,) = (check for check in found.decision.checks if check.result == "failed")
+    assert reason.sentence.startswith("dk: the calibration error is between")
+    lower, upper = (
+        [check.result for check in Measuring(gates=(Gate(0.1, by=by),), per_group=True).of(data, LAND).decision.checks]
+        for by in ("lower", "upper")
+    )
+    assert lower == upper
+    assert Measuring().of(data, LAND).decision is None
+
+
+def test_of_many_groups_the_largest_are_shown_and_all_are_decided_on():
+    some = np.random.default_rng(0)
+    p, by = some.random(1200), np.concatenate([np.repeat(np.arange(60), 19), np.full(60, 99)])
+    y = np.where(by == 40, p < 0.5, some.random(1200) < p)
+    data = cal.Binary(y, p)
+    found = Measuring().of(data, by)
+    assert (len(found.groups), found.not_shown) == (50, 11)
+    assert next(iter(found.groups)) == "99"
+    assert Measuring(all_groups=True).of(data, by).not_shown == 0
+    gated = Measuring(gates=(Gate(0.05),), per_group=True).of(data, by)
+    assert (len(gated.groups), gated.not_shown, len(gated.decision.checks)) == (50, 11, 62)
+
+
+def test_several_limits_are_checked_per_group():
+    gates = gates_of(None, ["error=0.4", "relative=2", "oe=0.8:2", "slope=0.1:5"], "lower")
+    decision = Measuring(gates=gates, per_group=True).of(cal.Binary(Y, P), LAND).decision
+    assert sorted({check.of for check in decision.checks}) == ["error", "oe", "relative", "slope"]
+    assert len(decision.checks) == 4 * 4
+    assert decision.result == "failed"  # of group dk
+
+
+@pytest.mark.parametrize("text", ["error", "error=", "oe=1:2:3", "=0.1:", "error=a"])
+def test_limits_that_cannot_be_read_are_refused(text):
+    with pytest.raises(UsageError, match="--limit takes NAME=NUMBER"):
+        gates_of(None, [text], "lower")
+
+
+def test_a_number_is_limited_once():
+    with pytest.raises(UsageError, match="error is limited twice"):
+        gates_of(0.02, ["error=0.1"], "lower")
+
+
+def test_rows_left_out_fail_a_gate():
+    measuring = Measuring(gates=(Gate(0.9),))
+    data = cal.Binary(Y, P)
+    assert measuring.of(data, None, 0.05).decision.result == "passed"
+    failed = measuring.of(data, None, 0.0501).decision
+    assert failed.result == "failed"
+    assert "5.01 % of the rows were left out for missing values" in failed.sentence
+    assert missing_check(0.3, 0.3, "lower") == ()
+    for most in (NAN, -0.1, 1.1):
+        with pytest.raises(UsageError, match="--max-missing must lie"):
+            missing_check(0.0, most, "lower")
+
+
+def test_weak_limits_are_warned_of_for_all_rows_and_for_groups():
+    rare = np.random.default_rng(1).random(900) < 0.01
+    decision = Measuring(gates=(Gate(0.05),), per_group=True).of(cal.Binary(rare, np.full(900, 0.01)), LAND).decision
+    assert "not below the share of events" in decision.warnings[0]
+    assert decision.warnings[1] == "the limit of the error is as weak in 3 of 3 groups."
 
 
 def test_every_task_is_measured():
@@ -41,17 +98,17 @@ def test_every_task_is_measured():
         assert Measuring().of(data, None).whole[0].name == name
     quantiles = cal.Quantiles(error, [0.1, 0.5, 0.9], np.outer(std, [-1.3, 0, 1.3]))
     by = np.arange(300) % 2
-    found = Measuring(gate=Gate(0.3), per_group=True).of(quantiles, by)
+    found = Measuring(gates=(Gate(0.3),), per_group=True).of(quantiles, by)
     assert sorted(found.groups) == ["0", "1"]
     with pytest.raises(UsageError, match="own --prior"):
         Measuring().of(names["ECE (L1)"], by)
 
 
 def test_a_gate_per_group_needs_a_gate_and_groups():
-    with pytest.raises(UsageError, match="give --fail-above"):
+    with pytest.raises(UsageError, match="give one of them"):
         Measuring(per_group=True)
     with pytest.raises(UsageError, match="give --by"):
-        Measuring(gate=Gate(0.1), per_group=True).of(cal.Binary(Y, P), None)
+        Measuring(gates=(Gate(0.1),), per_group=True).of(cal.Binary(Y, P), None)
 
 
 def test_every_option_is_one_model():

@@ -12,6 +12,7 @@ from calibrant.numerics.confidence_limits import (
     betting_lower_bound,
     combined_share_limits,
     gamma_interval,
+    mean_gap_size_limit,
     mid_p_interval,
     two_sided_tail,
 )
@@ -184,3 +185,36 @@ def test_small_values_are_as_rare_as_they_claim_where_rows_are_pooled():
     found = two_sided_tail(np.full((20_000, 1), 40.0), p.mean(axis=1, keepdims=True), events)
     for size in (0.05, 0.01, 0.001):
         assert np.mean(found <= size) <= size + 2 * np.sqrt(size / 20_000)
+
+
+def blocks_of(rng, world):
+    """Twenty cells of ten rows: mean score, mean outcome, shares and counts; and the true mean size of the gap."""
+    p = np.sort(rng.random((20, 10)), axis=None) * (0.06 if world == "rare" else 1.0)
+    curve = {"calibrated": p, "shift": 0.8 * p, "rare": p / 6, "slope": 0.5 + 0.4 * (p - 0.5)}
+    truth = {"calibrated": 0.0, "shift": 0.1, "rare": 0.025, "slope": 0.15}
+    y = rng.random(200) < curve[world]
+    return (*(np.reshape(v, (20, 10)).mean(axis=1) for v in (p, y)), np.full(20, 0.05), np.full(20, 10.0)), truth[world]
+
+
+@pytest.mark.parametrize("world", ["calibrated", "shift", "rare", "slope"])
+def test_the_limit_of_the_size_of_gaps_is_rarely_above_it(world):
+    rng, above = np.random.default_rng(3), 0
+    for _ in range(2000):
+        cells, truth = blocks_of(rng, world)
+        above += mean_gap_size_limit(*cells, 0.01) > truth
+    assert above <= 20
+
+
+def test_the_limit_of_the_size_of_gaps_sees_those_that_cancel():
+    p, y = np.repeat([0.3, 0.7], 500), np.repeat([0.5, 0.5], 500)
+    share, count = np.full(1000, 1 / 1000), np.ones(1000)
+    limits = [mean_gap_size_limit(p, y, share, count, risk) for risk in (1e-2, 1e-6, 1e-12)]
+    assert 0.2 > limits[0] > limits[1] > limits[2] > 0
+    assert mean_gap_size_limit(p, y, share, count, 1e-6, heaviest=0.2) == 0
+    assert 0 < mean_gap_size_limit(p, y, share, count, 1e-6, heaviest=0.002) < limits[1]
+
+
+def test_of_one_cell_the_limit_is_the_exact_one():
+    one = np.ones(1)
+    limit = mean_gap_size_limit(0.05 * one, 0 * one, one, 400 * one, 1e-4)
+    assert limit == pytest.approx(0.05 - (1 - (1e-4 / 8) ** (1 / 400)))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from calibrant.inference.gates import Decision
+
 
 #: How compressed content begins.
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -113,8 +115,8 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
             raise UsageError(message)
 
 
-#: Exit codes; 70 is that of an internal software error in sysexits.h.
-GATE_FAILED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 1, 2, 70, 130
+#: Exit codes; 70 is that of an internal software error in sysexits.h. Those of gates are in `inference.gates`.
+BAD_INPUT, UNEXPECTED, INTERRUPTED = 2, 70, 130
 
 
 def say(*lines: str) -> None:
@@ -135,11 +137,11 @@ def complain(text: str) -> None:
     Console(stderr=True, highlight=False).print(f"[red]Error:[/red] {escape(printable(text))}", soft_wrap=True)
 
 
-def leave_if_failed(reasons: list[str]) -> None:
-    """Leave with the exit code of a failed gate if there are reasons, and say them."""
-    if reasons:
-        say(*(f"Gate failed: {reason}." for reason in reasons))
-        raise typer.Exit(GATE_FAILED)
+def leave_with(decision: Decision) -> None:
+    """Say the result of a gate, and leave with its exit code."""
+    say(*decision.lines)
+    if decision.exit_code:
+        raise typer.Exit(decision.exit_code)
 
 
 def require_writable(output: Path | None, *, force: bool, inputs: Sequence[str | Path] = ()) -> None:

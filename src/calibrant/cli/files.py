@@ -88,6 +88,8 @@ class Loaded:
     data: Predictions | BinTable
     by: Any = None
     notes: tuple[str, ...] = ()
+    #: The share of the rows that was left out for missing values.
+    left_out: float = 0.0
 
 
 def load(paths: Sequence[str], columns: Columns) -> Loaded:
@@ -142,7 +144,7 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
     found = _arrays(selection, columns)
     named_groups = {by: groups("--by", found[name]) for by, name in selection.groups.items()}
     by = next(iter(named_groups.values())) if len(named_groups) == 1 else named_groups or None
-    return Loaded(task_from(found, columns), by, tuple(notes))
+    return Loaded(task_from(found, columns), by, tuple(notes), selection.left_out)
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
@@ -213,11 +215,12 @@ def _tables(selection: Selection, columns: Columns, notes: list[str]) -> Loaded:
     }
     source = selection.relation
     if not selection.groups:
-        return Loaded(bin_table(source, **options), None, tuple(notes))
+        return Loaded(bin_table(source, **options), None, tuple(notes), selection.left_out)
     tables = {by: bin_tables(source, by=name, **options) for by, name in selection.groups.items()}
     first = next(iter(tables.values()))
     flat = {f"{by} = {name}": table for by, some in tables.items() for name, table in some.items()}
-    return Loaded(merge(list(first.values())), first if len(tables) == 1 else flat, tuple(notes))
+    whole, by = merge(list(first.values())), first if len(tables) == 1 else flat
+    return Loaded(whole, by, tuple(notes), selection.left_out)
 
 
 def _count(relation: Any) -> int:

@@ -19,38 +19,83 @@ from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.comparison import Comparison
-from calibrant.inference.gates import Gate, headline_error, headline_errors
+from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.results.estimate import Estimate, printable
-from calibrant.table.of_data import group_tables
+from calibrant.table.of_data import ALL_ROWS, group_tables
 from calibrant.table.task import Unlabeled, task_of
+
+
+def gates_of(fail_above: float | None, limits: Sequence[str], by: Any) -> tuple[Gate, ...]:
+    """The rules that --fail-above and --limit say.
+
+    >>> [(gate.of, gate.limit) for gate in gates_of(0.02, ["oe=0.8:1.25"], "lower")]
+    [('error', 0.02), ('oe', (0.8, 1.25))]
+    """
+    gates = [] if fail_above is None else [Gate(fail_above, by=by)]
+    for text in limits:
+        of, _, value = text.partition("=")
+        try:
+            low, *high = (float(part) for part in value.split(":"))
+            limit = (low, *high) if high else low
+        except ValueError:
+            limit = ()
+        if isinstance(limit, tuple) and len(limit) != 2:
+            message = f"--limit takes NAME=NUMBER or NAME=LOW:HIGH, such as error=0.02 or oe=0.8:1.25, not {text!r}."
+            raise UsageError(message)
+        gates.append(Gate(limit, by=by, of=of.strip()))
+    twice = [gate.of for place, gate in enumerate(gates) if any(gate.of == other.of for other in gates[:place])]
+    if twice:
+        message = f"{twice[0]} is limited twice; --fail-above X is short for --limit error=X."
+        raise UsageError(message)
+    return tuple(gates)
+
+
+def missing_check(left_out: float, most: float, by: Any) -> tuple[Check, ...]:
+    """A failed check if more than the accepted share of the rows was left out for missing values; else none."""
+    if not 0 <= most <= 1:  # also where it is NaN
+        message = f"--max-missing must lie in [0, 1], got {most!r}."
+        raise UsageError(message)
+    if left_out <= most:
+        return ()
+    sentence = (
+        f"{100 * left_out:.3g} % of the rows were left out for missing values, and at most {100 * most:.3g} % may be "
+        "(--max-missing)."
+    )
+    return (Check("missing", ALL_ROWS, most, by, "failed", sentence),)
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """What to measure, and the gate it must pass.
+    """What to measure, and the gates it must pass.
 
     Attributes
     ----------
     norm, level : float
         Of the headline error and of its interval.
-    gate : Gate or None
+    gates : tuple of Gate
     per_group : bool
-        Whether every group must pass as well; the intervals of groups are then adjusted for their number where the
-        lower end decides.
+        Whether every group must pass as well; the ends that can show a group to be bad are adjusted for the number of
+        groups.
+    max_missing : float
+        The largest share of rows left out for missing values with which a gate can pass.
+    all_groups : bool
+        Whether to measure all groups, not only the largest; a gate per group always does.
     """
 
     norm: float = 1.0
     level: float = 0.95
-    gate: Gate | None = None
+    gates: tuple[Gate, ...] = ()
     per_group: bool = False
+    max_missing: float = 0.05
+    all_groups: bool = False
 
     def __post_init__(self) -> None:
-        if self.per_group and self.gate is None:
-            message = "--per-group says what --fail-above applies to: give --fail-above as well."
+        if self.per_group and not self.gates:
+            message = "--per-group says what --fail-above and --limit apply to: give one of them as well."
             raise UsageError(message)
 
-    def of(self, data: Any, by: Any) -> Measured:
-        """The errors of all rows, and of each group."""
+    def of(self, data: Any, by: Any, left_out: float = 0.0) -> Measured:
+        """The errors of all rows and of each group, and what the gates say of them."""
         if self.per_group and by is None:
             message = "--per-group needs the groups: give --by COLUMN."
             raise UsageError(message)
@@ -61,28 +106,44 @@ class Measuring:
         whole = [headline_error(one, norm=self.norm, level=self.level), *_others(one, self.norm)]
         if isinstance(data, Multiclass):
             whole += [classwise(ece, data), brier(data), log_loss(data)]
-        if not self.per_group:
-            return Measured(
-                whole, headline_errors(group_tables(one, by), norm=self.norm, level=self.level, adjusted=False)
-            )
-        adjusted = self.gate is not None and self.gate.by == "lower"
-        parts = group_tables(one, by, most=None)
-        return Measured(whole, headline_errors(parts, norm=self.norm, level=self.level, adjusted=adjusted))
+        every, largest = group_tables(one, by, most=None), list(group_tables(one, by))
+        parts = every if self.per_group or self.all_groups else {name: every[name] for name in largest}
+        groups = headline_errors(parts, norm=self.norm, level=self.level, adjusted=self.per_group)
+        decision = self._decision(data, whole[0], parts if self.per_group else {}, groups, left_out)
+        shown = every if self.all_groups else largest
+        return Measured(whole, {name: groups[name] for name in shown}, len(every) - len(shown), decision)
 
-    def failures(self, found: Measured) -> list[str]:
-        """Why the gate fails; nothing if it does not."""
-        if self.gate is None:
-            return []
-        groups = found.groups if self.per_group else {}
-        return self.gate.failures({"all rows": found.whole[0]}) + self.gate.failures(groups)
+    def _decision(
+        self, data: Any, error: Estimate, parts: Mapping[Any, Any], errors: Mapping[Any, Estimate], left_out: float
+    ) -> Decision | None:
+        """What the gates say of the data and its parts, of which the errors are known."""
+        if not self.gates:
+            return None
+        options = {"norm": self.norm, "level": self.level}
+        checks: list[Check] = [*missing_check(left_out, self.max_missing, self.gates[0].by)]
+        for gate in self.gates:
+            if gate.of == "error":
+                found, each = error, {name: errors[name] for name in parts}
+            else:
+                found, each = gate.estimate(data, **options), gate.estimates(parts, **options)
+            checks.extend(gate.decide(found, each).checks)
+        warnings = weak_limits(self.gates, data)
+        weak = sum(bool(weak_limits(self.gates, part)) for part in parts.values())
+        more = (f"the limit of the error is as weak in {weak:,} of {len(parts):,} groups.",) if weak else ()
+        return Decision(tuple(checks), (*warnings, *more))
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Estimates of all rows, the headline first, and the headline of each group."""
+    """Estimates of all rows, the headline first, the headline of each group, and what the gates say.
+
+    `not_shown` is the number of groups that are not among `groups`.
+    """
 
     whole: list[Estimate]
     groups: Mapping[Any, Estimate] = field(default_factory=dict)
+    not_shown: int = 0
+    decision: Decision | None = None
 
 
 def _others(data: Any, norm: float) -> list[Estimate]:

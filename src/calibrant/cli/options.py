@@ -16,6 +16,14 @@ Files = Annotated[
     list[str], typer.Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+MaxMissing = Annotated[
+    float,
+    typer.Option(
+        "--max-missing",
+        metavar="SHARE",
+        help="A gate fails if --drop-missing leaves out more than this share of the rows.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Seed of folds and resampling.")]
 Prob = Annotated[

@@ -44,6 +44,8 @@ class Selection:
 
     columns: NamedFrame
     groups: dict[str, str]
+    #: The share of the rows that was left out for missing values.
+    left_out: float = 0.0
 
     @property
     def relation(self) -> Any:
@@ -90,7 +92,8 @@ def without_missing(selection: Selection, columns: Columns) -> tuple[Selection, 
         if int(held or 0) < rows
     ]
     note = f"Left out {rows - kept:,} of {rows:,} rows with missing values ({', '.join(reasons)})."
-    return replace(selection, columns=selection.columns.filter(all_hold(tuple(checks)))), note
+    chosen = selection.columns.filter(all_hold(tuple(checks)))
+    return replace(selection, columns=chosen, left_out=1 - kept / rows), note
 
 
 def _text(selection: Selection, name: str) -> str:

@@ -23,6 +23,7 @@ from .forecasts import MeanSquaredZ as MeanSquaredZ
 from .forecasts import PitUniformity as PitUniformity
 from .forecasts import SpreadChiSquare as SpreadChiSquare
 from .forecasts import Wilson as Wilson
+from .gates import Decision as Decision
 from .gates import Gate as Gate
 from .gates import headline_error as headline_error
 from .gates import headline_errors as headline_errors

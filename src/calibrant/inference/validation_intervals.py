@@ -142,7 +142,7 @@ class MidP:
     def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         table = Sample.of(data, needed_by="MidP").table
         ratio = float(table.observed.sum() / table.predicted.sum())
-        low, high = _rate_limits(data, table, lambda p: ratio * p, level)
+        low, high = rate_limits(data, table, lambda p: ratio * p, level)
         mean = float(table.predicted.sum()) / table.total
         return low / mean, high / mean
 
@@ -151,11 +151,11 @@ class MidP:
         table = table.take(_uncertain(table.predicted_mean))
         line, _ = recalibration_line(table)
         shift, size = line.intercept(1.0), float(line.weight.sum())
-        low, high = _rate_limits(data, table, lambda p: _shifted(p, shift), level)
+        low, high = rate_limits(data, table, lambda p: _shifted(p, shift), level)
         return line.intercept(1.0, events=low * size), line.intercept(1.0, events=high * size)
 
 
-def _rate_limits(data: Predictions | BinTable, table: BinTable, fitted: Columns, level: float) -> tuple[float, float]:
+def rate_limits(data: Predictions | BinTable, table: BinTable, fitted: Columns, level: float) -> tuple[float, float]:
     """Limits of the rate of events in `table`, which is that of `data`, perhaps without rows predicted 0 or 1."""
     whole = Sample.of(data, needed_by="MidP").table
     some = len(table) < len(whole)

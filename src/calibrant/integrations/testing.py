@@ -1,7 +1,8 @@
-"""A check for test suites: fail where a model is surely worse calibrated than it may be."""
+"""A check for test suites: raise an error where a model is shown to be worse calibrated than it may be."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.gates import End, Gate, headline_error, headline_errors
+from calibrant.inference.gates import Decision, End, Gate, weak_limits
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import group_tables
@@ -27,13 +28,18 @@ def assert_calibrated(
     by: End = "lower",
     level: float = 0.95,
     per_group: ArrayLike | Mapping[Any, BinTable] | None = None,
+    limits: Mapping[str, float | tuple[float, float]] | None = None,
 ) -> Estimate:
     """Raise an `AssertionError` if the calibration error is above `below`; else return the estimate.
 
-    By default the lower end of a two-sided interval decides, as for ``calibrant measure --fail-above``: a model whose
-    true error is at most `below` fails with a chance of at most about (1 - `level`) / 2, at any number of rows. The
-    other side of that coin: few rows pass nearly everything. ``by="upper"`` demands that the error is shown to be
-    small, so that few rows fail; ``by="estimate"`` compares the estimate itself, which fails by chance.
+    The confidence interval decides, as for ``calibrant measure --fail-above``: the model has failed if the whole
+    interval is above `below`, has passed if the whole interval is below, and otherwise there are too few rows to
+    decide. With ``by="lower"`` only a failed model raises the error: one whose true error is at most `below` does so
+    with a chance of at most about (1 - `level`) / 2, but with few rows nearly every model is let through. With
+    ``by="upper"`` too few rows raise it as well. ``by="estimate"`` compares the estimate itself, which fails by chance.
+
+    A limit that is not below the share of events (or of non-events) says little, since predicting 0 for every row would
+    not exceed it; then a `UserWarning` is given.
 
     Parameters
     ----------
@@ -42,11 +48,13 @@ def assert_calibrated(
     below : float in [0, 1)
         The largest error to be accepted, as a probability: 0.02 is two points.
     by : {"lower", "estimate", "upper"}
-        Which number decides; see `calibrant.inference.Gate`.
+        What raises the error; see `calibrant.inference.Gate`.
     level : float in (0, 1)
     per_group : array-like of shape (n,), or mapping of group to table, optional
-        Each group must pass as well. The intervals of the groups are adjusted for their number where the lower end
-        decides; where the upper end does, each group has to show its error by itself, which needs no adjustment.
+        Each group must pass as well. The lower ends of the groups hold together with the level; upper ends need no
+        adjustment, since each group has to show its error by itself.
+    limits : mapping, optional
+        Further limits by the names of `calibrant.inference.Gate`, e.g. ``{"relative": 0.25, "oe": (0.8, 1.25)}``.
 
     Returns
     -------
@@ -62,19 +70,20 @@ def assert_calibrated(
     2000
     >>> assert_calibrated(rng.random(2000) < p**2, p)
     Traceback (most recent call last):
-    AssertionError: Not calibrated. all rows: the lower end of ... is above 0.02
+    AssertionError: Gate: failed. The calibration error is between ... points; the limit is 2 points (shown to be ...).
     """
-    gate = Gate(below, by=by)
+    gates = [Gate(below, by=by), *(Gate(limit, by=by, of=name) for name, limit in (limits or {}).items())]
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
-    whole = headline_error(task, level=level)
-    failed = gate.failures({"all rows": whole})
-    if per_group is not None:
-        parts = group_tables(_groupable(task), per_group, most=None)
-        failed += gate.failures(headline_errors(parts, level=level, adjusted=by == "lower"))
-    if failed:
-        message = f"Not calibrated. {'; '.join(failed)}"
-        raise AssertionError(message)
-    return whole
+    parts = {} if per_group is None else group_tables(_groupable(task), per_group, most=None)
+    whole = [gate.estimate(task, level=level) for gate in gates]
+    decision = Decision.of(
+        gate.decide(found, gate.estimates(parts, level=level)) for gate, found in zip(gates, whole, strict=True)
+    )
+    for sentence in weak_limits(gates, task):
+        warnings.warn(sentence[:1].upper() + sentence[1:], UserWarning, stacklevel=2)
+    if not gates[0].accepts(decision):
+        raise AssertionError("\n".join(decision.lines))
+    return whole[0]
 
 
 def _groupable(task: Any) -> Any:

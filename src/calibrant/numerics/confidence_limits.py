@@ -212,6 +212,89 @@ def bernstein_lower_bound(values: Floats, count: Floats, alpha: float) -> float:
     return max(0.0, mean - math.sqrt(2 * variance * term / n) - 7 * term / (3 * (n - 1)))
 
 
+#: Numbers of blocks whose gaps are added up.
+BLOCKS = (1, 2, 4, 8)
+
+
+def mean_gap_size_limit(
+    predicted: Floats, observed: Floats, share: Floats, count: Floats, risk: float, *, heaviest: float | None = None
+) -> float:
+    r"""Lower limit of :math:`\mathrm E|p - h|`, h the probability of the event, that needs no draws at any risk.
+
+    Cells in the order of their scores are united to K = 1, 2, 4 and 8 blocks of about the same share w. For all signs s
+
+    .. math:: \mathrm E|p - h| \ge \sum_b s_b w_b (\bar p_b - \bar h_b),
+
+    and the sum is estimated with an error whose tail Bernstein's inequality bounds; that holds for the :math:`2^K`
+    choices of signs together if each has its part of the risk, and then also for the signs of the observed gaps. Upper
+    limits of the variances are taken from binomial limits of the rates (Clopper and Pearson), which by Hoeffding (1956)
+    also hold if the probabilities within a block differ. Of one block these limits are used as they are. The scores are
+    a sample too: the error of the mean over them is added in squares.
+
+    Parameters
+    ----------
+    predicted, observed, share, count : array (cells,)
+        Mean score, mean outcome, share of the weight and effective number of rows.
+    risk : float
+        The probability with which the limit may be above the mean.
+    heaviest : float, optional
+        The share of the largest cluster of rows, where only clusters are independent.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> mean_gap_size_limit(0.5 * one, 0.2 * one, one, 1000 * one, 1e-9) > 0.1
+    True
+    >>> mean_gap_size_limit(0.5 * one, 0.2 * one, one, 20 * one, 1e-9)
+    0.0
+    """
+    from scipy.special import ndtri
+
+    each, size = risk / len(BLOCKS), float(1 / (share**2 / count).sum())
+    blocks = [_blocks(predicted - observed, observed, share, count, most) for most in BLOCKS]
+    finest, rate, part, rows = blocks[-1]
+    noise, found = float(part @ (rate * (1 - rate) / rows)), [0.0]
+    for gap, rate, weight, rows in blocks:
+        seen = np.abs(finest) if len(gap) > 1 else finest
+        spread = max(float(part @ (seen - part @ seen) ** 2) - noise, 0.0)
+        reach = _reach_of_signs(rate, weight, rows, each, heaviest)
+        if len(gap) == 1 and heaviest is None:
+            low, high = _exact_limits(rate, rows, each / 2)
+            reach = float(high[0] - rate[0] if gap[0] > 0 else rate[0] - low[0])
+        sampling = float(ndtri(each)) * float(np.sqrt(spread / size))
+        found.append(float(weight @ np.abs(gap)) - float(np.hypot(reach, sampling)))
+    return max(found)
+
+
+def _blocks(gap: Floats, observed: Floats, share: Floats, count: Floats, most: int) -> tuple[Floats, ...]:
+    """Gap, rate, share and effective rows of at most so many blocks of neighbouring cells."""
+    block = np.minimum((most * (np.cumsum(share) - share / 2)).astype(np.intp), most - 1)
+    sums = np.stack([np.bincount(block, values) for values in (share * gap, share * observed, share, share**2 / count)])
+    gaps, events, part, squares = sums[:, sums[2] > 0].astype(np.float64)
+    return gaps / part, events / part, part, part**2 / squares
+
+
+def _reach_of_signs(rate: Floats, part: Floats, rows: Floats, risk: float, heaviest: float | None) -> float:
+    """Bernstein's bound of the error of the sum of gaps, for all signs together; half of the risk is for variances."""
+    low, high = _exact_limits(rate, rows, risk / (4 * len(rate)))
+    nearest = np.clip(0.5, low, high)
+    weight = part / rows
+    variance = float(weight**2 @ (rows * nearest * (1 - nearest)))
+    tail = len(rate) * np.log(2.0) - np.log(risk / 2)
+    linear = (float(weight.max()) if heaviest is None else heaviest) * tail / 3
+    return float(linear + np.sqrt(linear**2 + 2 * variance * tail))
+
+
+def _exact_limits(rate: Floats, rows: Floats, risk: float) -> tuple[Floats, Floats]:
+    """Clopper and Pearson's limits of shares, each exceeded with at most this risk."""
+    from scipy.special import betaincinv
+
+    events, others = rate * rows, (1 - rate) * rows
+    low = np.where(events > 0, betaincinv(np.where(events > 0, events, 1.0), others + 1, risk), 0.0)
+    high = np.where(others > 0, 1 - betaincinv(np.where(others > 0, others, 1.0), events + 1, risk), 1.0)
+    return low, high
+
+
 def _most_wealth(values: Floats, stake: Floats, m: float) -> float:
     """Largest log wealth at any time; stakes are capped so that no single value loses everything."""
     safe = np.minimum(stake, 0.75 / max(m, 1e-12))

@@ -138,13 +138,15 @@ class BinomialDraws:
             rank[start : start + _BLOCK] = _permutations(len(rank[start : start + _BLOCK]), draws, rng)
         return cls(rank, rng.random(lines))
 
-    def counts(self, size: NDArray[np.int64], probability: Floats, lines: NDArray[np.bool_] | None = None) -> Floats:
+    def counts(
+        self, size: NDArray[np.int64], probability: Floats, lines: NDArray[np.bool_ | np.intp] | None = None
+    ) -> Floats:
         """Counts of `size` trials, for all lines or those chosen; few events or few others should be expected.
 
         The cost is that of a table with a column for each count up to the largest that occurs. Counts are floats, as
         they are going to be multiplied by some.
         """
-        own = np.arange(len(self.rank)) if lines is None else np.flatnonzero(lines)
+        own = np.arange(len(self.rank)) if lines is None else np.arange(len(self.rank))[lines]
         draws = self.rank.shape[1]
         ends = _distribution(size, np.minimum(probability, 1 - probability))
         ends *= draws

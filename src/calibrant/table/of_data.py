@@ -141,9 +141,10 @@ def group_tables(
         message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
         raise InvalidPredictions(message)
     names, index = data.row_groups(by)
-    chosen = np.argsort(-np.bincount(index), kind="stable")[:most]
-    texts = group_texts(names, taken=ALL_ROWS)
-    return {texts[k]: data.take(index == k) for k in chosen}
+    sizes, order = np.bincount(index), np.argsort(index, kind="stable")
+    ends, texts = np.cumsum(sizes), group_texts(names, taken=ALL_ROWS)
+    chosen = np.argsort(-sizes, kind="stable")[:most]
+    return {texts[k]: data.take(order[ends[k] - sizes[k] : ends[k]]) for k in chosen}
 
 
 def number_of_rows(part: Predictions | BinTable) -> int:

@@ -8,7 +8,9 @@ import pytest
 from scipy.special import ndtr
 
 import calibrant as cal
-from calibrant.simulate import PAPER_WORLDS, PowerCurve, UniformScores, World
+from calibrant.inference.inversion.binary import MOST_DRAWS, Limits
+from calibrant.inference.inversion.binary_fit import FineSample
+from calibrant.simulate import PAPER_WORLDS, BetaScores, PowerCurve, UniformScores, World
 from tests.inference.worlds import BENT
 
 
@@ -224,3 +226,52 @@ def test_without_events_the_upper_end_is_at_least_what_their_number_allows():
     assert all(one.high >= limit - 1e-12 for one in found)
     turned = cal.inference.Inversion().intervals(cal.Binary(np.ones(200), 1 - p), norms=(1.0,))[0]
     assert turned.high >= limit - 1e-12
+
+
+NEAR_ONE = (0.999, 0.9999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [BENT, BENT.calibrated(), World(BetaScores(1, 200), PowerCurve(1)), World(UniformScores(), PowerCurve(3))],
+)
+def test_levels_near_1_take_no_more_samples_and_are_wider(world):
+    sample = FineSample.of(world.sample(400, 1), needed_by="Inversion")
+    for norm in (1.0, 2.0):
+        made = [Limits.of(sample, cal.inference.Inversion(), norms=(norm,), level=level) for level in NEAR_ONE]
+        assert max(one.draws for one in made) == MOST_DRAWS
+        lows, highs = zip(*((one.lower(norm), one.upper(norm)) for one in made), strict=True)
+        assert list(lows) == sorted(lows, reverse=True)
+        assert list(highs) == sorted(highs)
+        assert highs[-1] <= 1
+
+
+def test_ends_that_are_bounded_are_a_little_wider_than_drawn_ones(monkeypatch):
+    data = World(UniformScores(), PowerCurve(2)).sample(2000, 0)
+    drawn, bounded = [], []
+    for most, found in ((MOST_DRAWS, drawn), (100, bounded)):
+        monkeypatch.setattr("calibrant.inference.inversion.binary.MOST_DRAWS", most)
+        found += cal.inference.Inversion(draws=100).intervals(data, norms=(1, 2), level=0.997)
+    for one, other in zip(drawn, bounded, strict=True):
+        assert one.low - 0.04 < other.low < one.low
+        assert one.high < other.high < one.high + 0.03
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("curve", [PowerCurve(1.5), PowerCurve(3)])
+def test_bounded_upper_ends_cover(monkeypatch, curve):
+    monkeypatch.setattr("calibrant.inference.inversion.binary.MOST_DRAWS", 50)
+    world = World(UniformScores(), curve)
+    found = [cal.inference.Inversion(50, k).interval(world.sample(150, k), level=0.99) for k in range(150)]
+    assert sum(one.high < world.true_error(1) for one in found) <= 3
+    assert sum(one.low > world.true_error(1) for one in found) <= 3
+
+
+def test_few_clusters_claim_nothing_at_a_level_that_their_signs_cannot_reach():
+    p = np.tile(np.linspace(0.3, 0.7, 50), 15)
+    data = cal.Binary(np.zeros(750), p, group=np.repeat(np.arange(15), 50))
+    lows = [cal.inference.Inversion().interval(data, level=level).low for level in (0.95, 1 - 1e-6)]
+    assert lows[0] > 0.3
+    assert lows[1] == 0
+    many = cal.Binary(np.zeros(7500), np.tile(p, 10), group=np.repeat(np.arange(150), 50))
+    assert cal.inference.Inversion().interval(many, level=1 - 1e-6).low > 0

@@ -41,6 +41,16 @@ def test_few_expected_events_are_drawn_as_whole_numbers_whatever_n():
     np.testing.assert_allclose(events, np.round(events), atol=1e-6)
 
 
+@pytest.mark.parametrize("clustered", [False, True])
+def test_several_hypotheses_at_once_have_the_noise_of_each(clustered):
+    rng = np.random.default_rng(2)
+    p, group = rng.random(900) ** 3, np.arange(900) % 30
+    data = cal.Binary(rng.random(900) < p, p, group=group if clustered else None)
+    noise = FineSample.of(data, needed_by="a test").noise(40, 0)
+    rows = np.stack([noise.cells.predicted, 0.5 * noise.cells.predicted, 0.01 + 0 * noise.cells.predicted])
+    np.testing.assert_array_equal(noise.outcomes(rows), np.concatenate([noise.outcomes(row) for row in rows], axis=1))
+
+
 def test_random_numbers_are_common_to_all_hypotheses():
     cells = cell_noise_cells_of(np.random.default_rng(0).random(400))
     noise = RowNoise(cells, 100, 0)

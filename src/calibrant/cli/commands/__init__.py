@@ -1,7 +1,7 @@
 """The commands. Each reads a file, calls the library, prints, and sets its exit code.
 
-0: done. 1: a gate failed (the error is above --fail-above, or the test rejects with --fail) and nothing else. 2: usage
-or bad data. 70: an error of calibrant itself. 130: interrupted.
+0: done, and a gate has passed. 1: a gate failed (--fail-above, --limit, or a test that rejects with --fail) and nothing
+else. 2: usage or bad data. 3: a gate has too few rows to decide. 70: an error of calibrant itself. 130: interrupted.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import leave_if_failed, stage
-from calibrant.cli.options import TASK, Files, Json, takes
+from calibrant.cli.console import leave_with, stage
+from calibrant.cli.options import TASK, Files, Json, MaxMissing, takes
 
 
 @app.command()
@@ -22,29 +22,40 @@ def measure(
     norm: Annotated[float, typer.Option("--norm", metavar="NUMBER", help="Exponent of the error, at least 1.")] = 1.0,
     level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Confidence of the intervals.")] = 0.95,
     fail_above: Annotated[
-        float | None, typer.Option("--fail-above", metavar="ERROR", help="Exit with 1 above this error.")
+        float | None, typer.Option("--fail-above", metavar="ERROR", help="Short for --limit error=ERROR.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=LIMIT",
+            help="Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, "
+            "coverage:0.9=0.87:0.93 or ence=0.1; repeatable. Exit codes: 0 passed, 1 failed, 3 too few rows to decide.",
+        ),
     ] = None,
     gate: Annotated[
-        str, typer.Option("--gate", metavar="END", help="What is compared: lower or upper end, or estimate.")
+        str,
+        typer.Option("--gate", metavar="END", help="What decides: the interval (lower or upper), or estimate alone."),
     ] = "lower",
     per_group: Annotated[bool, typer.Option("--per-group", help="Every group of --by must pass as well.")] = False,
+    max_missing: MaxMissing = 0.05,
     as_json: Json = False,
 ) -> None:
-    """The calibration error by several estimators, with an interval; a gate for CI with --fail-above."""
-    from calibrant.cli.measures import Measuring
+    """The calibration error by several estimators, with an interval; a gate for CI with --fail-above or --limit."""
+    from calibrant.cli.measures import Measuring, gates_of
     from calibrant.data.validation import fraction
-    from calibrant.inference.gates import Gate
     from calibrant.reporting.model import finite
     from calibrant.results.estimate import printable
 
-    rule = None if fail_above is None else Gate(fail_above, by=gate)  # type: ignore[arg-type]  # which it checks
-    measuring = Measuring(norm, fraction("--level", level), rule, per_group)
+    gates = gates_of(fail_above, limit or (), gate)
+    measuring = Measuring(norm, fraction("--level", level), gates, per_group, max_missing, all_groups=as_json)
     loaded = loaded_from(files, columns)
     with stage("Measuring"):
-        found = measuring.of(loaded.data, loaded.by)
+        found = measuring.of(loaded.data, loaded.by, loaded.left_out)
     if as_json:
         lines = [{"group": name, **estimate.to_dict()} for name, estimate in found.groups.items()]
-        print(json.dumps(finite([*(estimate.to_dict() for estimate in found.whole), *lines]), indent=2))
+        decided = [] if found.decision is None else [{"gate": found.decision.to_dict()}]
+        print(json.dumps(finite([*(estimate.to_dict() for estimate in found.whole), *lines, *decided]), indent=2))
     else:
         by = columns.by
         parts = (
@@ -53,4 +64,7 @@ def measure(
         )
         for name, estimate in [*((estimate.name, estimate) for estimate in found.whole), *parts]:
             print(f"{name:<22} {estimate:>9.5f}  {estimate.interval or ''!s:<20} {estimate.method}")
-    leave_if_failed(measuring.failures(found))
+        if found.not_shown:
+            print(f"{found.not_shown:,} smaller groups are not shown; --json has all groups.")
+    if found.decision is not None:
+        leave_with(found.decision)

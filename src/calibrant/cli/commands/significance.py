@@ -9,8 +9,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import leave_if_failed, stage
-from calibrant.cli.options import TASK, Files, Json, takes
+from calibrant.cli.console import leave_with, stage
+from calibrant.cli.options import TASK, Files, Json, MaxMissing, takes
 
 
 @app.command(name="test")
@@ -21,31 +21,37 @@ def check(
     *,
     alpha: Annotated[float, typer.Option("--alpha", metavar="P-VALUE", help="Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
+    max_missing: MaxMissing = 0.05,
     as_json: Json = False,
 ) -> None:
     """Test whether the predictions are calibrated; of several classes the whole vector, then each class."""
+    from calibrant.cli.measures import missing_check
     from calibrant.data.validation import fraction
     from calibrant.inference.calibration_tests import calibration_test
-    from calibrant.inference.gates import Gate
+    from calibrant.inference.gates import Decision, Gate
 
     gate = Gate(fraction("--alpha", alpha))
     loaded = loaded_from(files, columns)
     with stage("Testing"):
         found = calibration_test(loaded.data)
         classes, top = _of_classes(loaded.data)
-    failed = gate.failures({"calibration test": found})
+    tested = gate.decide(found)
+    rejected = tested.result == "failed"
+    decision = Decision((*missing_check(loaded.left_out, max_missing, gate.by), *tested.checks))
     if as_json:
         more = {} if classes is None else classes.to_dict()
         parts = {"classes": more.get("classes"), "top_label": None if top is None else top.to_dict()}
         known = {name: part for name, part in parts.items() if part is not None}
-        print(json.dumps({**found.to_dict(), "rejected": bool(failed), **known}, indent=2))
+        known |= {"gate": decision.to_dict()} if fail else {}
+        print(json.dumps({**found.to_dict(), "rejected": rejected, **known}, indent=2))
     else:
-        word = "rejected" if failed else "not rejected"
+        word = "rejected" if rejected else "not rejected"
         print(f"{found.method}: statistic {found.statistic:.4g}, {_p(found.p_value)}; calibration is {word}.")
         for part in (None if top is None else f"Top label: {_p(top.p_value)}.", classes):
             if part is not None:
                 print(part)
-    leave_if_failed(failed if fail else [])
+    if fail:
+        leave_with(decision)
 
 
 def _of_classes(data: Any) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
@@ -24,6 +25,7 @@ from calibrant.inference.inversion.binary_fit import (
 )
 from calibrant.inference.inversion.binary_limits import DualBound, MisfitBound, Shape, SmoothPart
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import mean_gap_size_limit
 from calibrant.numerics.inversion import tail_risk
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
@@ -36,8 +38,9 @@ FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
 #: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
 SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
 
-#: Simulated samples beyond each quantile, at least; more are drawn at high levels.
-BEYOND = 2
+#: Simulated samples beyond each quantile, at least; more are drawn at high levels, up to this many. Beyond the levels
+#: that they serve (0.997), ends are bounded from the last quantile that the samples tell.
+BEYOND, MOST_DRAWS = 2, 2000
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ class Inversion:
     Parameters
     ----------
     draws : int
-        Number of simulated samples; more are drawn if `level` needs them.
+        Number of simulated samples; more are drawn if `level` needs them, up to 2,000, which serve levels up to 0.997.
+        At higher ones the lower end is a bound that needs none (`numerics.confidence_limits.mean_gap_size_limit`), and
+        the upper end uses quantiles that are bounded from the last one that the samples tell.
     seed : int
     side : {"two-sided", "lower", "upper"}
         A one-sided bound uses all of 1 - level on its side.
@@ -139,6 +144,7 @@ class Limits:
     sample: FineSample
     norms: tuple[float, ...]
     risk: float
+    told: float
     draws: int
     seed: int
     side: Side
@@ -147,9 +153,11 @@ class Limits:
     def of(cls, sample: FineSample, method: Inversion, *, norms: tuple[float, ...], level: float) -> Limits:
         """For the options of `method`; limits in a norm above 2 are derived from those in norm 2."""
         risk = tail_risk(level, one_sided=method.side != "two-sided")
-        draws = max(method.draws, int(np.ceil(BEYOND / risk)) if risk < BEYOND / 299 else 0)
+        needed = np.ceil(BEYOND / risk) if risk < BEYOND / 299 else 0
+        draws = max(method.draws, int(min(needed, MOST_DRAWS)))
+        told = risk if draws >= needed else BEYOND / draws
         simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
-        return cls(sample, simulated, risk, draws, method.seed, method.side)
+        return cls(sample, simulated, risk, told, draws, method.seed, method.side)
 
     @property
     def silent(self) -> bool:
@@ -161,9 +169,9 @@ class Limits:
 
     def lower(self, norm: float) -> float:
         """The lower limit."""
-        if self.silent:
+        if self.silent or self._bound == 0:
             return 0.0
-        return self._l1_lower if norm < 2 else self._l2_lower
+        return min(self._bound, self._l1_lower if norm < 2 else self._l2_lower)
 
     def upper(self, norm: float) -> float:
         """The upper limit, not below the lower one."""
@@ -208,6 +216,30 @@ class Limits:
         return 0.0 if self.side == "upper" else self.lower(norm)
 
     @cached_property
+    def farther(self) -> float:
+        """Between the quantile that is asked for and the last that the draws tell, in standard normal deviations."""
+        return float(ndtri(self.told) - ndtri(self.risk))
+
+    @cached_property
+    def _bound(self) -> float:
+        """A lower limit without draws, where these do not tell the quantile; no norm is below that in L1.
+
+        Of few clusters the signs have too few patterns for any test at this risk.
+        """
+        if self.told == self.risk:
+            return np.inf
+        cells, weight = self.sample.cells, self.sample.weight
+        heaviest = None
+        if weight is not None:
+            by_cluster = weight.sum(axis=1)
+            if effective_clusters(by_cluster) < 1 - np.log2(self.risk):
+                return 0.0
+            heaviest = float(by_cluster.max())
+        return mean_gap_size_limit(
+            cells.predicted, cells.observed, cells.share, cells.count, self.risk, heaviest=heaviest
+        )
+
+    @cached_property
     def _mean_gap_upper(self) -> float:
         """The largest mean gap that the number of events does not exclude, if there are few events or non-events.
 
@@ -237,7 +269,7 @@ class Limits:
             fit, smoother = (HatFit.of(sample.cells, one.knots) for one in (fit, shape.fit))
             shape = Shape(smoother, smoother(sample.cells.gap), shape.noise)
             noise = sample.noise(self.draws, self.seed)
-        return SmoothPart(sample.cells, noise, fit, shape, np.array(self.norms), self.risk, self.side)
+        return SmoothPart(sample.cells, noise, fit, shape, np.array(self.norms), self.told, self.side, self.farther)
 
     @cached_property
     def _fitted_uppers(self) -> list[float]:
@@ -268,7 +300,7 @@ class Limits:
 
     @cached_property
     def _misfit(self) -> MisfitBound:
-        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, self._shape.gap, self.risk)
+        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, self._shape.gap, self.told, self.farther)
 
     @cached_property
     def _l1_lower(self) -> float:
@@ -277,6 +309,6 @@ class Limits:
     @cached_property
     def _l2_lower(self) -> float:
         part = self.smooth
-        if not part.far_from_zero and self.resolution.p_value_of_zero(self._noise) > self.risk:
+        if not part.far_from_zero and self.resolution.p_value_of_zero(self._noise) > self.told:
             return 0.0
         return part.lower(self.norms.index(2.0))

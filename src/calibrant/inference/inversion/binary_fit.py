@@ -6,6 +6,7 @@ coefficients of their own. Noise is drawn from the counts of independent rows, o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ from calibrant.table.bintable import BinTable
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
 FEW_EVENTS = 20.0
 
+#: Simulated numbers at a time, few enough for the cache.
+AT_ONCE = 30_000
+
 #: Where fewer rows are expected in a cell, their number is drawn from the Poisson distribution.
 FEW_ROWS = 30.0
 
@@ -34,7 +38,7 @@ class CellNoise(Protocol):
         """The number of samples."""
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
 
     @property
     def shares(self) -> Floats:
@@ -54,18 +58,27 @@ class RowNoise:
     seed: int
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
-        count = self.cells.count
-        noise = self._normal * np.sqrt(probability * (1 - probability) / count)[:, None]
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
+        cells, rows = len(self.cells.count), probability.size // len(self.cells.count)
+        probability, count = probability.ravel(), np.tile(self.cells.count, rows)
         few = count * np.minimum(probability, 1 - probability) < FEW_EVENTS
-        if few.any():
-            whole = np.maximum(np.floor(count[few] + 1e-9), 1.0)
-            scale = np.sqrt(whole / count[few])
-            drawn = self._binomial.counts(whole.astype(np.int64), probability[few], few)
-            drawn *= (-scale / whole)[:, None]
-            drawn += (scale * probability[few])[:, None]
-            noise[few] = drawn
-        return noise
+        if few.all():
+            noise = self._few(probability, count, np.tile(np.arange(cells), rows))
+        else:
+            normal = self._normal if rows == 1 else np.tile(self._normal, (rows, 1))
+            noise = normal * np.sqrt(probability * (1 - probability) / count)[:, None]
+            if few.any():
+                noise[few] = self._few(probability[few], count[few], np.flatnonzero(few) % cells)
+        return noise if rows == 1 else noise.reshape(rows, cells, -1).swapaxes(0, 1).reshape(cells, -1)
+
+    def _few(self, probability: Floats, count: Floats, cell: Numbers) -> Floats:
+        """The noise of binomial counts in these cells."""
+        whole = np.maximum(np.floor(count + 1e-9), 1.0)
+        scale = np.sqrt(whole / count)
+        drawn = self._binomial.counts(whole.astype(np.int64), probability, cell)
+        drawn *= (-scale / whole)[:, None]
+        drawn += (scale * probability)[:, None]
+        return drawn
 
     @cached_property
     def shares(self) -> Floats:
@@ -107,8 +120,9 @@ class ClusterNoise:
     events: Floats
 
     def outcomes(self, probability: Floats) -> Floats:
-        """Probability less simulated mean outcome, per cell and sample."""
-        return np.asarray(((self.weight * probability - self.events) / self.cells.share).T @ self.signs)
+        """Probability less simulated mean outcome, per cell and sample; of several rows of probabilities in turn."""
+        residuals = ((self.weight * own - self.events) / self.cells.share for own in np.atleast_2d(probability))
+        return np.concatenate([residual.T @ self.signs for residual in residuals], axis=1)
 
     @cached_property
     def shares(self) -> Floats:
@@ -126,6 +140,16 @@ class ClusterNoise:
     def effective_clusters(self) -> float:
         """Kish's effective number of clusters."""
         return effective_clusters(self.weight.sum(axis=1))
+
+
+def simulated_gaps(noise: CellNoise, gaps: Floats, probability: Floats) -> Iterator[Floats]:
+    """True gaps plus noise, per cell and sample: rows of gaps and probabilities in turn, some of them at a time."""
+    several = max(1, AT_ONCE // (gaps.shape[1] * noise.draws))
+    for start in range(0, len(gaps), several):
+        some = slice(start, start + several)
+        drawn, gap = noise.outcomes(probability[some]), gaps[some].T
+        drawn += gap if gap.shape[1] == 1 else np.repeat(gap, noise.draws, axis=1)
+        yield drawn
 
 
 def effective_clusters(weight: Floats) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.inference.inversion.binary_fit import (
     FEW_EVENTS,
@@ -19,6 +20,7 @@ from calibrant.inference.inversion.binary_fit import (
     ClusterNoise,
     HatFit,
     Resolution,
+    simulated_gaps,
 )
 from calibrant.inference.sample import Numbers, PooledCells, knots_for
 from calibrant.numerics.arrays import Floats
@@ -95,6 +97,7 @@ class SmoothPart:
     norms: Floats
     risk: float
     side: Side
+    farther: float = 0.0
 
     @cached_property
     def fitted(self) -> Floats:
@@ -119,18 +122,37 @@ class SmoothPart:
 
     def path(self, direction: Floats, multiples: Floats) -> Path:
         """The distribution of the statistic for multiples of a true gap; probabilities are clipped to [0, 1]."""
-        share, powers, truth = self.cells.share, [], []
-        for multiple in multiples:
-            probability = np.clip(self.cells.predicted - multiple * direction, 0.0, 1.0)
-            gap = self.cells.predicted - probability
-            noise = self.noise.outcomes(self.noisy(probability) if multiple else probability)
-            drawn, size = np.abs(self.fit(gap[:, None] + noise)), np.abs(gap)
-            powers.append([share @ _power(drawn, q) + size**q @ self.noise.shares for q in self.norms])
-            truth.append([float(share @ size**q) for q in self.norms])
+        share = self.cells.share
+        probability = np.clip(self.cells.predicted - multiples[:, None] * direction, 0.0, 1.0)
+        gaps, noisy = self.cells.predicted - probability, self.noisy(probability)
+        noisy[multiples == 0] = probability[multiples == 0]
+        some = (np.abs(self.fit(drawn)) for drawn in simulated_gaps(self.noise, gaps, noisy))
+        powers = np.concatenate([[share @ _power(drawn, q) for q in self.norms] for drawn in some], axis=1)
+        sizes = [np.abs(gaps) ** q for q in self.norms]
+        truth = np.stack([size @ share for size in sizes])
+        simulated = powers.reshape(len(self.norms), len(gaps), -1) + np.matmul(sizes, self.noise.shares)
         levels = [self.risk, 0.5, 1 - self.risk]
-        quantiles = np.quantile(np.maximum(powers, 0.0), levels, axis=2, method="weibull").transpose(0, 2, 1)
+        quantiles = np.quantile(np.maximum(simulated, 0.0), levels, axis=2, method="weibull")
         roots = 1 / self.norms[:, None]
-        return Path(direction, multiples, np.array(truth).T ** roots, *quantiles**roots)
+        low, middle, high = quantiles**roots
+        if self.farther > 0:
+            more = np.array([self._beyond_draws(multiple * direction) for multiple in multiples])
+            low, high = np.maximum(low - more, 0.0), high + more
+        return Path(direction, multiples, truth**roots, low, middle, high)
+
+    def _beyond_draws(self, gap: Floats) -> float:
+        """What lies at most between the last quantile that the draws tell and the one that is asked for.
+
+        Norms up to L2 change by at most that of the noise, so the Gaussian isoperimetric inequality bounds the distance
+        of quantiles (see `numerics.inversion.InvertedPath`); skewness adds to those of counts (Cornish and Fisher).
+        """
+        probability = self.noisy(np.clip(self.cells.predicted - gap, 0.0, 1.0))
+        unit = self.cells.share / self.cells.count
+        size = np.abs(gap) - self.cells.share @ np.abs(gap)
+        variance = float((unit * probability * (1 - probability)).max())
+        variance += float(self.cells.share @ size**2) / self.cells.effective_n
+        skewness = self.farther * (self.farther - 2 * float(ndtri(self.risk))) / 6 * float(unit.max())
+        return self.farther * float(np.sqrt(variance)) + skewness
 
     def noisy(self, probability: Floats) -> Floats:
         """The hypothetical probability, or the fitted one where that has the larger variance."""
@@ -142,8 +164,7 @@ class SmoothPart:
         """Multiples near one, if the gap is many times its noise and they enclose what was observed."""
         if self.size == 0 or self._reach >= 0.5:
             return None
-        multiples = np.linspace(1 - self._reach, self._middle + self._reach, NEAR_STEPS)
-        path = self.path(self.shape.gap, multiples)
+        path = self.path(self.shape.gap, np.linspace(1 - self._reach, self._middle + self._reach, NEAR_STEPS))
         enclosed = np.all(path.high[:, 0] < self.observed) and np.all(path.low[:, -1] > self.observed)
         return path if enclosed else None
 
@@ -185,6 +206,8 @@ class SmoothPart:
     @property
     def _may_be_even(self) -> bool:
         """Whether the data allow a gap of the same size everywhere, by the ratio of its L1 and its L2 norm."""
+        if self.farther > 0:
+            return True
         share = self.cells.share
         even = np.sign(self.shape.gap) * np.sqrt(max(float(share @ self.fitted**2) - self.shape.noise**2, 0.0))
         probability = np.clip(self.cells.predicted - even, 0.0, 1.0)
@@ -231,16 +254,16 @@ class SmoothPart:
 
     @property
     def _reach(self) -> float:
-        """Four standard deviations of noise and score sampling, in multiples of the shape."""
+        """Four standard deviations of noise and score sampling, or more at high levels, in multiples of the shape."""
         share, size = self.cells.share, np.abs(self.fitted)
         sampling = np.sqrt(share @ (size - share @ size) ** 2 / self.cells.effective_n)
-        return float(4 * (self.shape.noise + sampling) / self.size)
+        return float((4 + 2 * self.farther) * (self.shape.noise + sampling) / self.size)
 
     def _one_direction(self, sign: int) -> Path:
         """Gaps of one sign, proportional to the noise: for probabilities near 0 and 1, which bound the fitted gap."""
         cells, least = self.cells, 1 / self.cells.effective_n
         spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), least))
-        top = _length(cells, self.fitted) + 10 * max(self.shape.noise, np.sqrt(least))
+        top = _length(cells, self.fitted) + (10 + 5 * self.farther) * max(self.shape.noise, np.sqrt(least))
         steps = top * np.linspace(0, 1, SIDEWAYS_STEPS) ** 2
         return self.path(sign * spread / _length(cells, spread), steps)
 
@@ -505,6 +528,7 @@ class MisfitBound:
     noise: Floats
     shape: Floats
     risk: float
+    farther: float = 0.0
 
     def upper(self, norm: float, middle: float, high: float) -> float:
         """The upper limit in a norm of 1 to 2, given the middle and the upper limit of the fitted part."""
@@ -527,13 +551,16 @@ class MisfitBound:
         simulated = weight @ self.noise**2
         mean = float(simulated.mean())
         excess = float(weight @ (cells.gap - self.resolution.gap) ** 2) - mean
-        room = mean - float(np.quantile(simulated, self.risk))
+        least, cross = float(np.quantile(simulated, self.risk)), CROSS + self.farther
+        if self.farther > 0:  # the root of the sum is a norm of the noise
+            least = max(np.sqrt(least) - self.farther * np.sqrt((weight * sigma**2 / cells.count).max()), 0.0) ** 2
+        room = mean - least
         likely = max(excess, 0.0) + inside
         largest = likely + room
         if excess > 0:
             per_misfit = float(np.sum(weight**2 * sigma**2 / cells.count)) / float(weight.sum())
             for _ in range(3):
-                largest = likely + float(np.sqrt(room**2 + CROSS**2 * 4 * per_misfit * largest))
+                largest = likely + float(np.sqrt(room**2 + cross**2 * 4 * per_misfit * largest))
         return likely, largest
 
 
