@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.variational_norms import Norm, contributions
+from calibrant.estimators.variational_norms import Distance, Norm, contributions, finite_norm, function_gradient
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Reals, row_blocks
 from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.rows import Mass
@@ -121,6 +121,10 @@ class CrossFitted:
 
     def contributions(self, norm: Norm, *, floor: float = 0.0) -> Floats:
         """The contribution of each entry to the calibration error in a norm."""
+        if self.columns == 1 and not isinstance(norm, str | Distance) and norm > 1:
+            f = self.predicted[:, 0]
+            slope = function_gradient(self.fitted[:, 0] - f, finite_norm(norm), self.weight, self.fold)
+            return np.asarray(slope * (self.observed - f), dtype=np.float64)
         parts = (contributions(norm, part.predicted, part.fitted, part.outcome, floor=floor) for part in self.blocks())
         return np.concatenate(list(parts))
 

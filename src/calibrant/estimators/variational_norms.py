@@ -8,21 +8,25 @@ on other rows:
 `norm`         contribution                                        calibration error
 =============  ==================================================  ===========================================
 p >= 1, inf    :math:`\langle u_p(g - f), y - f\rangle`            :math:`E\lVert f - E[Y|f]\rVert_p`
+p >= 1, d = 1  :math:`u_p(g - f)\,(y - f)`                         :math:`(E\lvert f - E[Y|f]\rvert^p)^{1/p}`
 ``"squared"``  :math:`\lVert f - y\rVert^2 - \lVert g - y\rVert^2` :math:`E\lVert f - E[Y|f]\rVert_2^2`
 ``"kl"``       :math:`\log g_y - \log f_y`                         :math:`E\,KL(E[Y|f] \Vert f)`
 `Distance`     :math:`\phi_f(g) + \langle s_f(g), y - g\rangle`    :math:`E\,\phi_f(E[Y|f])`
 =============  ==================================================  ===========================================
 
-where u_p(d) is the gradient of the p-norm at d, and zero at zero.
+where u_p(d) is the gradient of the p-norm at d, and zero at zero: of the vector of a row for several classes, and of
+the function under the rows of a fold for one number (d = 1; see `function_gradient`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.estimators.proper_scores import floored
 from calibrant.numerics.arrays import Floats
@@ -79,6 +83,14 @@ def checked(norm: Norm) -> Norm:
     raise ValueError(message)
 
 
+def finite_norm(norm: float) -> float:
+    """`norm` itself, unless it is infinite: no mean over rows is the largest gap."""
+    if math.isinf(norm):
+        message = "The largest gap of a single probability is not a mean over rows: use mce, or a finite norm."
+        raise ValueError(message)
+    return float(norm)
+
+
 def label(norm: Norm) -> str:
     """The norm in words: L1, L2, Linf, squared, KL, or the name of the distance."""
     if isinstance(norm, Distance):
@@ -92,6 +104,8 @@ def contributions(
     norm: Norm, predicted: Floats, recalibrated: Floats, outcome: Floats, *, floor: float = 0.0
 ) -> Floats:
     """One contribution per row; all arrays have shape (n, d), with d = 1 for binary. Rows with g = f give zero.
+
+    With d = 1 every exponent gives the contribution to E|f - E[Y|f]|; `function_gradient` has those to other norms.
 
     `floor` is that of the probabilities in log scores, see `log_scores.floored`; it concerns "kl" only.
     """
@@ -153,6 +167,25 @@ def norm_gradient(d: Floats, p: float) -> Floats:
     ratio = size / np.where(largest > 0, largest, 1.0)  # in [0, 1]: no power under- or overflows
     length = (ratio**p).sum(axis=1, keepdims=True) ** ((p - 1) / p)
     return np.sign(d) * ratio ** (p - 1) / np.where(length > 0, length, 1.0)
+
+
+def function_gradient(d: Floats, p: float, weight: Floats, fold: NDArray[np.intp]) -> Floats:
+    r"""Gradient of the p-norm of a function at its values `d`, under the weights of each fold; zero where d is.
+
+    .. math:: u_i = \operatorname{sign}(d_i)\,|d_i|^{p-1} / (\mathrm{mean}_k |d|^p)^{(p-1)/p}
+
+    with the mean over the fold k of row i. By Hölder's inequality, :math:`\mathrm{mean}_k(u\,e)` is at most the
+    p-norm of e for every e, and equal to it for e = d: with u from other rows, the mean of u (y - f) has an
+    expectation of at most the p-norm of the gap.
+    """
+    if p == 1:
+        return np.sign(d)
+    size = np.abs(d)
+    ratio = size / (size.max() or 1.0)  # in [0, 1]: no power overflows
+    total = np.bincount(fold, weight)
+    mean = np.bincount(fold, weight * ratio**p) / np.where(total > 0, total, 1.0)
+    length = np.where(mean > 0, mean, np.inf) ** ((p - 1) / p)
+    return np.asarray(np.sign(d) * ratio ** (p - 1) / length[fold])
 
 
 def size_bound(norm: Norm, columns: int) -> float | None:

@@ -267,7 +267,8 @@ class SplitLowerBound:
             message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
             raise InvalidPredictions(message)
         bound = SplitSampleBound(level=level, train=self.train)
-        found = calibration_error(data, norm=norm, bound=bound, seed=self.seed).interval
+        least = 1 if norm == math.inf and not isinstance(data, Multiclass) else norm  # no gap is above the largest
+        found = calibration_error(data, norm=least, bound=bound, seed=self.seed).interval
         if found is None:  # pragma: no cover - a bound was asked for
             raise RuntimeError(repr(bound))
         return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))
