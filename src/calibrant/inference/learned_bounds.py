@@ -45,10 +45,9 @@ def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> 
     if not isinstance(data, Multiclass):
         message = f"{needed_by} needs Multiclass predictions, not {data!r}."
         raise InvalidPredictions(message)
-    if len(data) < _FEWEST * parts:
-        message = (
-            f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {len(data)}."
-        )
+    n = len(data) if data.weight is None else int(np.count_nonzero(data.weight))
+    if n < _FEWEST * parts:
+        message = f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {n}."
         raise InvalidPredictions(message)
     rows = multiclass_rows(data, [1.0] * parts, [seed, parts])
     for part in range(1, parts):
