@@ -37,7 +37,8 @@ class Distance:
     r"""A user-defined convex distance from the predicted probability (Proposition 2 of the paper).
 
     For every predicted f, :math:`q \mapsto \phi_f(q)` must be convex with :math:`\phi_f(f) = 0` as its minimum, and
-    `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for several classes).
+    `grad` a subgradient of it that is zero at q = f (up to a multiple of the vector of ones, for several classes). Both
+    are checked at the data's own probabilities when the distance is used.
 
     Parameters
     ----------
@@ -111,6 +112,7 @@ def contributions(
     """
     if isinstance(norm, Distance):
         _require_distance(norm, predicted)
+        _require_convex(norm, predicted, recalibrated)
         distance, slope = _evaluated(norm, predicted, recalibrated)
         return distance + np.einsum("nd,nd->n", slope, outcome - recalibrated)
     if norm == "squared":
@@ -153,6 +155,30 @@ def _require_distance(norm: Distance, predicted: Floats) -> None:
             f"at f = {inside[first].tolist()} it is {slope[first].tolist()}."
         )
         raise ValueError(message)
+
+
+def _require_convex(norm: Distance, predicted: Floats, recalibrated: Floats) -> None:
+    """Refuse what is seen not to be convex: a distance below the tangent of another point.
+
+    The points of each row are its recalibrated probability and predicted ones of other rows.
+    """
+    third = len(predicted) // 3
+    points = [recalibrated, *(np.roll(predicted, shift, axis=0) for shift in (third + 1, 2 * third + 1))]
+    inner = np.logical_and.reduce([((q > 0) & (q < 1)).all(axis=1) for q in (predicted, *points)])
+    f, points = predicted[inner], [q[inner] for q in points]
+    found = [_evaluated(norm, f, q) for q in points]
+    for (there, _), to in zip(found, points, strict=True):
+        for (here, slope), at in zip(found, points, strict=True):
+            tangent = here + np.einsum("nd,nd->n", slope, to - at)
+            below = there < tangent - TOLERANCE * (1 + np.abs(tangent))
+            if below.any():
+                first = int(np.argmax(below))
+                message = (
+                    f"Distance {norm.name!r}: phi must be convex in q, and grad its derivative; at "
+                    f"f = {f[first].tolist()}, phi is {there[first]:.6g} at q = {to[first].tolist()}, below "
+                    f"{tangent[first]:.6g} of the tangent at q = {at[first].tolist()}."
+                )
+                raise ValueError(message)
 
 
 def norm_gradient(d: Floats, p: float) -> Floats:
