@@ -245,3 +245,17 @@ def test_maps_are_told_how_many_rows_the_cells_of_a_table_stand_for():
     weight = rng.integers(1, 3, 4000)
     cal.calibration_error(cal.Binary(y, p, weight=weight), recalibrator=Watched())
     assert all(total > 1.05 * effective for total, effective in seen)
+
+
+def test_rows_without_weight_are_in_no_fold():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
+    weight = np.where(np.arange(60) < 25, 1.0, 0.0)
+    alone = cal.calibration_error(cal.Multiclass(y[:25], p[:25]))
+    assert cal.calibration_error(cal.Multiclass(y, p, weight=weight)) == pytest.approx(float(alone), rel=1e-9)
+    few = np.where(np.arange(60) < 1, 1.0, 0.0)
+    for data in (cal.Multiclass(y, p, weight=few), cal.Binary(y == 1, p[:, 1], weight=few)):
+        with pytest.raises(cal.InvalidPredictions, match="5 folds need at least as many rows that have weight, got 1"):
+            cal.calibration_error(data)
+    with pytest.raises(cal.InvalidPredictions, match="needs 20 of them, got 12"):
+        cal.interval(cal.calibration_error, cal.Multiclass(y, p, weight=np.where(np.arange(60) < 12, 1.0, 0.0)))

@@ -105,3 +105,14 @@ def test_bad_rows_are_refused_in_the_same_words_in_both_ways(bad_label, bad_scor
             cal.classwise(ONE_PASS["ece"], y, p)
         words.append(str(refused.value))
     assert words[0] == words[1]
+
+
+def test_options_of_the_estimator_are_passed_on():
+    rng = np.random.default_rng(0)
+    data = cal.Multiclass(rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200))
+    found = cal.classwise(cal.ece, data, norm=2, bins=cal.EqualWidth(10))
+    assert found == cal.classwise(partial(cal.ece, norm=2, bins=cal.EqualWidth(10)), data)
+    assert str(found.target) == "classwise mean (L2)"
+    assert cal.interval(partial(cal.classwise, cal.ece, norm=2), data).interval.target == found.target
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bin'"):
+        cal.classwise(cal.ece, data, bin=3)

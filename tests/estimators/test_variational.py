@@ -1,10 +1,13 @@
 """The variational estimator, labelled and positive-unlabeled: its formulas, its bound, its parts, its inputs."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
+from calibrant.estimators.cross_fitting import binary_rows
 from tests.estimators.worlds import Fixed as Fixed_of_worlds
 from tests.estimators.worlds import Shift, over_world, paper_world, tempered
 from tests.numerics.worlds import draw_classes
@@ -26,14 +29,97 @@ def test_the_oracle_map_recovers_the_true_error_in_every_norm():
     ("norm", "factor"), [(1, 2), (2, 2**0.5), (3, 2 ** (1 / 3)), (np.inf, 1), ("squared", 2), ("kl", 1)]
 )
 def test_two_columns_give_the_binary_value_times_a_known_factor(norm, factor):
+    """The mean length of a vector of two numbers, which in every norm is a multiple of the L1 error of one."""
     rng = np.random.default_rng(2)
     f, oracle = rng.random(500), Fixed_of_worlds(tempered(2))
     y = rng.random(500) < f
     both = cal.calibration_error(
         cal.Multiclass(y.astype(int), np.stack([1 - f, f], axis=1)), norm=norm, recalibrator=oracle
     )
-    one = cal.calibration_error(y, f, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p**2 / (p**2 + (1 - p) ** 2)))
+    same = norm if isinstance(norm, str) else 1
+    one = cal.calibration_error(y, f, norm=same, recalibrator=Fixed_of_worlds(lambda p: p**2 / (p**2 + (1 - p) ** 2)))
     assert both == pytest.approx(factor * one, rel=1e-9)
+
+
+def _gap_above(p):
+    return p - 0.4 * (p > 0.9)  # L1 0.04, L2 0.126
+
+
+def _of_five_scores(p):
+    return np.choose(np.searchsorted([0.1, 0.3, 0.5, 0.7, 0.9], p), [0.1, 0.2, 0.5, 0.8, 0.95])
+
+
+LP_WORLDS = {
+    "wrong above 0.9": (lambda rng, n: rng.random(n), _gap_above, 0.8),
+    "calibrated": (lambda rng, n: rng.random(n), lambda p: p, -1.0),
+    "rare events": (lambda rng, n: 1 / (1 + np.exp(-rng.normal(-5, 1, n))), lambda p: p / 3, 0.8),
+    "tied scores": (lambda rng, n: rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], n), _of_five_scores, 0.8),
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("norm", [2, 3])
+@pytest.mark.parametrize("world", LP_WORLDS)
+def test_the_lp_error_of_one_probability_is_a_lower_bound_that_comes_close(world, norm):
+    scores, truth, near = LP_WORLDS[world]
+    many = scores(np.random.default_rng(0), 1_000_000)
+    wanted = float(np.mean(np.abs(truth(many) - many) ** norm) ** (1 / norm))
+    found = []
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 5])
+        p = scores(rng, 2000)
+        found.append(float(cal.calibration_error(rng.random(2000) < truth(p), p, norm=norm)))
+    error = np.std(found) / np.sqrt(len(found))
+    assert near * wanted - 2 * error <= np.mean(found) <= wanted + 2 * error
+
+
+@pytest.mark.parametrize("kind", ["binary", "table", "top label", "top label given the vector", "positive-unlabeled"])
+def test_the_lp_error_of_one_probability_estimates_what_its_interval_is_for(kind):
+    rng = np.random.default_rng(1)
+    p = rng.random(50_000)
+    y = rng.random(50_000) < _gap_above(p)
+    options = {"top_label": "full" if kind.endswith("vector") else "reduced"} if kind.startswith("top") else {}
+    data = cal.Binary(y, p)
+    if kind == "table":
+        data = cal.BinTable.of(data, cal.table.HybridGrid())
+    elif options:  # of three classes: the top one has a confidence above 1/2
+        top = 0.5 + p / 2
+        y = rng.random(50_000) < top - 0.4 * (top > 0.9)
+        data = cal.Multiclass(np.where(y, 0, 1), np.stack([top, (1 - top) * 0.6, (1 - top) * 0.4], axis=1))
+    elif kind == "positive-unlabeled":
+        data = cal.PositiveUnlabeled(p[y], rng.random(50_000), prior=0.5 - 0.04)
+        options = {"recalibrator": cal.pu.PUIsotonic()}
+    found = cal.interval(partial(cal.calibration_error, norm=2, **options), data)
+    truth = 0.4 * np.sqrt(0.2 if kind.startswith("top") else 0.1)
+    assert 0.75 * truth < found < 1.05 * truth  # the L1 error is a third to a half of it
+    assert found.interval.low - 0.01 < found < found.interval.high
+    assert str(found.target) == "true error (L2)"
+    assert "(L2)" in found.name
+
+
+def test_the_lp_error_of_one_probability_written_out():
+    rng = np.random.default_rng(3)
+    f, weight = rng.random(40), rng.exponential(size=40)
+    y = rng.random(40) < f
+    other = f**2
+    found = cal.calibration_error(
+        cal.Binary(y, f, weight=weight), norm=3, folds=2, recalibrator=Fixed_of_worlds(lambda p: p**2)
+    )
+    rows = binary_rows(cal.Binary(y, f, weight=weight), [1, 1], [0, 0])
+    expected = 0.0
+    for k in (0, 1):
+        w, d, e = weight[rows.fold == k], (other - f)[rows.fold == k], (y - f)[rows.fold == k]
+        length = (w @ np.abs(d) ** 3 / w.sum()) ** (2 / 3)
+        expected += w @ (np.sign(d) * np.abs(d) ** 2 / length * e) / weight.sum()
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_largest_gap_of_one_probability_is_refused():
+    rng = np.random.default_rng(4)
+    p = rng.random(100)
+    for data in (cal.Binary(rng.random(100) < p, p), cal.PositiveUnlabeled(p[:20], p, prior=0.3)):
+        with pytest.raises(ValueError, match="mce"):
+            cal.calibration_error(data, norm=np.inf)
 
 
 def test_a_one_sided_distance_sees_one_side_only():
@@ -54,13 +140,15 @@ def test_a_one_sided_distance_sees_one_side_only():
 def test_a_map_that_changes_nothing_gives_exactly_zero(norm):
     rng = np.random.default_rng(5)
     f = rng.random(300)
-    assert cal.calibration_error(rng.random(300) < f, f, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p)) == 0.0
+    if norm != np.inf:
+        same = cal.calibration_error(rng.random(300) < f, f, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p))
+        assert same == 0.0
     v = rng.dirichlet(np.ones(3), 300)
     data = cal.Multiclass(draw_classes(rng, v), v)
     assert cal.calibration_error(data, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p)) == 0.0
 
 
-@pytest.mark.parametrize("norm", [1, "squared", "kl"])
+@pytest.mark.parametrize("norm", [1, 2, "squared", "kl"])
 def test_overconfidence_and_underconfidence_are_the_whole(norm):
     rng = np.random.default_rng(6)
     f = np.append(rng.beta(0.5, 0.5, 800).clip(1e-3, 1 - 1e-3), np.full(50, 0.5))

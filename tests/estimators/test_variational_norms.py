@@ -119,8 +119,22 @@ def test_a_distance_must_give_one_number_per_row():
             cal.estimators.Distance(lambda f, q: ((f - q) ** 2).sum(axis=1), lambda f, q: (q - f)[:, 0]),
             "grad must return",
         ),
+        (
+            cal.estimators.Distance(lambda f, q: 1 - np.cos(6 * (q - f))[:, 0], lambda f, q: 6 * np.sin(6 * (q - f))),
+            r"phi must be convex in q, and grad its derivative; at f = \[.*\], phi is .* at q = \[.*\], below .* q = ",
+        ),
+        (
+            cal.estimators.Distance(lambda f, q: ((f - q) ** 2).sum(axis=1), lambda f, q: 5 * (q - f)),
+            "phi must be convex in q, and grad its derivative",
+        ),
     ],
-    ids=["a distance of one from itself", "a slope at no distance", "a slope of another shape"],
+    ids=[
+        "a distance of one from itself",
+        "a slope at no distance",
+        "a slope of another shape",
+        "waves",
+        "a wrong slope",
+    ],
 )
 def test_a_distance_that_breaks_the_conditions_of_the_proposition_is_refused(distance, said):
     rng = np.random.default_rng(0)

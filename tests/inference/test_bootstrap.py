@@ -137,3 +137,28 @@ def test_a_resample_without_events_is_said_to_be_the_reason():
             cal.interval(cal.auc, data)
     with pytest.raises(cal.InvalidPredictions, match=words):
         cal.compare(cal.auc, cal.Binary(y, p), cal.Binary(y, (p + y) / 3))
+
+
+@pytest.mark.parametrize("kind", ["forecast", "binary", "classes", "one group"])
+def test_one_row_with_weight_has_no_interval(kind):
+    rng = np.random.default_rng(0)
+    weight = np.array([1.0] + [0.0] * 29)
+    y, p = (np.arange(30) % 2).astype(int), rng.uniform(0.1, 0.9, 30)
+    data, score = {
+        "forecast": lambda: (cal.Gaussian(rng.normal(size=30), np.zeros(30), np.ones(30), weight=weight), cal.crps),
+        "binary": lambda: (cal.Binary(y, p, weight=weight), cal.brier),
+        "classes": lambda: (cal.Multiclass(y, np.stack([1 - p, p], axis=1), weight=weight), cal.brier),
+        "one group": lambda: (cal.Binary(y, p, group=["a"] * 30), cal.brier),
+    }[kind]()
+    with pytest.raises(cal.InvalidPredictions, match="at least two"):
+        cal.interval(score, data)
+
+
+def test_forecasts_of_weight_zero_are_not_resampled():
+    rng = np.random.default_rng(0)
+    y, weight = rng.normal(size=(40, 2)), np.array([1.0, 1.0, 2.0, 1.0] + [0.0] * 36)
+    wide = cal.Gaussian(y, np.zeros((40, 2)), np.ones((40, 2)), weight=weight)
+    few = cal.Gaussian(y[:4], np.zeros((4, 2)), np.ones((4, 2)), weight=weight[:4])
+    found, expected = (cal.interval(cal.crps, data).interval for data in (wide, few))
+    assert (found.low, found.high) == (expected.low, expected.high)
+    assert found.low < found.high

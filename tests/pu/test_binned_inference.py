@@ -152,6 +152,34 @@ def test_the_percentile_bootstrap_is_not_offered():
         cal.interval(cal.ece, drawn(np.random.default_rng(0), 20, 50, LESS), method="percentile")
 
 
+@pytest.mark.parametrize("known", [{"prior": 0.08}, {"label_frequency": 0.95}])
+def test_the_score_test_of_one_sample_rejects_a_hopeless_prior(known):
+    rng = np.random.default_rng(0)
+    score = rng.beta(2, 6, 30_000)
+    labelled = rng.random(30_000) < 0.3 * score
+    data = cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", **known)
+    assert cal.calibration_test(data).p_value < 1e-12
+
+
+@pytest.mark.parametrize("score", [0.0, 0.3])
+def test_one_score_for_all_rows_is_compared_with_the_prior_without_noise(score):
+    data = cal.PositiveUnlabeled(np.full(20, score), np.full(100, score), prior=0.3)
+    assert (cal.calibration_test(data).p_value > 0.9) == (score == 0.3)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("known", [{"prior": 1 / 21}, {"label_frequency": 0.1}])
+def test_a_dozen_labelled_positives_do_not_condemn_a_calibrated_model(known):
+    rejected = []
+    for seed in range(300):
+        rng = np.random.default_rng([seed, 7])
+        score = rng.beta(1, 20, 3000)
+        labelled = rng.random(3000) < 0.1 * score
+        data = cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", **known)
+        rejected.append(cal.calibration_test(data).p_value < 0.05)
+    assert np.mean(rejected) <= 0.06
+
+
 def test_the_test_needs_positive_unlabeled_data():
     with pytest.raises(ValueError, match="positive-unlabeled data"):
         pu.PUScore().test(cal.Binary([0, 1], [0.2, 0.7]))

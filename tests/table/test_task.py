@@ -161,6 +161,18 @@ def test_the_null_covariance_spreads_the_positives_as_the_predictions_say():
     np.testing.assert_allclose(gaps.null_covariance(), expected, rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("known", [{"prior": 0.08}, {"prior": 0.9}, {"label_frequency": 0.1}, {"label_frequency": 1.0}])
+def test_no_combination_of_gaps_has_a_negative_variance_however_wrong_the_model(known):
+    rng = np.random.default_rng(0)
+    score = rng.beta(2, 6, 3000)
+    labelled = rng.random(3000) < 0.3 * score
+    gaps = Gaps.of(table_of(cal.PositiveUnlabeled.from_labels(labelled, score, scenario="single-sample", **known)))
+    extreme = np.eye(len(gaps.share))[-1]  # all positives in the last bin: more than it has rows
+    for covariance in (gaps.covariance(), gaps.null_covariance(), gaps.covariance(extreme)):
+        assert np.linalg.eigvalsh(covariance)[0] >= -1e-15
+        assert np.diag(covariance).min() >= 0
+
+
 def test_weights_of_two_units_change_nothing():
     positive, unlabeled = two_samples()
     weight = np.random.default_rng(2).exponential(size=360)

@@ -97,7 +97,7 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
 def _check_finite_norm(norm: float) -> float:
     norm = check_norm(norm)
     if np.isinf(norm):
-        message = "averaged_error needs a finite norm; for the largest gap use calibration_error(norm=math.inf)."
+        message = "averaged_error needs a finite norm; for the largest gap use mce."
         raise ValueError(message)
     return norm
 

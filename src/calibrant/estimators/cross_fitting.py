@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.variational_norms import Norm, contributions
+from calibrant.estimators.variational_norms import Distance, Norm, contributions, finite_norm, function_gradient
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Codes, Floats, Reals, row_blocks
 from calibrant.numerics.random_draws import Seed, fold_counts, fold_of_rows
 from calibrant.numerics.rows import Mass
@@ -121,6 +121,10 @@ class CrossFitted:
 
     def contributions(self, norm: Norm, *, floor: float = 0.0) -> Floats:
         """The contribution of each entry to the calibration error in a norm."""
+        if self.columns == 1 and not isinstance(norm, str | Distance) and norm > 1:
+            f = self.predicted[:, 0]
+            slope = function_gradient(self.fitted[:, 0] - f, finite_norm(norm), self.weight, self.fold)
+            return np.asarray(slope * (self.observed - f), dtype=np.float64)
         parts = (contributions(norm, part.predicted, part.fitted, part.outcome, floor=floor) for part in self.blocks())
         return np.concatenate(list(parts))
 
@@ -132,9 +136,7 @@ def binary_rows(data: Binary, sizes: Sequence[float], seed: Seed) -> CrossFitted
     n = len(data)
     score, y = data.y_prob.astype(np.float64), data.y_true.astype(np.float64)
     weight = np.ones(n) if data.weight is None else data.weight
-    order = np.lexsort((weight, y, score))
-    fold = np.empty(n, np.intp)
-    fold[order] = _folds(n, sizes, seed, None if data.group is None else data.group[order])
+    fold = _folds(np.lexsort((weight, y, score)), weight, sizes, seed, data.group)
     return _weighted_rows(score[:, None], y, weight, fold, data.group)
 
 
@@ -146,7 +148,8 @@ def multiclass_rows(data: Multiclass, sizes: Sequence[float], seed: Seed) -> Cro
         part = data.y_prob[rows].astype(np.float64)
         predicted[rows] = part / part.sum(axis=1, keepdims=True)
     weight = np.ones(n) if data.weight is None else data.weight
-    return _weighted_rows(predicted, data.y_true, weight, _folds(n, sizes, seed, data.group), data.group)
+    fold = _folds(np.arange(n), weight, sizes, seed, data.group)
+    return _weighted_rows(predicted, data.y_true, weight, fold, data.group)
 
 
 def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFitted:
@@ -231,13 +234,18 @@ def _cells(score: Floats, counts: Floats, scale: Floats | None) -> CrossFitted:
     return CrossFitted(score[cell][:, None], outcome.astype(np.float64), weight, squares, fold, round(weight.sum()))
 
 
-def _folds(n: int, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Fold of each row, none of them empty."""
-    fold = fold_of_rows(n, sizes, seed=seed, cluster=group)
-    if fold.max() + 1 < len(sizes):
+def _folds(
+    order: NDArray[np.intp], weight: Floats, sizes: Sequence[float], seed: Seed, group: NDArray[Any] | None
+) -> NDArray[np.intp]:
+    """Fold of each row, none of them empty; dealt to the rows that have weight, in this order."""
+    order = order[weight[order] > 0]
+    dealt = fold_of_rows(len(order), sizes, seed=seed, cluster=None if group is None else group[order])
+    if dealt.max() + 1 < len(sizes):
         what = "rows" if group is None else "groups"
-        message = f"{len(sizes)} folds need at least as many {what}, got {fold.max() + 1}."
+        message = f"{len(sizes)} folds need at least as many {what} that have weight, got {dealt.max() + 1}."
         raise InvalidPredictions(message)
+    fold = np.zeros(len(weight), np.intp)
+    fold[order] = dealt
     return fold
 
 

@@ -23,7 +23,11 @@ from calibrant.table.from_rows import SampleBins
 
 @estimates("classwise mean")
 def classwise(
-    estimator: Callable[[Binary], Estimate], data: Multiclass | ArrayLike, y_prob: ArrayLike | None = None, /
+    estimator: Callable[..., Estimate],
+    data: Multiclass | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    /,
+    **options: Any,
 ) -> Estimate:
     r"""Average of a binary estimator over classes, one against the rest.
 
@@ -32,9 +36,11 @@ def classwise(
     Parameters
     ----------
     estimator : callable
-        Estimator of a binary task; use `functools.partial` to configure it.
+        Estimator of a binary task.
     data : Multiclass, or y_true
         What to measure; with plain labels, `y_prob` of shape (n, K) comes next.
+    **options
+        Options of the estimator, e.g. ``norm=2``.
 
     Returns
     -------
@@ -51,6 +57,7 @@ def classwise(
     >>> cal.classwise(cal.ece, [0, 1, 2], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     <Classwise ECE (L1) 0.1333, n=3, EqualMass(n_bins=15), 3 classes>
     """
+    estimator = partial(estimator, **options) if options else estimator
     if (found := _in_one_pass(estimator, data, y_prob)) is not None:
         return found
     task = _multiclass(data, y_prob)

@@ -58,15 +58,22 @@ def calibration_error(
     where f_i is the predicted and g_i the recalibrated probability of row i by a map fitted without its fold, y_i the
     outcome (one-hot for several classes), and u_p(d) the gradient of the p-norm at d. The squared and the KL error
     are differences of Brier and log scores. Noise may carry the result below zero; it is not clipped (`.clipped`
-    is). For binary predictions the distance is that of the single numbers P(Y = 1), the same for every p.
+    is).
+
+    What is estimated in the norm p is :math:`(E|f - E[Y|f]|^p)^{1/p}` for one probability (binary predictions, top
+    labels), as by `ece`, and :math:`E\lVert f - E[Y|f]\rVert_p`, the mean length of a vector, for multiclass data. So
+    for one probability the norm is that of the whole function, with :math:`u_p(d)_i = \operatorname{sign}(d_i)
+    |d_i|^{p-1} / (\mathrm{mean}|d|^p)^{(p-1)/p}`, mean over the fold. The paper takes the length of each row there too,
+    which for one number is the L1 error whatever p is: ``norm=1`` here.
 
     Parameters
     ----------
     data : Binary, Multiclass, PositiveUnlabeled, fine BinTable, list of fine BinTables (one per fold), or y_true
         Rows of one `group` stay in one fold. The rows of a single table are divided into folds at random.
     norm : float >= 1, inf, "squared", "kl", or Distance
-        "kl" is infinite where an outcome of predicted probability 0 was observed: nothing is clipped unless `floor`
-        says so. ``details`` then counts these rows and names the first.
+        inf for multiclass data only; for one probability see `mce`. "kl" is infinite where an outcome of predicted
+        probability 0 was observed: nothing is clipped unless `floor` says so. ``details`` then counts these rows and
+        names the first.
     method : {"cross-fitted", "averaged"}
         "averaged" is `averaged_error`: no bound but less bias, for binary predictions, their fine tables and top labels
         in a finite norm. It takes none of the options below but ``top_label="reduced"``.
@@ -182,7 +189,8 @@ def overconfidence(
 
     For several classes the predicted class is meant: its accuracy is below its confidence. Together with
     `underconfidence` (same options) it gives `calibration_error` exactly. A predicted probability of exactly 1/2
-    cannot be overconfident: its error counts as underconfidence.
+    cannot be overconfident: its error counts as underconfidence. In a norm p > 1 the part is that of
+    :math:`E|f - E[Y|f]|^p`, divided by the (p - 1)-th power of the whole error.
 
     Examples
     --------
@@ -287,6 +295,7 @@ def pu_calibration_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
     .. math:: \text{L1: } \pi\,\mathrm{mean}_P\, s - \mathrm{mean}_U\, s f, \quad s = \operatorname{sign}(g - f),
               \qquad \text{squared: } \mathrm{mean}_U(f^2 - g^2) - 2\pi\,\mathrm{mean}_P(f - g)
 
+    with :math:`s\,|g - f|^{p-1} / (\mathrm{mean}_U |g - f|^p)^{(p-1)/p}` in place of s for the Lp error,
     and the difference of log losses (with the floor) for "kl", where f is the predicted and g the recalibrated
     probability by a map fitted without the row's fold. The recalibrator is fitted to a `PositiveUnlabeled`; by default
     `PUPlatt`.
@@ -327,15 +336,23 @@ def _cross_fitted(data: PositiveUnlabeled, norm: Any, settings: Settings, repeat
             after._attach(data.weight, None)
         gain = log_loss(data, floor=settings.floor) - log_loss(after, floor=settings.floor)
         return float(gain), float("nan")
-    return _mean_and_error(data, *_contributions(data, recalibrated, squared=norm == "squared"))
+    return _mean_and_error(data, *_contributions(data, recalibrated, norm))
 
 
-def _contributions(data: PositiveUnlabeled, recalibrated: list[Floats], *, squared: bool) -> tuple[Floats, Floats]:
+def _contributions(data: PositiveUnlabeled, recalibrated: list[Floats], norm: Any) -> tuple[Floats, Floats]:
     """Contribution of each positive (to be multiplied by the prior) and of each unlabeled row."""
     f_p, f_u = (side.astype(np.float64, copy=False) for side in (data.positive, data.unlabeled))
-    if squared:
+    if norm == "squared":
         return -2 * (f_p - recalibrated[0]), f_u**2 - recalibrated[1] ** 2
-    return np.sign(recalibrated[0] - f_p), -np.sign(recalibrated[1] - f_u) * f_u
+    # Positives have no weight in the norm: the rows of the population are the unlabeled ones.
+    weight = np.concatenate([np.zeros(len(f_p)), _shares(len(f_u), data.unlabeled_weight)])
+    slope = norms_.function_gradient(
+        np.concatenate([recalibrated[0] - f_p, recalibrated[1] - f_u]),
+        norms_.finite_norm(norm),
+        weight,
+        np.zeros(len(weight), dtype=np.intp),
+    )
+    return slope[: len(f_p)], -slope[len(f_p) :] * f_u
 
 
 def _mean_and_error(data: PositiveUnlabeled, of_p: Floats, of_u: Floats) -> tuple[float, float]:

@@ -47,7 +47,8 @@ class SplitSampleBound:
     calibration error. So the true error is above the bound with probability of at least `level`, for every sample
     size, model and map. Up to 65,536 rows the bound is the betting bound of Waudby-Smith and Ramdas (2024), beyond
     them the empirical Bernstein bound of Maurer and Pontil (2009). The estimate itself is then that of the
-    evaluation part. Rows must be independent and unweighted.
+    evaluation part. Rows must be independent and unweighted. For one probability the bound of every L_p error is that
+    of the L1 error, which is the smallest of them.
 
     Parameters
     ----------
@@ -297,6 +298,8 @@ class Variational:
         if not isinstance(bound, SplitSampleBound):
             return cross_fitted_interval(value, error, bound)
         rows = self.runs[0]
+        if rows.columns == 1 and not isinstance(norm, str | norms_.Distance):
+            norm = 1.0  # contributions to the others have no bound, and none of them is below the L1 error
         size = norms_.size_bound(norm, rows.columns)
         if norm == "kl":  # any map gives a valid bound, so one with bounded losses is taken; gains may be cut
             rows = rows.with_map((1 - MIXED) * rows.fitted + MIXED * rows.predicted)

@@ -13,10 +13,10 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats
+from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
-from calibrant.numerics.rows import all_alike, weighted_rows
+from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
@@ -76,6 +76,7 @@ class Bootstrap:
     ) -> Interval:
         """The interval around the estimate of `data`."""
         level = validation.fraction("level", level)
+        require_two_rows(data)
         center, drawn = self.resampled(estimator, data)
         low, high = reflected(center, drawn, level, self.kind)
         return Interval(low, high, level=level, method=repr(self), assumption=self._assumption(data))
@@ -121,6 +122,22 @@ class Clustered(Bootstrap):
             message = "Clustered needs predictions with group=..., the ids of rows that belong together."
             raise InvalidPredictions(message)
         return super().resampled(estimator, data)
+
+
+def require_two_rows(data: Predictions | BinTable) -> None:
+    """Refuse what is a single row, or effectively less than two: resamples of it show no noise.
+
+    Rows of one `group` count as one, and weights by Kish's number of rows.
+    """
+    if isinstance(data, BinTable):
+        size, unit = data.population.effective_n, "rows"
+    else:
+        labels, unit = row_clusters(data, len(data)), "rows" if data.group is None else "groups"
+        mass = data.weight if labels is None else np.bincount(labels, data.weight).astype(np.float64)
+        size = effective_n(mass, len(data))
+    if size < 2 * (1 - 1e-9):
+        message = f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}."
+        raise InvalidPredictions(message)
 
 
 def to_resample(data: Predictions | BinTable) -> Sample:
@@ -173,9 +190,9 @@ def row_losses(found: float, data: Predictions) -> Floats | None:
 
 def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:
     """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
-    if not isinstance(data, Forecast) and data.weight is not None and not data.weight.all():
+    if data.weight is not None and not data.weight.all():
         some = weighted_rows(data.weight)  # a row of weight 0 is no row, and a resample of such rows has no mean
-        losses, data = losses[some], data.take(some)
+        losses, data = losses.reshape(len(data), -1)[some].ravel(), data.take(some)
     labels = cluster_labels(data, len(data))
     return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
 

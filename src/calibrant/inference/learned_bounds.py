@@ -42,10 +42,9 @@ def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> 
     if not isinstance(data, Multiclass):
         message = f"{needed_by} needs Multiclass predictions, not {data!r}."
         raise InvalidPredictions(message)
-    if len(data) < _FEWEST * parts:
-        message = (
-            f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {len(data)}."
-        )
+    n = len(data) if data.weight is None else int(np.count_nonzero(data.weight))
+    if n < _FEWEST * parts:
+        message = f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {n}."
         raise InvalidPredictions(message)
     rows = multiclass_rows(data, [1.0] * parts, [seed, parts])
     for part in range(1, parts):
@@ -264,7 +263,8 @@ class SplitLowerBound:
             message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
             raise InvalidPredictions(message)
         bound = SplitSampleBound(level=level, train=self.train)
-        found = calibration_error(data, norm=norm, bound=bound, seed=self.seed).interval
+        least = 1 if norm == math.inf and not isinstance(data, Multiclass) else norm  # no gap is above the largest
+        found = calibration_error(data, norm=least, bound=bound, seed=self.seed).interval
         if found is None:  # pragma: no cover - a bound was asked for
             raise RuntimeError(repr(bound))
         return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))

@@ -29,6 +29,12 @@ from calibrant.table.task import largest_prior as largest_prior
 
 Source = PositiveUnlabeled | BinTable
 
+#: Fewest labelled positives that calibration must predict in a bin of the score test, as of other chi-square tests.
+FEWEST = 5.0
+
+#: Rounding error of an error mass, which is at most 1.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
@@ -234,7 +240,8 @@ class PUScore:
 
     where D_b = π P_b - F_b is the error mass of bin b, and Σ₀ its covariance under calibration, with F_b / ΣF in place
     of P_b. With P_b itself (a Wald test) bins without a labelled positive would have zero variance, and a calibrated
-    model would be rejected in most samples. Bins without unlabeled rows are merged into the bin below.
+    model would be rejected in most samples. Neighbouring bins are merged until each is expected to hold five labelled
+    positives.
 
     Examples
     --------
@@ -252,8 +259,9 @@ class PUScore:
         from scipy.special import chdtrc
 
         table, bins = binned(data, None, self.bins)
-        gaps = _joined(Gaps.of(table))
-        gap, covariance = gaps.gap, gaps.null_covariance()
+        gaps = _joined(Gaps.of(table), FEWEST)
+        # Where the samples leave no doubt (all scores equal, a known prior), a gap is exact up to rounding.
+        gap, covariance = gaps.gap, gaps.null_covariance() + ROUNDING**2 * np.eye(len(gaps.gap))
         size = np.sqrt(np.diag(covariance))
         values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
         some = values > 1e-10
@@ -284,10 +292,19 @@ def _interval(low: float, high: float, level: float, method: DebiasedDelta | Bas
     )
 
 
-def _joined(gaps: Gaps) -> Gaps:
-    """Bins without predicted mass merged into the preceding bin with some (or into the first such bin)."""
-    into = np.maximum(np.cumsum(gaps.predicted > 0) - 1, 0)
-    return gaps.joined(into, int(into.max()) + 1)
+def _joined(gaps: Gaps, fewest: float = 0.0) -> Gaps:
+    """Bins without predicted mass merged into the preceding bin with some (or into the first such bin).
+
+    The same is done until every bin is expected to hold `fewest` labelled positives, if the model is calibrated.
+    """
+    expected = gaps.n_positive * gaps.predicted / max(float(gaps.predicted.sum()), np.finfo(float).tiny)
+    left = expected[::-1].cumsum()[::-1]
+    into, held = np.zeros(len(expected), dtype=np.intp), 0.0
+    for b in range(1, len(expected)):
+        held += expected[b - 1]
+        begins = min(held, expected[b]) > 0 and min(held, left[b]) >= fewest
+        into[b], held = into[b - 1] + begins, 0.0 if begins else held
+    return gaps.joined(into, int(into[-1]) + 1)
 
 
 def _resampled_gaps(gaps: Gaps, draws: int, rng: np.random.Generator) -> Floats:

@@ -63,7 +63,9 @@ class BayesianAverage(BinaryRecalibrator):
 
     **Never certain without evidence.** n rows do not move a probability closer to 0 or 1 than
     :math:`\tfrac12/(n+1)`, unless it was predicted there already:
-    :math:`\min(p, \tfrac{1}{2(n+1)}) \le q \le \max(p, 1 - \tfrac{1}{2(n+1)})`.
+    :math:`\min(p, \tfrac{1}{2(n+1)}) \le q \le \max(p, 1 - \tfrac{1}{2(n+1)})`. **Nor uncertain without evidence.**
+    Scores closer to 0 or 1 than n rows can tell are moved away from there only if one of them was wrong, or if they
+    are certain to within 1e-12, which is rounding.
 
     Level and slope are measured at the centre of information, where a change of one does not change the other, in units
     of the spread of the log odds; beyond the scores that were fitted, by more than one such unit, corrections are
@@ -149,7 +151,7 @@ def _pooled(cells: BinomialCells) -> _Pooled:
 
 def _fit_pooled(maps: Sequence[tuple[BayesianAverage, _Pooled]]) -> None:
     """Fit each map to its own log odds; all at once, because most of the time of a single fit is that of calls."""
-    corrections = [Corrections.of(x, weight) for _, (x, weight, _) in maps]
+    corrections = [Corrections.of(*pooled) for _, pooled in maps]
     families = [list(unit.families(unit.scores)) for unit in corrections]
     outcomes = [(positive, weight - positive) for _, (_, weight, positive) in maps]
     fits = iter(
@@ -192,12 +194,14 @@ _WAVY_ROWS, _WAVY_SCORES = 50, 8
 _LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
 
 #: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n, and the same
-#: where some scores are certain to within 1e-6: these are mostly rounding, but rare events must not pay for it. One
-#: error among them is evidence enough.
+#: where some scores are certain to within 1e-6: see `_cuts`.
 _CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
 
 #: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
+
+#: Part of all rows that differences of sums of weights may miss zero by.
+_ROUNDING = 1e-12
 
 _SDS = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
 
@@ -265,44 +269,47 @@ class Corrections:
         Log odds, rising, and their mid-ranks.
     rows : float
         Effective number of rows.
+    cuts : (float, float)
+        Where log odds are cut, below and above; at `LARGEST` none are.
     centres, spreads : array
         Mean and standard deviation of the log odds, weighted by information, as they are and (if there are any beyond
-        `limit`) cut.
+        the cuts) cut.
     """
 
     scores: Floats
     ranks: Floats
     rows: float
+    cuts: tuple[float, float]
     centres: Floats
     spreads: Floats
 
     @classmethod
-    def of(cls, scores: Floats, weight: Floats) -> Corrections:
-        """From pooled log odds, rising, and the rows they stand for."""
+    def of(cls, scores: Floats, weight: Floats, positive: Floats) -> Corrections:
+        """From pooled log odds, rising, the rows they stand for, and those of the outcome 1 among them."""
         total = float(weight.sum())
-        found = [_centre_and_spread(x, weight) for x in _offsets(scores, scores, _limit(total))]
+        cuts = _cuts(scores, weight, positive)
+        found = [_centre_and_spread(x, weight) for x in _offsets(scores, cuts)]
         centres, spreads = np.array(found).T
-        return cls(scores, (np.cumsum(weight) - weight / 2) / total, total, centres, spreads)
+        return cls(scores, (np.cumsum(weight) - weight / 2) / total, total, cuts, centres, spreads)
 
     @property
     def corners(self) -> Floats:
         """Log odds where corrections bend, the ends, and some between: where a broken line may begin."""
-        limit, low, high = _limit(self.rows), self.scores[0], self.scores[-1]
+        low, high = self.scores[0], self.scores[-1]
         spread = self.spreads[0]
         inside = np.linspace(low - spread, high + spread, 9)
         quantiles = np.interp(np.linspace(0, 1, 9), self.ranks, self.scores)
-        ends = [-LARGEST, -limit, limit, LARGEST, low, high]
+        ends = [-LARGEST, *self.cuts, LARGEST, low, high]
         found = np.unique(np.clip(np.concatenate([ends, inside, quantiles]), -LARGEST, LARGEST))
         return np.append(found[:-1][np.diff(found) > _SMALLEST_STEP], found[-1])
 
     def families(self, x: Floats) -> Iterator[Family]:
         """What is averaged, with the bases at the log odds x."""
-        limit = _limit(self.rows)
-        offsets, fitted = _offsets(x, self.scores, limit), _offsets(self.scores, self.scores, limit)
+        offsets, fitted = _offsets(x, self.cuts), _offsets(self.scores, self.cuts)
         cut = _CUT_IF_CERTAIN if np.abs(self.scores).max() > _CERTAIN else _CUT
         shares = (1.0,) if len(offsets) == 1 else (1 - cut, cut)
         for k, share in enumerate(shares):
-            note = "" if k == 0 else f", log odds cut at {limit:.1f}"
+            note = "" if k == 0 else ", log odds cut at {:.1f} and {:.1f}".format(*self.cuts)
             yield from self._of_offset(offsets[k], fitted[k], (self.centres[k], self.spreads[k]), share, note)
 
     def _of_offset(
@@ -399,16 +406,27 @@ def _knots(length: float) -> tuple[Floats, Floats]:
     return knots, np.asarray(np.linalg.inv(nystrom_root(knots, matern, length)).T, np.float64)
 
 
-def _limit(rows: float) -> float:
-    """The log odds that n rows cannot tell from certainty."""
-    return float(np.log(4 * max(rows, 1.0)))
+def _cuts(x: Floats, weight: Floats, positive: Floats) -> tuple[float, float]:
+    """Where log odds are cut, below and above.
+
+    At log 4n, which n rows cannot tell from certainty, if one of the scores beyond was wrong. If none was, that is no
+    evidence: n rows without an event must not raise the risk of a rare one. Only scores that are certain to within
+    1e-12, which is rounding, are then cut, to the largest of the others.
+    """
+    rows = float(weight.sum())
+    limit = min(float(np.log(4 * max(rows, 1.0))), LARGEST)
+    wrong = np.where(x > 0, weight - positive, positive)
+    if (wrong[np.abs(x) > limit] > _ROUNDING * rows).any():
+        return -limit, limit
+    low, high = (
+        float(side[side < LARGEST].max(initial=limit)) if (side >= LARGEST).any() else LARGEST for side in (-x, x)
+    )
+    return -low, high
 
 
-def _offsets(x: Floats, scores: Floats, limit: float) -> list[Floats]:
-    """The log odds as they are and, where some scores are beyond what n rows can tell from 0 and 1, cut there."""
-    if np.abs(scores).max() <= limit:
-        return [x]
-    return [x, np.clip(x, -limit, limit)]
+def _offsets(x: Floats, cuts: tuple[float, float]) -> list[Floats]:
+    """The log odds as they are and, if some are to be, cut."""
+    return [x] if cuts == (-LARGEST, LARGEST) else [x, np.clip(x, *cuts)]
 
 
 def _centre_and_spread(x: Floats, weight: Floats) -> tuple[float, float]:

@@ -331,27 +331,48 @@ class Gaps:
             message = "This table was made without squares; make it by BinTable.of(data, bins)."
             raise ValueError(message)
         q = self.positive if positive is None else positive
-        rows = np.diag(self.predicted_squares) - np.outer(self.predicted, self.predicted)
-        labels = np.diag(q) - np.outer(q, q)
+        found = self._of_two_samples(q) if self.frequency is None else self._of_one_sample(q, self.frequency)
+        np.fill_diagonal(found, np.maximum(np.diag(found), 0.0))  # of a variance of zero, rounding leaves either sign
+        return found
+
+    def _of_two_samples(self, q: Floats) -> Floats:
         few, many = max(self.n_positive - 1, 1.0), max(self.n_unlabeled - 1, 1.0)
-        if self.frequency is None:
-            return self.prior**2 * labels / few + rows / many
+        return self.prior**2 * _multinomial(q) / few + self._of_rows() / many
+
+    def _of_one_sample(self, q: Floats, frequency: float) -> Floats:
+        """Covariance of the mean of psi. Labelled rows are rows of their bin: no bin has more of them than rows."""
+        labelled = np.minimum(frequency * self.prior * q, self.share)
+        least = np.maximum(self.predicted - self.share + labelled, 0.0)  # scores lie between 0 and 1
+        product = np.clip(frequency * self.product, least, np.minimum(self.predicted, labelled)) / frequency
+        mass, many = labelled / frequency, max(self.n_unlabeled - 1, 1.0)
         if self.known_frequency:  # psi = (s / c - f) 1_b
-            mass = self.prior * q
-            second = np.diag(mass / self.frequency - 2 * self.product + self.predicted_squares)
             gap = mass - self.predicted
-            return (second - np.outer(gap, gap)) / many
+            second = np.diag(mass / frequency - 2 * product + self.predicted_squares)
+            return np.asarray((second - np.outer(gap, gap)) / many)
         # psi = (s / c) (1_b - P_b) - f 1_b with c = mean(s) / prior
-        cross = np.diag(self.product) - np.outer(q, self.product)
-        return (self.prior / self.frequency * labels - cross - cross.T + rows) / many
+        prior = float(mass.sum())
+        q = mass / prior
+        cross = np.diag(product) - np.outer(q, product)
+        return np.asarray((prior / frequency * _multinomial(q) - cross - cross.T + self._of_rows()) / many)
+
+    def _of_rows(self) -> Floats:
+        """Covariance of f 1_b of a row."""
+        return np.asarray(np.diag(self.predicted_squares) - np.outer(self.predicted, self.predicted))
 
     def null_covariance(self) -> Floats:
         """The covariance of the D_b if the model is calibrated: positives are spread as the predictions say.
 
-        Bins that hold no labelled positive by chance would otherwise seem to be known exactly.
+        Bins that hold no labelled positive by chance would otherwise seem to be known exactly; with a known label
+        frequency, so would a sample that holds few of them. In a single sample the probability that a row is labelled
+        is proportional to its score.
         """
-        null = self.predicted / self.predicted.sum()
-        return replace(self, product=self.predicted_squares).covariance(null)
+        total = float(self.predicted.sum())
+        if total == 0:
+            return self.covariance(self.share)
+        prior = max(self.prior, total) if self.known_frequency else self.prior
+        return replace(self, prior=prior, product=self.predicted_squares * (prior / total)).covariance(
+            self.predicted / total
+        )
 
     def log_rate_error(self) -> tuple[Floats, Floats]:
         """Logarithm of the rate and its standard error, with half a row added to each count so that none is empty."""
@@ -359,6 +380,11 @@ class Gaps:
         share = (self.share * self.n_unlabeled + 0.5) / (self.n_unlabeled + 1)
         variance = (1 - positive) / (self.n_positive * positive) + (1 - share) / (self.n_unlabeled * share)
         return np.log(self.prior * positive / share), np.sqrt(variance)
+
+
+def _multinomial(share: Floats) -> Floats:
+    """Covariance of the bin of one row."""
+    return np.asarray(np.diag(share) - np.outer(share, share))
 
 
 def largest_prior(table: BinTable, *, level: float = 1 - IMPOSSIBLE) -> float:

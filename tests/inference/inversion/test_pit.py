@@ -100,3 +100,23 @@ def test_the_upper_end_covers_a_gap_of_one_sign():
         data = cal.Gaussian(1.3 * rng.standard_normal(100), np.zeros(100), np.ones(100))
         high.append(cal.interval(cal.interval_error, data, method=cal.inference.PitInversion(seed=seed)).interval.high)
     assert sum(end < 0.0826 for end in high) <= 3  # formerly four
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("share", "n"), [(0.94, 20), (0.94, 40), (0.5, 50), (0.99, 40)])
+def test_many_outcomes_at_the_predicted_mean_are_covered(share, n):
+    """A point mass of the folded transform at 0, the rest uniform: the L1 error is half of it."""
+    inside = 0
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 19])
+        y = np.where(rng.random(n) < share, 0.0, rng.normal(size=n))
+        found = cal.interval(cal.interval_error, cal.Gaussian(y, np.zeros(n), np.ones(n))).interval
+        inside += found.low <= share / 2 + 1e-9 and share / 2 <= found.high + 1e-9
+    assert inside / 150 >= 0.93
+
+
+def test_outcomes_that_all_equal_the_mean_do_not_make_certain():
+    found = cal.interval(cal.interval_error, cal.Gaussian(np.zeros(40), np.zeros(40), np.ones(40)))
+    assert found == pytest.approx(0.5)
+    assert found.interval.low < 0.47  # 40 of 40 are likely with a probability of 0.92 each
+    assert found.interval.high == pytest.approx(0.5)

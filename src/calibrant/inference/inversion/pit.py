@@ -70,6 +70,7 @@ class PitInversion:
         rng = generator(self.seed, "inversion of PIT counts")
         counts = _LevelCounts.of(data, estimate, rng)
         low, high = counts.ends(self.draws, tail_risk(level), rng)
+        low, high = counts.beyond_cells(low, high, float(estimate))
         words = "independent rows (or clusters)"
         return Interval(low, high, level=level, method=repr(self), assumption=words, target=estimate.target)
 
@@ -82,6 +83,7 @@ class _LevelCounts:
     running: Floats
     size: float
     error: Callable[[Floats], Floats]
+    ties: bool
 
     @classmethod
     def of(cls, data: Forecast, estimate: Estimate, rng: np.random.Generator) -> _LevelCounts:
@@ -103,7 +105,8 @@ class _LevelCounts:
         running = np.cumsum(total)[:-1] / total.sum()
         clusters = row_clusters(data, len(cell))
         residuals = ((cell <= node) - running[node] for node in range(len(nodes)))
-        return cls(nodes, running, rows_that_count(weight, residuals, clusters, len(cell)), error)
+        size = rows_that_count(weight, residuals, clusters, len(cell))
+        return cls(nodes, running, size, error, known and len(np.unique(transform)) < len(transform))
 
     def ends(self, draws: int, risk: float, rng: np.random.Generator) -> tuple[float, float]:
         """Both ends of the interval."""
@@ -121,23 +124,40 @@ class _LevelCounts:
         high = max(one.upper_end(max(observed, one.typical)) for one in (path, even))
         return path.lower_end(observed), high
 
+    def beyond_cells(self, low: float, high: float, estimate: float) -> tuple[float, float]:
+        """Both ends, moved outwards by what cells hide of the estimate if many transforms are equal."""
+        hidden = estimate - float(self.error(self.running[None])[0]) if self.ties else 0.0
+        return max(low + min(hidden, 0.0), 0.0), high + max(hidden, 0.0)
+
     def _path(self, shape: Floats, draws: int, risk: float, rng: np.random.Generator) -> InvertedPath:
         """The distribution of the error for multiples of a shape."""
         gap, rows = self.running - self.nodes, max(round(self.size), 1)
         noise = np.sqrt(np.mean(self.nodes * (1 - self.nodes)) / rows)
         reach = max(5.0, -2.3 * float(ndtri(risk)))  # in standard errors: beyond every upper end
         top = (np.sqrt(np.mean(gap**2)) + reach * noise) / np.sqrt(np.mean(shape**2))
-        truth, drawn = [], []
-        for multiple in np.linspace(0, max(top, 1.5), STEPS):
+        multiples = np.linspace(0, max(top, 1.5), STEPS)
+        truth, drawn = self._drawn(shape, multiples, draws, rng)
+        spread = drawn.std(axis=1)
+        for certain in np.flatnonzero(spread[1:] < spread[:-1] / 2):
+            # Towards certainty quantiles bend too much for straight lines between these multiples.
+            between = np.linspace(multiples[certain], multiples[certain + 1], STEPS)[1:-1]
+            more = self._drawn(shape, between, draws, rng)
+            truth, drawn = np.concatenate([truth, more[0]]), np.concatenate([drawn, more[1]])
+        steepest = 0.5 / np.sqrt(rows)  # the largest standard error of a share: norms of means change by no more
+        return InvertedPath.of(truth, drawn, risk, steepness=steepest)
+
+    def _drawn(self, shape: Floats, multiples: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The true error for each multiple of a shape, and the errors of simulated samples, (multiples, draws)."""
+        rows, truth, drawn = max(round(self.size), 1), [], []
+        for multiple in multiples:
             edges = np.clip(self.nodes + multiple * shape, 0.0, 1.0)
-            chance = np.maximum(np.diff(edges, prepend=0.0, append=1.0), 0.0)
-            chance /= chance.sum()
+            rising = (np.maximum.accumulate(edges) + np.minimum.accumulate(edges[::-1])[::-1]) / 2
+            chance = np.maximum(np.diff(rising, prepend=0.0, append=1.0), 0.0)
             counts = rng.multinomial(rows, chance, draws)
             true_error = float(self.error(np.cumsum(chance)[None, :-1])[0])
             truth.append(true_error if true_error > 1e-12 else 0.0)
             drawn.append(self.error(np.cumsum(counts, axis=1)[:, :-1] / rows))
-        steepest = 0.5 / np.sqrt(rows)  # the largest standard error of a share: norms of means change by no more
-        return InvertedPath.of(np.array(truth), np.array(drawn), risk, steepness=steepest)
+        return np.array(truth), np.array(drawn)
 
 
 def _nodes(data: Forecast, wanted: Floats) -> Floats:
