@@ -125,7 +125,7 @@ CLASS_FINDINGS_TABLE = [
     (VECTORS, "CAL212", "problem",
      "2 of 7 classes are miscalibrated after adjustment; totals are off most for Refunds (1.77) and Other (0.87)."),
     (replace(VECTORS, test=ACCEPTS, top=QUIET), "CAL202", "note",
-     "No significant miscalibration detected (whole-vector test, p = 0.21, n = 9,000); the top-label error is at "
+     "No significant miscalibration detected (multiscale test, p = 0.21, n = 9,000); the top-label error is at "
      "most 1.6 "
      "points."),
     (replace(VECTORS, impossible=3), "CAL101", "problem",

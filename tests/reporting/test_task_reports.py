@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import calibrant as cal
 from calibrant.reporting.assembling import Assembly, Options
@@ -208,11 +209,125 @@ def test_rows_of_an_impossible_class_are_found():
 
 
 @pytest.mark.no_cover
-def test_weights_leave_the_top_label():
-    data = cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=classes_rng.random(3000))
-    found = cal.report(data)
-    assert found.verdict.direction == "over-confident"
-    assert found.verdict.second == "The whole vector cannot be tested with weights or dependent rows."
+def test_weighted_classes_are_tested_one_by_one():
+    weight = classes_rng.random(3000)
+    found = cal.report(cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=weight))
+    assert (found.verdict.rule, found.verdict.direction) == ("M1", "over-confident")
+    assert "Strong evidence: test of each class and of the confidence, p < 0.001." in found.verdict.how_sure
+    right = cal.report(cal.Multiclass(Y, softmax(LOGITS), weight=weight))
+    assert right.verdict.state == "not significant"
+    assert "4 classes (test of each class and of the confidence, n = 3,000)" in right.verdict.sentence
+
+
+#: One report per task, and another of what has the same scores everywhere.
+UNTESTED = {
+    "binary": lambda: cal.Binary(np.arange(400) % 3 == 0, np.linspace(0.1, 0.5, 400)),
+    "one score": lambda: cal.Binary(np.arange(400) % 3 == 0, np.full(400, 0.3)),
+    "one outcome": lambda: cal.Binary(np.zeros(400), np.linspace(0.1, 0.5, 400)),
+    "classes": lambda: cal.Multiclass(Y[:300], softmax(LOGITS[:300])),
+    "forecasts": lambda: cal.Gaussian(np.sin(np.arange(200)), np.zeros(200), np.ones(200)),
+    "quantiles": lambda: cal.Quantiles(np.sin(np.arange(200)), [0.05, 0.5, 0.95], np.tile([-1.0, 0.0, 1.0], (200, 1))),
+    "unlabeled": lambda: cal.PositiveUnlabeled(np.linspace(0.1, 0.9, 100), np.linspace(0.0, 0.8, 300), prior=0.3),
+}
+
+
+def no_p_value(*args, **options):
+    return cal.Significance(0.0, float("nan"), "none", 10)
+
+
+def raising(error):
+    def test(*args, **options):
+        raise error
+
+    return test
+
+
+@pytest.mark.parametrize("task", UNTESTED)
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        (raising(np.linalg.LinAlgError("Singular matrix")), "singular matrix"),
+        (raising(FloatingPointError("overflow")), "overflow"),
+        (raising(cal.InvalidPredictions("NewTest needs other rows.")), "it needs other rows"),
+        (no_p_value, "these rows give it no p-value"),
+    ],
+)
+def test_a_test_that_did_not_run_is_not_one_that_passed(monkeypatch, task, test, reason):
+    for module in ("evidence", "part_results", "task_reports"):
+        monkeypatch.setattr(f"calibrant.reporting.{module}.calibration_test", test)
+    found = cal.report(UNTESTED[task]())
+    text = str(found)
+    if task == "one outcome":
+        assert found.verdict.state == "too few"
+    else:
+        assert found.verdict.state == "cannot be judged"
+        assert f"The test could not be computed: {reason}." in found.verdict.sentence
+    assert found.verdict.severity == "caution"
+    assert found.verdict.how_sure.startswith("Significance is not known, because the test could not be computed.")
+    assert "CAL207" in {finding.code for finding in found.findings}
+    assert not {"CAL201", "CAL202", "CAL402"} & {finding.code for finding in found.findings}
+    for words in ("No significant", "Nothing needs to be done", "within chance", "No total"):
+        assert words not in text
+    for words in ("No significant", "Nothing needs to be done", "agree with the predict", "Outcomes fall evenly"):
+        assert words not in found.to_html()
+
+
+def clustered_forecasts(rng):
+    """Calibrated normal forecasts of a thousand rows whose errors share a part within fifty clusters."""
+    group = np.arange(1000) // 20
+    std = np.exp(0.5 * rng.normal(size=50))[group]
+    error = std * (rng.normal(size=50)[group] + rng.normal(size=1000)) / np.sqrt(2)
+    return group, std, error
+
+
+def gaussian_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    return cal.Gaussian(error, np.zeros(1000), std, group=group)
+
+
+def quantiles_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    return cal.Quantiles(error, levels, np.outer(std, ndtri(levels)), group=group)
+
+
+def samples_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    return cal.Samples(error, std[:, None] * rng.normal(size=(1000, 20)), group=group)
+
+
+def outputs_of(rng):
+    error = np.sqrt(0.9) * rng.normal(size=(200, 1)) + np.sqrt(0.1) * rng.normal(size=(200, 5))
+    return cal.Gaussian(error, np.zeros((200, 5)), np.ones((200, 5)))
+
+
+@pytest.mark.parametrize("draw", [gaussian_of, quantiles_of, samples_of, outputs_of])
+def test_calibrated_forecasts_that_depend_on_each_other_are_not_accused(draw):
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        data = draw(rng)
+        by, time = np.arange(len(data)) // 7 % 3, np.arange(len(data)) // (len(data) // 4)
+        found = cal.report(data, by=by, time=time)
+        assert found.verdict.state == "cannot be judged"
+        assert "it needs independent rows, but" in found.verdict.sentence
+        assert not any(finding.severity == "problem" for finding in found.findings)
+        assert not any(row.flagged for grouping in found.groups for row in grouping.rows)
+        assert found.over_time is None or all(np.isnan(period.p_value) for period in found.over_time.periods)
+        for words in ("range of a calibrated", "calibrated forecaster", "beyond chance"):
+            assert words not in str(found)
+        page = found.to_html()
+        assert ("No group could be tested" in page) == bool(found.groups)
+        assert "Where outcomes fall in their predicted distributions" in page
+
+
+def test_what_can_be_done_with_forecasts_that_depend_on_each_other():
+    rng = np.random.default_rng(0)
+    clustered, outputs = cal.report(gaussian_of(rng)).verdict, cal.report(outputs_of(rng)).verdict
+    assert "for example one per group" in clustered.what_to_do
+    assert "Intervals allow for 50 groups of dependent rows." in clustered.how_sure
+    assert clustered.what_it_means.startswith("Intervals meant to hold 90 % of outcomes hold 89 % (")
+    assert outputs.what_to_do == "Report on each of the 5 outputs by itself (data.outputs)."
+    assert "each row has 5 outputs, which may depend on each other" in outputs.sentence
 
 
 regression_rng = np.random.default_rng(1)

@@ -26,7 +26,7 @@ from calibrant.reporting.verdicts.severity import (
     small,
     unruled,
 )
-from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, period_range
+from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, period_range, test_missing
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
@@ -54,6 +54,7 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
         [
             *certainty(evidence),
             *_shape_of_scores(evidence),
+            *untested(evidence),
             *_probability_test(evidence, verdict),
             *_small(evidence),
             *_slope(evidence, verdict),
@@ -83,6 +84,12 @@ def certainty(e: Probabilities) -> Iterator[Finding]:
     if MANY_CERTAIN < e.certain < 1:
         text = f"{score(round(e.certain, 2))} of the {plural(e.words.row)} are predicted as exactly 0 or 1."
         yield Finding("CAL102", "caution", text)
+
+
+def untested(e: Shared) -> Iterator[Finding]:
+    """That the test of the verdict did not run, and why."""
+    if e.test is None and e.untested:
+        yield Finding("CAL207", "caution", test_missing(e))
 
 
 def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
@@ -194,7 +201,7 @@ def _small_groups(grouping: Groups) -> Iterator[Finding]:
     if all(row.observed is not None for row in few):
         text = f"{start} fewer than 10 events: they are shown but cannot be judged."
     else:
-        text = f"{start} too few rows: they are shown but cannot be judged."
+        text = f"{start} too few independent rows: they are shown but cannot be judged."
     yield Finding("CAL302", "caution", text)
 
 
@@ -230,8 +237,9 @@ def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
 
 
 def _size(e: Probabilities) -> Iterator[Finding]:
-    rejects = e.test is not None and e.test.rejects
-    if e.undetected is None or e.decisions is not None or not (e.n < FEW_ROWS or (unruled(e) and not rejects)):
+    if e.test is None or e.undetected is None or e.decisions is not None:
+        return
+    if not (e.n < FEW_ROWS or (unruled(e) and not e.test.rejects)):
         return
     events = f"{count(e.events)} {plural(e.words.event, e.events)}"
     text = (
@@ -308,8 +316,9 @@ def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
     return ordered(
         [
             *_impossible(e),
+            *untested(e),
             *_vector(e, verdict),
-            *(confidence(e.top, verdict) if rejected or e.test is None else ()),
+            *(confidence(e.top, verdict) if rejected else ()),
             *_classes(e),
             *of_groups(e),
             *of_time(e),
@@ -334,7 +343,7 @@ def _impossible(e: SeveralClasses) -> Iterator[Finding]:
 def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None:
         return
-    p = f"whole-vector test, {e.test.in_words}, n = {count(e.n)}"
+    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
     if e.test.rejects:
         yield Finding("CAL211", verdict.severity, f"The probability vectors are not calibrated ({p}).")
         return
@@ -368,7 +377,7 @@ def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
 
 def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
     top = e.top
-    if top is None or top.undetected is None or e.n >= 200:
+    if e.test is None or top is None or top.undetected is None or e.n >= 200:
         return
     text = (
         f"With {count(e.n)} {plural(e.words.row, e.n)} and {e.number} classes, a top-label error below about "
@@ -389,6 +398,7 @@ def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
         return ()
     return ordered(
         [
+            *untested(e),
             *_forecast_test(e, verdict),
             *of_groups(e),
             *of_time(e),
@@ -475,7 +485,7 @@ def of_unlabeled(e: Unlabeled, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on positive and unlabeled rows, most serious first."""
     if not e.positives or not e.unlabeled:
         return ()
-    return ordered([*_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
+    return ordered([*untested(e), *_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
 
 
 def _unlabeled_test(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:

@@ -90,6 +90,12 @@ EXPLANATIONS: dict[str, Explanation] = {
         "deviation; the interval is about the mean size.",
         "Believe both: there is an error, its mean size may be tiny.",
     ),
+    "CAL207": Explanation(
+        "Not tested",
+        "A test that could not be computed is not a test that was passed. Usual causes: rows that depend on each "
+        "other, several outputs per row, too few groups of dependent rows, or numbers that are too large or too small.",
+        "Judge by the intervals where they are shown, and remove the cause that the finding names.",
+    ),
     "CAL211": Explanation(
         "Whole vector",
         "Outcomes are drawn from each predicted vector and the same statistics are computed for each "

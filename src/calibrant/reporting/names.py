@@ -95,6 +95,11 @@ _TESTS: tuple[tuple[str, str, str], ...] = (
     ("KolmogorovSmirnov", "Kolmogorov–Smirnov", "Is the largest cumulative gap beyond chance?"),
     ("KernelTest", "Kernel test", "Are there smooth deviations?"),
     ("VectorTest", "Whole-vector test", "All classes at once, against outcomes drawn from the vectors."),
+    (
+        "classes one by one",
+        "Test of each class and of the confidence",
+        "Is the intercept 0 and the slope 1 for every class, allowing for weights and dependence within clusters?",
+    ),
     ("LearnedTest", "Learned test of the whole vector", "Can a fitted map predict outcomes better on unseen rows?"),
     ("mean z^2", "Error-to-spread test", "Is the mean squared standardised error 1?"),
     ("spread chi square", "Spread by bins", "Do errors match the predicted spread in every bin of it?"),

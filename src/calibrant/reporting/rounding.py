@@ -222,7 +222,9 @@ def p_words(p_value: float, draws: int | None = None) -> str:
 
 
 def p_number(p_value: float, draws: int | None = None) -> str:
-    """The same without the letter, for tables."""
+    """The same without the letter, for tables; a dash where there was no test."""
+    if math.isnan(p_value):
+        return "–"
     if draws is not None and p_value <= 1.0000001 / (draws + 1):
         limit = 1 / (draws + 1)
         return f"≤ {limit:.{max(3, significant(limit, 1))}f}"

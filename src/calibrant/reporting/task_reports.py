@@ -36,6 +36,7 @@ from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.changes_over_time import periods
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiclass_tests import default_draws
+from calibrant.numerics.rows import all_alike
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
     BinCounts,
@@ -58,8 +59,8 @@ from calibrant.reporting.evidence import (
     collected,
     forecast_evidence,
     of_error,
-    of_test,
     rate_interval,
+    verdict_test,
     with_diagram,
 )
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
@@ -72,7 +73,7 @@ from calibrant.reporting.sections.over_time import over_time, since
 from calibrant.reporting.sections.recalibration import binary_code, commands, recalibrated
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
 from calibrant.reporting.sections.task_recalibration import class_recalibration, forecast_recalibration
-from calibrant.reporting.sections.task_sections import classes_section, shares_section, spread_section
+from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import binary_verdict
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled, Words
 from calibrant.reporting.verdicts.forecasts import forecast_verdict
@@ -317,17 +318,17 @@ def class_report(data: Multiclass, options: Options) -> Report:
     made, words = Assembly(), Words(options.row or "row", options.event or "event", options.source or "")
     part = Part(data.top_label(), options.seed)
     top = collected(part, made, words=words, tolerance=options.tolerance, confidence=True)
-    test = made.attempt("Test of the whole vector", lambda: vector_test(data))
+    test, tested = verdict_test(made, lambda: vector_test(data))
     known = SeveralClasses(
         n=len(data),
         number=len(data.classes),
         words=words,
         tolerance=options.tolerance,
-        test=None if test is None else of_test(test),
         decisions=_decisions(data, top),
         impossible=made.attempt("", lambda: _impossible(data)) or 0,
         effective_n=top.effective_n,
         clusters=top.clusters,
+        **tested,
     )
     if known.n > 0:
         known = _with_class_sections(known, top, data, part, made, options)
@@ -349,7 +350,9 @@ def class_report(data: Multiclass, options: Options) -> Report:
 
 
 def vector_test(data: Multiclass) -> Significance:
-    """The test of whole vectors, with the number of simulations behind it."""
+    """The test of whole vectors with the number of simulations behind it; of weighted or dependent rows, of classes."""
+    if data.group is not None or not all_alike(data.weight):
+        return each_class(data)[1]
     found = calibration_test(data)
     return replace(found, details={**found.details, "draws": default_draws(len(data))})
 
@@ -500,12 +503,14 @@ def _forecast_numbers(known: Forecasts) -> tuple[Number, ...]:
 def _forecast_measures(part: ForecastPart, made: Assembly) -> tuple[Measure, ...]:
     """Those estimates that this kind of forecast allows; the first is the headline."""
     data = part.spread_data
+    # The range is that of independent rows.
+    with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
     wanted: tuple[Callable[[], Estimate], ...] = (
         lambda: part.ratio,
-        lambda: _with_reference_range(part.ence),
+        lambda: with_range(part.ence),
         lambda: part.coverage,
         *(
-            lambda estimator=estimator: _with_reference_range(estimator(part.data))
+            lambda estimator=estimator: with_range(estimator(part.data))
             for estimator in (interval_error, quantile_error, pit_error)
         ),
         lambda: debiased_ence(part.cells),
@@ -538,11 +543,10 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
             made.omitted.append(Omitted(name, reason))
     shares = made.add("Shares of positives", lambda: shares_section(data))
     measures = _unlabeled_measures(cells, made, scores=not isinstance(data, BinTable))
-    test = made.attempt("Test", lambda: calibration_test(cells))
+    test, tested = verdict_test(made, lambda: calibration_test(cells))
     words = Words(options.row or "row", options.event or "event", options.source or "")
     error = of_error(measures[0].estimate) if measures else None
-    known = _unlabeled_evidence(cells, made, shares, words, error, options)
-    known = known if test is None else replace(known, test=of_test(test))
+    known = replace(_unlabeled_evidence(cells, made, shares, words, error, options), **tested)
     found = unlabeled_verdict(known)
     contents = Contents(
         kind="unlabeled",

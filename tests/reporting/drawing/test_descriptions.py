@@ -242,9 +242,10 @@ def test_coverage_with_and_without_an_interval():
 )
 def test_the_histogram_of_f(first, last, words):
     section = replace(hand_made.spread(), pit=(first, *[200.0] * 18, last))
-    assert words in titles.pit_title(section)
+    assert words in titles.pit_title(section, significant=True)
     uneven = replace(section, pit=(200.0, *[100.0, 300.0] * 9, 200.0))
-    assert "unevenly" in titles.pit_title(uneven)
+    assert "unevenly" in titles.pit_title(uneven, significant=True)
+    assert titles.pit_title(uneven, significant=None) == "Where outcomes fall in their predicted distributions"
 
 
 def test_shares():

@@ -71,7 +71,13 @@ TABLE = [
     (
         replace(PLAIN, test=None, untested="3 groups of dependent rows are too few"),
         "BU", "cannot be judged", "caution", None,
-        "Calibration cannot be tested: 3 groups of dependent rows are too few. "
+        "Calibration cannot be judged. The test could not be computed: 3 groups of dependent rows are too few. "
+        "The estimated error is 3.1 points (95 % interval 2.2 to 4.0).",
+    ),
+    (
+        replace(PLAIN, test=None, untested="it failed", only_score=0.3, error=Value(0.01, 0.0, 0.04)),
+        "BU", "cannot be judged", "caution", None,
+        "Calibration cannot be judged. The test could not be computed: it failed. "
         "An error of up to 4.0 points cannot be ruled out.",
     ),
     (

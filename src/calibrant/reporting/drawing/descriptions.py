@@ -8,6 +8,7 @@ Titles of figures: one sentence on what is seen, with numbers, made from the val
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Literal
 
 from calibrant.reporting.contents import (
@@ -136,6 +137,8 @@ def over_time_title(section: OverTime, event: str, *, spread: bool = False) -> s
     if flagged:
         verb = "differs" if flagged == 1 else "differ"
         return f"{flagged} of {len(section.periods)} periods {verb} from the predictions beyond chance"
+    if all(isnan(period.p_value) for period in section.periods):
+        return "No period could be tested"
     return "No period differs from the predictions beyond chance"
 
 
@@ -144,7 +147,8 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
     noun = section.column.replace("_", " ")
     flagged = [row for row in section.rows if row.flagged]
     if not flagged:
-        return f"No {noun} differs beyond chance"
+        tested = not all(isnan(row.p_value) for row in section.rows)
+        return f"No {noun} {'differs beyond chance' if tested else 'could be tested'}"
     lone = _against_the_rest(flagged)
     if lone is not None:
         size = ratio(lone.ratio).value
@@ -221,8 +225,10 @@ def coverage_title(section: Spread) -> str:
     return f"{score(chosen.nominal)} intervals hold {found.value} %{ends}"
 
 
-def pit_title(section: Spread) -> str:
+def pit_title(section: Spread, *, significant: bool | None) -> str:
     """Whether outcomes fall into the tails of their predicted distributions too often, too rarely, or on one side."""
+    if significant is None:
+        return "Where outcomes fall in their predicted distributions"
     low, high = section.pit_null
     first, last = section.pit[0], section.pit[-1]
     if first > high and last > high:

@@ -270,7 +270,7 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
     if figures:
         yield Block("spread", "Spread and error", figures[0].title, lead, tag("div", *body, class_="cols even"))
     if section.pit:
-        pit = pit_figure(section)
+        pit = pit_figure(section, significant=rejected(contents))
         words = (
             "Where outcomes fall in their predicted distributions. Flat if calibrated; a U shape means that the spread "
             "is too narrow, a hump that it is too wide."

@@ -48,15 +48,13 @@ def classes_section(data: Multiclass) -> Classes:
     """Every class against the rest, strongest evidence first.
 
     Whole vectors are tested by `calibration_test` and classes by `by_class`. Where rows are weighted or clustered,
-    each class is tested for intercept and slope with a covariance over clusters (rows, where they only have weights),
-    with Holm's adjustment, and the test is the smallest of the adjusted p-values.
+    each class is tested by `each_class`.
     """
     if len(data) < 2:
         message = "One row says nothing about the probabilities of several classes."
         raise CannotBuild(message)
     plain = data.group is None and data.weight is None
-    adjusted = _by_class(data) if plain else _by_class_of_clusters(data)
-    test = VectorTest().test(data) if plain else _smallest(adjusted, len(data))
+    adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
     probability = data.y_prob.astype(np.float64)
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
     cells = _cells(probability, data.y_true, weight)
@@ -82,19 +80,20 @@ def _by_class(data: Multiclass) -> Floats:
     return np.array([found[label] for label in data.classes])
 
 
-def _by_class_of_clusters(data: Multiclass) -> Floats:
+def each_class(data: Multiclass) -> tuple[Floats, Significance]:
+    """Weighted or dependent rows: the adjusted p-value of each class, and the smallest, also of the confidence.
+
+    Each class against the rest, and the confidence in the predicted class, are tested for intercept and slope with a
+    covariance over clusters (rows, where they only have weights), with Holm's adjustment. NaN where there are too few
+    clusters.
+    """
     group = np.arange(len(data)) if data.group is None else data.group
-    tasks = (Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=group) for k in _numbers(data))
-    return np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
-
-
-def _smallest(adjusted: Floats, n: int) -> Significance:
-    smallest = float(np.nanmin(adjusted)) if not np.isnan(adjusted).all() else 1.0
-    return Significance(smallest, smallest, method="classes one by one, adjusted (Holm)", n=n)
-
-
-def _numbers(data: Multiclass) -> range:
-    return range(len(data.classes))
+    pairs = [(data.y_true == k, data.y_prob[:, k]) for k in range(len(data.classes))]
+    top = data.top_label()
+    tasks = [Binary(y, p, weight=data.weight, group=group) for y, p in (*pairs, (top.y_true, top.y_prob))]
+    adjusted = np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
+    smallest = float("nan") if np.isnan(adjusted).all() else float(np.nanmin(adjusted))
+    return adjusted[:-1], Significance(smallest, smallest, method="classes one by one, adjusted (Holm)", n=len(data))
 
 
 def _cells(probability: Floats, codes: Codes, weight: Floats) -> Floats:

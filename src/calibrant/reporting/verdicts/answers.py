@@ -28,7 +28,7 @@ def how_sure(evidence: Probabilities) -> str:
 def strength(evidence: Shared) -> str:
     """The evidence that decided: the test of all rows or, where it does not reject, a change over time or groups."""
     if evidence.test is None:
-        return ""
+        return "Significance is not known, because the test could not be computed." if evidence.untested else ""
     said, change = evidence_in_words(evidence.test), changed(evidence.over_time)
     flagged = flagged_groups(evidence.groups)
     if evidence.test.rejects or (change is None and not flagged):
@@ -168,7 +168,8 @@ def to_be_judged(evidence: Shared) -> str:
     rows = plural(evidence.words.row)
     if evidence.n == 0:
         return f"Give {rows} that have both a prediction and an outcome."
-    return f"Give more {rows} that do not depend on each other, so that calibration can be tested."
+    one = ", for example one per group," if evidence.clusters is not None else ""
+    return f"Give more {rows} that do not depend on each other{one} so that calibration can be tested."
 
 
 def recommendation(evidence: Shared, state: State) -> str:

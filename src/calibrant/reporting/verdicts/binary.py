@@ -22,7 +22,7 @@ from calibrant.reporting.verdicts.special_cases import (
     rows_in_words,
     second_sentence,
     too_few,
-    untested,
+    untested_probabilities,
 )
 from calibrant.results.estimate import Value
 
@@ -206,7 +206,7 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     too_few,
     one_score,
     decisions,
-    untested,
+    untested_probabilities,
     only_parts,
     not_significant,
     small_error,

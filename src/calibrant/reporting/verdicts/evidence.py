@@ -77,7 +77,7 @@ class Shared:
         Kish's number of rows, where they have weights.
     clusters : int or None
     untested : str
-        Why there is no test.
+        Why there is no test, as a clause.
     adjusted : mapping of str to float
         The p-values of all tests of the report, adjusted for each other (see `several_tests.judged_together`).
     """
@@ -219,6 +219,8 @@ class Forecasts(Shared):
         Share of outcomes in the central interval of nominal coverage `level`.
     variation : float or None
         Coefficient of variation of the predicted spreads.
+    outputs : int
+        Outputs of each row.
     zero_spread : int
         Rows with a predicted spread of 0 and an error above 0.
     largest_share, largest_row, largest_error, largest_spread
@@ -236,6 +238,7 @@ class Forecasts(Shared):
     coverage: Value | None = None
     level: float = 0.9
     variation: float | None = None
+    outputs: int = 1
     zero_spread: int = 0
     largest_share: float | None = None
     largest_row: int | None = None

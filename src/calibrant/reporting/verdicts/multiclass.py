@@ -19,7 +19,7 @@ from calibrant.reporting.verdicts.binary import (
     uncertain_size,
     where_the_error_sits,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses
+from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses, VerdictTest
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
 from calibrant.reporting.verdicts.special_cases import (
     FEW_ROWS,
@@ -32,6 +32,7 @@ from calibrant.reporting.verdicts.special_cases import (
     rows_in_words,
     too_few,
     untested,
+    untested_probabilities,
 )
 from calibrant.results.estimate import printable
 
@@ -87,7 +88,7 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     _one_outcome,
     too_few,
     one_score,
-    untested,
+    untested_probabilities,
     only_parts,
     not_significant,
     small_error,
@@ -125,19 +126,15 @@ def _row(e: SeveralClasses) -> tuple[Row, str]:
             f"The predictions are decisions, not probabilities: {found.value} % of {count(e.n)} were right{ends}."
         )
         return Row("M5", "cannot be judged", None, sentence, "caution"), ""
-    if e.test is None:  # weights or clusters: only the confidence can be tested
-        row = top_label_row(e.top)
-        return (
-            row,
-            "The whole vector cannot be tested with weights or dependent rows." if row.state != "too few" else "",
-        )
-    if e.n < FEW_ROWS and not e.test.rejects:
+    if e.n < FEW_ROWS and (e.test is None or not e.test.rejects):
         most = None if e.top.error is None else e.top.error.high
         more = "" if most is None else f" A top-label error of up to {bound(most)} points cannot be ruled out."
         sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
         return Row("M6", "too few", None, sentence, "caution"), ""
+    if e.test is None:
+        return untested(e, e.top.error), ""
     if not e.test.rejects:
-        return _not_significant(e)
+        return _not_significant(e, e.test)
     if e.top.test is not None and e.top.test.rejects:
         row = top_label_row(e.top)
         if row.state == "small" and _severity(e) != "note":
@@ -148,11 +145,11 @@ def _row(e: SeveralClasses) -> tuple[Row, str]:
     return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error"), _exception(e)
 
 
-def _not_significant(e: SeveralClasses) -> tuple[Row, str]:
+def _not_significant(e: SeveralClasses, test: VerdictTest) -> tuple[Row, str]:
     start = f"No significant miscalibration detected in the probabilities of {e.number} classes"
     most = None if e.top is None or e.top.error is None else e.top.error.high
     size = "" if most is None else f"; the top-label error is at most {bound(most)} points"
-    sentence = f"{start} (whole-vector test, n = {count(e.n)}){size}."
+    sentence = f"{start} ({test.name}, n = {count(e.n)}){size}."
     flagged = flagged_groups(e.groups)
     if flagged:
         return Row("MG", "not calibrated", "mixed", f"{start}, but {flagged_in_words(e.groups)}."), ""
@@ -226,9 +223,9 @@ def _severity(e: SeveralClasses) -> Severity:
 
 
 def _how_sure(e: SeveralClasses) -> str:
-    if e.test is None:
-        return "" if e.top is None else answers.how_sure(e.top)
-    said = answers.strength(e).replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
+    said = answers.strength(e)
+    if e.test is not None and e.test.draws is not None:
+        said = said.replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
     error = None if e.top is None else answers.size_of_error(e.top)
     return " ".join(part for part in (said, error, *answers.about_rows(e)) if part)
 

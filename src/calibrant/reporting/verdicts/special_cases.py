@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from calibrant.reporting.contents import Direction, GroupRow, Groups, OverTime, Period, Severity, State
 from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import bound, count, rate, rates, ratio, score
+from calibrant.reporting.rounding import bound, count, points, rate, rates, ratio, score
 from calibrant.reporting.verdicts.evidence import Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import changed, flagged_groups
 from calibrant.results.estimate import Value, printable
@@ -43,7 +43,7 @@ def nothing_to_judge(source: str) -> str:
 
 def one_outcome(e: Probabilities) -> Row | None:
     """Only one outcome was observed (B1)."""
-    if 0 < e.events < e.n or e.n == 0:
+    if 0 < e.events < e.n or e.n == 0 or e.test is None:
         return None
     expected, limits = count(e.expected), e.observed
     if e.events <= 0:
@@ -67,7 +67,7 @@ def _bound_of_rate(end: float, which: str) -> str:
 
 def one_score(e: Probabilities) -> Row | None:
     """All scores are equal (B3)."""
-    if e.only_score is None or e.only_score in (0.0, 1.0):
+    if e.only_score is None or e.only_score in (0.0, 1.0) or e.test is None:
         return None
     found = rates(e.observed or Value(e.base_rate))
     interval = f" (95 % interval {found.ends} %)" if found.ends else ""
@@ -118,14 +118,25 @@ def too_few(e: Probabilities) -> Row | None:
     return Row("B2", "too few", None, start + more, "caution")
 
 
-def untested(e: Probabilities) -> Row | None:
-    """No test allows for the way these rows depend on each other."""
-    if e.test is not None:
-        return None
-    most = None if e.error is None else e.error.high
-    size = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
-    reason = f": {e.untested}" if e.untested else ""
-    return Row("BU", "cannot be judged", None, f"Calibration cannot be tested{reason}.{size}", "caution")
+def untested(e: Shared, error: Value | None = None) -> Row:
+    """A test that did not run, of any task: neither a rejection nor a pass. What is known of the error is said (BU)."""
+    size = ""
+    if error is not None and error.high is not None:
+        found = points(error)
+        size = f" An error of up to {bound(error.high)} points cannot be ruled out."
+        if error.low is not None and error.low > 0:
+            size = f" The estimated error is {found.value} points (95 % interval {found.ends})."
+    return Row("BU", "cannot be judged", None, f"Calibration cannot be judged. {test_missing(e)}{size}", "caution")
+
+
+def test_missing(e: Shared) -> str:
+    """The sentence for a test that did not run, with the reason."""
+    return f"The test could not be computed{f': {e.untested}' if e.untested else ''}."
+
+
+def untested_probabilities(e: Probabilities) -> Row | None:
+    """The same for predicted probabilities, with their error."""
+    return untested(e, e.error) if e.test is None else None
 
 
 def level(e: Probabilities) -> Direction | None:

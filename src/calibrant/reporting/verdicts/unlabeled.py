@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from calibrant.reporting.contents import Direction, Severity, State, Verdict
+from calibrant.reporting.contents import Direction, Severity, Verdict
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
-from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge
+from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge, untested
 from calibrant.results.estimate import Value
 
 #: Fewer labelled positives are too few to judge.
@@ -27,7 +27,7 @@ def unlabeled_verdict(e: Unlabeled) -> Verdict:
         second=second,
         how_sure=_how_sure(e),
         what_it_means=_what_it_rests_on(e),
-        what_to_do=_what_to_do(e, row.state),
+        what_to_do=_what_to_do(e, row),
     )
 
 
@@ -45,6 +45,8 @@ def _row(e: Unlabeled) -> tuple[Row, str]:
         more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
         sentence = f"Too few labelled positives to judge: {count(e.positives)}.{more}"
         return Row("P4", "too few", None, sentence, "caution"), ""
+    if e.test is None:
+        return untested(e, e.error)._replace(rule="PU"), _range_of_estimates(e)
     if not rejects:
         size = "" if most is None else f"; the error is at most {bound(most)} points"
         sentence = f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
@@ -124,7 +126,7 @@ def _percent(share: float) -> str:
 
 def _how_sure(e: Unlabeled) -> str:
     if e.test is None:
-        return ""
+        return answers.strength(e)
     told = answers.evidence_in_words(e.test).replace(" evidence:", " evidence, given the assumed share:", 1)
     return " ".join(
         [f"{told} The share itself is an input; these data cannot confirm it, only bound it.", *answers.about_rows(e)]
@@ -140,11 +142,11 @@ def _what_it_rests_on(e: Unlabeled) -> str:
     )
 
 
-def _what_to_do(e: Unlabeled, state: State) -> str:
-    if state == "cannot be judged" and e.largest_prior is not None:
+def _what_to_do(e: Unlabeled, row: Row) -> str:
+    if row.rule == "P3":
         return "Lower the assumed share, or check how positives were chosen for labelling."
-    if state in ("too few", "cannot be judged"):
+    if row.state in ("too few", "cannot be judged"):
         return "Label more positives."
-    if state == "not significant":
+    if row.state == "not significant":
         return "Nothing needs to be done for calibration, if the share is right."
     return "Check the share first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
