@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 import calibrant as cal
@@ -31,6 +32,7 @@ from calibrant.reporting.text import (
     estimate_texts,
     facts,
     groups_table,
+    in_markdown,
     number_texts,
     recalibration_table,
     shares_table,
@@ -38,7 +40,8 @@ from calibrant.reporting.text import (
     tables,
     time_table,
 )
-from calibrant.results.estimate import Significance, Value
+from calibrant.results.estimate import Significance, Value, printable
+from tests.fuzz.hostile_texts import HOSTILE, check_markdown
 from tests.reporting.samples import CALIBRATED, OVER, SPREAD
 from tests.reporting.verdicts.evidence_samples import group, over_time
 
@@ -56,7 +59,7 @@ def test_all_forms_carry_the_verdict_and_escape_what_users_named(over):
     assert sentence.split()[-1] in str(over)
     assert json.loads(over.to_json())["verdict"]["sentence"] == sentence
     assert sentence in over.to_markdown()
-    assert "&lt;script>" in over.to_markdown()
+    assert "&lt;script&gt;" in over.to_markdown()
     assert 'a "quoted" \\| group' in over.to_markdown()
     for html in (over.to_html(), over._repr_html_()):
         assert "<script>alert(1)" not in html
@@ -207,3 +210,24 @@ def test_every_table_is_whole(over):
     for table in tables(over):
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_user_text_stays_text_in_markdown(text):
+    from markdown_it import MarkdownIt
+
+    for lines in (in_markdown(text), f"# {in_markdown(text)}", f"- {in_markdown(text)}"):
+        inline = [token for token in MarkdownIt("commonmark").parse(lines) if token.type == "inline"]
+        assert [child.type for token in inline for child in token.children] == ["text"]
+        assert inline[0].children[0].content.strip() == printable(text).strip()
+
+
+def test_a_group_cannot_become_an_image_or_a_link():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    names = np.where(np.arange(400) % 2, "![t](https://x.example/track.png)", "www.x.example")
+    found = cal.report(cal.Binary(rng.random(400) < p, p), by={"a*b": names}, title="[t](u)").to_markdown()
+    assert "!\\[t\\](https\\://x.example/track.png)" in found
+    assert "www\\.x.example" in found
+    assert found.startswith("# \\[t\\](u)\n")
+    check_markdown(found)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calibrant.results.estimate import Significance, Value
+from calibrant.results.estimate import Significance, Value, printable
 
 Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
@@ -62,7 +62,7 @@ class Verdict:
     what_to_do: str = ""
 
     def __str__(self) -> str:
-        return f"{self.sentence} {self.second}".strip()
+        return printable(f"{self.sentence} {self.second}".strip())
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from calibrant.reporting.verdicts.severity import (
     small,
     unruled,
 )
-from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, period_range, test_missing
+from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, missing_test, period_range
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
@@ -89,7 +89,7 @@ def certainty(e: Probabilities) -> Iterator[Finding]:
 def untested(e: Shared) -> Iterator[Finding]:
     """That the test of the verdict did not run, and why."""
     if e.test is None and e.untested:
-        yield Finding("CAL207", "caution", test_missing(e))
+        yield Finding("CAL207", "caution", missing_test(e))
 
 
 def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:

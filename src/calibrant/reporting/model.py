@@ -398,7 +398,8 @@ class Report:
             raise ValueError(message)
         text = makers[path.suffix]()
         with replacing(path) as place:
-            place.write_text(text, encoding="utf8")
+            # Only JSON can hold half a pair of surrogates, and this is how it is written there.
+            place.write_text(text, encoding="utf8", errors="backslashreplace")
         return path
 
     def __str__(self) -> str:

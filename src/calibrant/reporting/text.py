@@ -5,6 +5,7 @@ The tables of a report, as text: headings, columns and rows that terminals, Mark
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -295,6 +296,9 @@ def _printable(table: Table) -> Table:
 _MARKS = {"problem": "!!", "caution": "!", "note": "-"}
 #: Columns of a terminal.
 _WIDTH = 100
+#: What means something in Markdown: anywhere, in an address, and at the start of a line.
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>&|~#$@^]|:(?=//)|(?i:(?<=www)\.)|^[-+=](?=\s|-|=|$)|^\d+(?=[.)](?:\s|$))")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 _STATES = {
     "not calibrated": "Not calibrated",
@@ -364,20 +368,23 @@ def markdown(report: Report) -> str:
     """For a wiki or a pull request."""
     contents = report.contents
     found = contents.verdict
-    lines = [f"# {_cell(report.title)}", "", _cell(facts(contents)), ""]
-    lines += [
-        f"**{_STATES[found.state]}. {_cell(found.sentence)}**{f' {_cell(found.second)}' if found.second else ''}",
-        "",
-    ]
-    lines += [f"- **{name}.** {_cell(text)}" for name, text in answers(contents)]
+    lines = [f"# {in_markdown(report.title)}", "", in_markdown(facts(contents)), ""]
+    second = f" {in_markdown(found.second)}" if found.second else ""
+    lines += [f"**{_STATES[found.state]}. {in_markdown(found.sentence)}**{second}", ""]
+    lines += [f"- **{name}.** {in_markdown(text)}" for name, text in answers(contents)]
     if report.findings:
-        lines += ["", "## Findings", "", *(f"- **{f.code}** ({f.severity}) {_cell(f.text)}" for f in report.findings)]
+        lines += [
+            "",
+            "## Findings",
+            "",
+            *(f"- **{f.code}** ({f.severity}) {in_markdown(f.text)}" for f in report.findings),
+        ]
     for heading, columns, rows, note in tables(report):
-        lines += ["", f"## {_cell(heading)}", "", _row(columns), _row(["---"] * len(columns)), *map(_row, rows)]
-        lines += ["", _cell(note)] if note else []
+        lines += ["", f"## {in_markdown(heading)}", "", _row(columns), "| --- " * len(columns) + "|", *map(_row, rows)]
+        lines += ["", in_markdown(note)] if note else []
     if contents.omitted:
         lines += ["", "## Not in this report", ""]
-        lines += [f"- {_cell(left.section)}: {_cell(left.reason)}" for left in contents.omitted]
+        lines += [f"- {in_markdown(left.section)}: {in_markdown(left.reason)}" for left in contents.omitted]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -399,9 +406,24 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+    return f"| {' | '.join(in_markdown(cell) for cell in cells)} |"
 
 
-def _cell(text: str) -> str:
-    """Text that cannot break out of a Markdown table or begin a tag."""
-    return printable(text.replace("\n", " ")).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+def in_markdown(text: str) -> str:
+    r"""Text that stays text in Markdown: it begins no tag, link, image, code, emphasis, heading, list or table cell.
+
+    Addresses are escaped too, or many sites would make links of them. An end of a line is written out.
+
+    Examples
+    --------
+    >>> print(in_markdown("![x](https://a.example) | <b> snake_case"))
+    !\[x\](https\://a.example) \| &lt;b&gt; snake\_case
+    >>> print(in_markdown("# a"), in_markdown("1. b"), in_markdown("p < 0.05, -1 %"))
+    \# a 1\. b p &lt; 0.05, -1 %
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        own = found[0]
+        return f"{own}\\" if own.isdigit() else _ENTITIES.get(own, f"\\{own}")
+
+    return _MARKDOWN.sub(escaped, printable(text))

@@ -64,7 +64,6 @@ from calibrant.reporting.layout.elements import (
     probability_key,
     range_table,
     rejected,
-    rich,
     text_fold,
     threshold_table,
 )
@@ -368,5 +367,5 @@ def omitted_block(contents: Contents) -> Block | None:
     """What could not be shown, and why."""
     if not contents.omitted:
         return None
-    lines = [tag("li", tag("b", f"{left.section}: "), rich(left.reason)) for left in contents.omitted]
+    lines = [tag("li", tag("b", f"{left.section}: "), left.reason) for left in contents.omitted]
     return Block("omitted", "Left out", "What is left out", "", tag("ul", *lines, class_="omitted"))

@@ -181,7 +181,7 @@ def verdict_block(found: Verdict, event: str) -> Markup:
     """The answer with how sure, what it means and what to do."""
     state = _STATES[found.state].format(events=plural(event))
     answers = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
-    three = [tag("div", tag("h3", name), tag("p", rich(text))) for name, text in answers if text]
+    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in answers if text]
     return tag(
         "div",
         tag("h2", "Verdict", class_="vh"),

@@ -126,10 +126,10 @@ def untested(e: Shared, error: Value | None = None) -> Row:
         size = f" An error of up to {bound(error.high)} points cannot be ruled out."
         if error.low is not None and error.low > 0:
             size = f" The estimated error is {found.value} points (95 % interval {found.ends})."
-    return Row("BU", "cannot be judged", None, f"Calibration cannot be judged. {test_missing(e)}{size}", "caution")
+    return Row("BU", "cannot be judged", None, f"Calibration cannot be judged. {missing_test(e)}{size}", "caution")
 
 
-def test_missing(e: Shared) -> str:
+def missing_test(e: Shared) -> str:
     """The sentence for a test that did not run, with the reason."""
     return f"The test could not be computed{f': {e.untested}' if e.untested else ''}."
 
