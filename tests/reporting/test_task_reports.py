@@ -18,6 +18,8 @@ from scipy.special import ndtri
 import calibrant as cal
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Reliability, Shares
+from calibrant.reporting.evidence import collected
+from calibrant.reporting.part_results import Part
 from calibrant.reporting.task_reports import (
     group_sections,
     in_reading_order,
@@ -27,6 +29,8 @@ from calibrant.reporting.task_reports import (
     with_readers_names,
     with_recent_map,
 )
+from calibrant.reporting.verdicts.binary import binary_verdict
+from calibrant.reporting.verdicts.evidence import Words
 from calibrant.results.estimate import Value
 from calibrant.table.binning import PaperBins
 from tests.reporting.samples import CALIBRATED, OVER, SIGMA, SPREAD, P
@@ -414,3 +418,62 @@ def test_groups_are_left_out_with_the_reason():
 @pytest.mark.parametrize("positives", [5, 29])
 def test_few_labelled_positives(positives):
     assert cal.report(cal.PositiveUnlabeled(POSITIVE[:positives], U[:400], prior=0.2)).verdict.rule == "P4"
+
+
+def reversed_scores(rng):
+    p = rng.beta(1, 3, 2000)
+    return cal.Binary(rng.random(2000) < p, 1 - p)
+
+
+def reversed_rare(rng):
+    p = rng.beta(1, 60, 40_000)
+    return cal.Binary(rng.random(40_000) < p, p.max() + p.min() - p)
+
+
+def reversed_and_separated(rng):
+    p = rng.beta(1, 3, 500)
+    return cal.Binary(p > 0.3, 1 - p)
+
+
+@pytest.mark.parametrize("draw", [reversed_scores, reversed_rare, reversed_and_separated])
+def test_scores_that_run_backwards_are_the_headline(draw):
+    found = cal.report(draw(np.random.default_rng(0)), event="death")
+    verdict = found.verdict
+    assert (verdict.rule, verdict.severity, verdict.direction) == ("BB", "problem", "backwards")
+    assert verdict.sentence.startswith("The scores run backwards: higher scores go with fewer deaths (slope −")
+    assert verdict.sentence.endswith("Wrong column, or wrong positive class?")
+    assert verdict.what_to_do.startswith("Check which column holds the scores")
+    codes = {finding.code for finding in found.findings}
+    assert "CAL208" in codes
+    assert not {"CAL204", "CAL501"} & codes
+    assert found.recalibration is None
+    assert "too extreme" not in str(found)
+    assert "Platt" not in str(found) + found.to_html()
+
+
+def without_information(rng):
+    return cal.Binary(rng.random(3000) < 0.3, rng.beta(3, 7, 3000))
+
+
+def rare_and_calibrated(rng):
+    p = rng.beta(1, 60, 20_000)
+    return cal.Binary(rng.random(20_000) < p, p)
+
+
+@pytest.mark.parametrize("draw", [without_information, rare_and_calibrated])
+def test_scores_that_do_not_run_backwards_are_not_said_to(draw):
+    for seed in range(4):
+        part = Part(draw(np.random.default_rng(seed)))
+        known = collected(part, Assembly(), words=Words())
+        assert not known.backwards
+        assert "backwards" not in binary_verdict(known).sentence
+
+
+def test_columns_in_another_order_than_the_classes():
+    found = cal.report(cal.Multiclass(Y, softmax(1.5 * LOGITS)[:, [1, 2, 3, 0]]))
+    assert (found.verdict.rule, found.verdict.direction) == ("MB", "backwards")
+    assert "Are the columns in the order of the classes?" in found.verdict.sentence
+    assert "order of the classes" in found.verdict.what_to_do
+    assert found.recalibration is None
+    assert "CAL208" in {finding.code for finding in found.findings}
+    assert "backwards" not in str(cal.report(cal.Multiclass(Y, softmax(LOGITS))))

@@ -18,7 +18,7 @@ Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
 Direction = Literal[
     "too high", "too low", "too extreme", "too moderate", "over-confident", "under-confident",
-    "too narrow", "too wide", "shifted", "mixed", "not flagged",
+    "too narrow", "too wide", "shifted", "backwards", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
 

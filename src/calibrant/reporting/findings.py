@@ -26,7 +26,13 @@ from calibrant.reporting.verdicts.severity import (
     small,
     unruled,
 )
-from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, missing_test, period_range
+from calibrant.reporting.verdicts.special_cases import (
+    backwards_in_words,
+    flagged_in_words,
+    largest_gap_classes,
+    missing_test,
+    period_range,
+)
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
@@ -56,6 +62,7 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
             *_shape_of_scores(evidence),
             *untested(evidence),
             *_probability_test(evidence, verdict),
+            *_backwards(evidence),
             *_small(evidence),
             *_slope(evidence, verdict),
             *confidence(evidence, verdict),
@@ -121,8 +128,20 @@ def _small(e: Probabilities) -> Iterator[Finding]:
     )
 
 
+def _backwards(e: Probabilities) -> Iterator[Finding]:
+    if e.backwards:
+        yield Finding("CAL208", "problem", backwards_in_words(e))
+
+
 def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None or not e.test.rejects or e.slope is None or not e.slope.excludes(1.0) or e.confidence:
+    if (
+        e.backwards
+        or e.test is None
+        or not e.test.rejects
+        or e.slope is None
+        or not e.slope.excludes(1.0)
+        or e.confidence
+    ):
         return
     extreme = e.slope.value < 1
     wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
@@ -318,6 +337,7 @@ def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
             *_impossible(e),
             *untested(e),
             *_vector(e, verdict),
+            *_backwards(e.top),
             *(confidence(e.top, verdict) if rejected else ()),
             *_classes(e),
             *of_groups(e),

@@ -96,6 +96,13 @@ EXPLANATIONS: dict[str, Explanation] = {
         "other, several outputs per row, too few groups of dependent rows, or numbers that are too large or too small.",
         "Judge by the intervals where they are shown, and remove the cause that the finding names.",
     ),
+    "CAL208": Explanation(
+        "Scores run backwards",
+        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. Usual "
+        "causes: the probability of the other class, a score for which low means likely, another model's column, or "
+        "columns of classes in another order.",
+        "Check the column and the positive class, and make the report again. No map is compared before that.",
+    ),
     "CAL211": Explanation(
         "Whole vector",
         "Outcomes are drawn from each predicted vector and the same statistics are computed for each "

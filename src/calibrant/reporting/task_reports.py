@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -84,6 +84,8 @@ from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Gaps, largest_prior
+
+Given = TypeVar("Given")
 
 #: As a reader meets them.
 READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
@@ -222,7 +224,7 @@ def _with_probability_sections(known: Probabilities, part: Part, made: Assembly,
     """Every section, and what the verdict learns from it."""
     diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
     time = time_section(made, part.data, options)
-    remade = made.attempt("Recalibration", lambda: recalibrated(part))
+    remade = made.attempt("Recalibration", lambda: recalibrated(_not_backwards(known, part)))
     after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
     groups = group_sections(made, part.data, options, after=after)
     bins = made.add("ECE and the number of bins", lambda: bin_counts(part))
@@ -233,6 +235,14 @@ def _with_probability_sections(known: Probabilities, part: Part, made: Assembly,
         improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
         made.sections.append(improved)
     return replace(known, recalibration=improved)
+
+
+def _not_backwards(known: Probabilities, given: Given) -> Given:
+    """What a map would be fitted to, unless the scores run backwards."""
+    if known.backwards:
+        message = "The scores run backwards. A map would only hide that the column or the class is wrong."
+        raise CannotBuild(message)
+    return given
 
 
 def probability_facts(known: Probabilities, options: Options) -> Facts:
@@ -283,6 +293,8 @@ def _about_error(known: Probabilities) -> str:
 
 def _about_slope(known: Probabilities) -> str:
     what = "Below 1: high scores are too high and low scores too low."
+    if known.backwards:
+        what = "Below 0: higher scores go with fewer events."
     if known.intercept is None:
         return what
     shift = rounded(known.intercept, least=2, apart=0.0)
@@ -368,7 +380,7 @@ def _with_class_sections(
         over_time=time_section(made, part.data, options),
         recalibration=made.add(
             "Recalibration",
-            lambda: with_readers_names(class_recalibration(data, seed=options.seed)),
+            lambda: with_readers_names(class_recalibration(_not_backwards(top, data), seed=options.seed)),
         ),
         groups=group_sections(made, data, options),
     )

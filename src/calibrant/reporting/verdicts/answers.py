@@ -155,6 +155,11 @@ def what_to_do(evidence: Probabilities, state: State) -> str:
         if evidence.decisions is not None:
             return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
         return to_be_judged(evidence)
+    if evidence.backwards:
+        return (
+            "Check which column holds the scores and which outcome they predict, and make the report again. A "
+            "recalibration map would only hide the mistake."
+        )
     if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
         more = "" if state == "not calibrated" else _more_rows(evidence)
         return f"Too few {plural(evidence.words.row)} to fit or judge a map. {more}".strip()

@@ -12,6 +12,7 @@ from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.severity import changed, flagged_groups, of_probabilities, small, unruled
 from calibrant.reporting.verdicts.special_cases import (
     Row,
+    backwards,
     change_in_words,
     decisions,
     flagged_in_words,
@@ -209,6 +210,7 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     untested_probabilities,
     only_parts,
     not_significant,
+    backwards,
     small_error,
     _rare,
     uncertain_size,

@@ -167,6 +167,12 @@ class Probabilities(Shared):
         return self.rarer < 0.05
 
     @property
+    def backwards(self) -> bool:
+        """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
+        below = self.slope is not None and self.slope.high is not None and self.slope.high < 0
+        return below and self.test is not None and self.test.rejects
+
+    @property
     def expected(self) -> float:
         """Events predicted."""
         return self.predicted * self.n

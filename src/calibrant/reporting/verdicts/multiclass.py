@@ -24,6 +24,7 @@ from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_group
 from calibrant.reporting.verdicts.special_cases import (
     FEW_ROWS,
     Row,
+    backwards,
     change_in_words,
     flagged_in_words,
     nothing,
@@ -135,6 +136,8 @@ def _row(e: SeveralClasses) -> tuple[Row, str]:
         return untested(e, e.top.error), ""
     if not e.test.rejects:
         return _not_significant(e, e.test)
+    if (row := backwards(e.top)) is not None:
+        return row._replace(rule="MB"), _exception(e)
     if e.top.test is not None and e.top.test.rejects:
         row = top_label_row(e.top)
         if row.state == "small" and _severity(e) != "note":
@@ -239,6 +242,8 @@ def _what_to_do(e: SeveralClasses, state: State) -> str:
         )
     if state == "too few" or e.n < answers.FEW_ROWS:
         return f"Too few {plural(e.words.row)} to fit or judge a map."
+    if e.top is not None and e.top.backwards:
+        return "Check that the columns are in the order of the classes, and make the report again."
     if state == "not significant":
         return (
             "Nothing needs to be done for calibration." if e.top is None or not unruled(e.top) else "Collect more rows."

@@ -118,6 +118,24 @@ def too_few(e: Probabilities) -> Row | None:
     return Row("B2", "too few", None, start + more, "caution")
 
 
+def backwards(e: Probabilities) -> Row | None:
+    """Higher scores go with fewer events: most likely the wrong column or class (BB)."""
+    return Row("BB", "not calibrated", "backwards", backwards_in_words(e), "problem") if e.backwards else None
+
+
+def backwards_in_words(e: Probabilities) -> str:
+    """That scores, or confidences, run backwards, with the slope and the likely cause."""
+    found = ratio(e.slope or Value(0.0))
+    ends = f", 95 % interval {found.ends}" if found.ends else ""
+    if e.confidence:
+        start = "confidence runs backwards: predictions of higher confidence are less often right"
+        cause = "Are the columns in the order of the classes?"
+    else:
+        start = f"scores run backwards: higher scores go with fewer {plural(e.words.event)}"
+        cause = "Wrong column, or wrong positive class?"
+    return f"The {start} (slope {found.value}{ends}). {cause}"
+
+
 def untested(e: Shared, error: Value | None = None) -> Row:
     """A test that did not run, of any task: neither a rejection nor a pass. What is known of the error is said (BU)."""
     size = ""
