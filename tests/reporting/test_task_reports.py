@@ -477,3 +477,63 @@ def test_columns_in_another_order_than_the_classes():
     assert found.recalibration is None
     assert "CAL208" in {finding.code for finding in found.findings}
     assert "backwards" not in str(cal.report(cal.Multiclass(Y, softmax(LOGITS))))
+
+
+def every_format(found):
+    return [str(found), found.to_markdown(), found.to_html(), found._repr_html_(), found.to_json()]
+
+
+def test_draws_that_are_all_alike_have_a_report():
+    found = cal.report(cal.Samples(np.zeros(40), np.zeros((40, 5))))
+    assert all(every_format(found))
+    assert not any(number.name == "Error-to-spread ratio" for number in found.contents.numbers)
+
+
+@pytest.mark.parametrize("prior", [1e-300, 1e-12])
+def test_a_tiny_share_of_positives_has_a_report(prior):
+    rng = np.random.default_rng(0)
+    found = cal.report(cal.PositiveUnlabeled(rng.beta(2, 2, 50), rng.beta(1, 3, 200), prior=prior))
+    assert all(every_format(found))
+    (shares,) = found.sections_of(Shares)
+    assert shares.priors[0] == pytest.approx(0.6 * prior)
+    assert shares.priors[-1] == pytest.approx(1.4 * prior)
+
+
+def test_one_row_of_tiny_spread_is_named_and_no_mean_is_printed():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(200, 10))
+    draws[7] *= 1.5e-30
+    found = cal.report(cal.Samples(rng.normal(size=200), draws))
+    assert "The mean standardised error is not shown, because one row decides it, row 7." in found.verdict.how_sure
+    (said,) = [finding.text for finding in found.findings if finding.code == "CAL603"]
+    assert "(row 7: error " in said
+    assert "e−30)" in said or "e−31)" in said
+    assert not any(len(word) > 30 for word in str(found).split("Not in this report")[0].split() if word[0].isdigit())
+
+
+def test_debiased_ence_is_on_the_scale_of_ence():
+    shown = str(cal.report(SPREAD))
+    assert "Debiased ENCE (L2)" in shown
+    assert "not comparable" not in shown
+
+
+def test_a_share_that_follows_from_the_label_frequency_is_no_input():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 6, 4000)
+    labelled = (rng.random(4000) < p) & (rng.random(4000) < 0.3)
+    given = {"scenario": "single-sample"}
+    found = cal.report(cal.PositiveUnlabeled.from_labels(labelled, p, label_frequency=0.3, **given))
+    assert "estimated, from the given label frequency of 30 %" in found.verdict.how_sure
+    assert "input" not in found.verdict.how_sure
+    share = cal.report(cal.PositiveUnlabeled.from_labels(labelled, p, prior=0.25, **given))
+    assert "The share itself is an input" in share.verdict.how_sure
+
+
+def test_the_conclusion_for_other_shares_rests_on_labels_at_random():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 6, 6000)
+    truth = rng.random(6000) < p**2
+    found = cal.report(cal.PositiveUnlabeled(p[truth], p, prior=float(truth.mean())))
+    assert "if labelled positives are a random sample of all positives" in found.verdict.second
+    assert "the conclusion does not" not in str(found)
+    assert "if labels are at random" in found.to_html()

@@ -218,6 +218,9 @@ class ForecastPart:
         if not isinstance(self.data, Samples):
             return self.data
         some = np.asarray(self.data.std > 0)
+        if not some.any():
+            message = "The draws of each row are all alike, so that there is no predicted spread."
+            raise CannotBuild(message)
         return self.data if some.all() else self.data.take(some)
 
     @cached_property

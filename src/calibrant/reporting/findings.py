@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
-from calibrant.reporting.rounding import bound, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import (
@@ -408,8 +408,6 @@ def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
 
 #: A coefficient of variation below this hardly varies.
 CONSTANT = 0.05
-#: One row with a larger share of the mean squared standardised error is named.
-DOMINANT = 0.2
 
 
 def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
@@ -460,12 +458,11 @@ def _constant(e: Forecasts) -> Iterator[Finding]:
 
 
 def _dominant(e: Forecasts) -> Iterator[Finding]:
-    if e.largest_share is None or e.largest_share < DOMINANT or e.n < 2 / DOMINANT:
+    if not e.dominated or e.largest_share is None:
         return
     where = ""
     if e.largest_row is not None and e.largest_error is not None and e.largest_spread is not None:
-        error, spread = (fixed(x, significant(x)) for x in (e.largest_error, e.largest_spread))
-        where = f" (row {e.largest_row}: error {error}, predicted spread {spread})"
+        where = f" (row {e.largest_row}: error {brief(e.largest_error)}, predicted spread {brief(e.largest_spread)})"
     share = fixed(100 * e.largest_share, 0)
     yield Finding("CAL603", "caution", f"One row makes up {share} % of the mean squared standardised error{where}.")
 

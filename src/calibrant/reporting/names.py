@@ -66,7 +66,10 @@ _ESTIMATES: dict[str, tuple[str, str]] = {
         "Mean over classes of the debiased error of each class against the rest.",
     ),
     "ENCE": ("ENCE", "Mean relative gap between predicted spread and error."),
-    "ENCE_debias": ("Debiased squared ENCE", "On a squared scale: not comparable with ENCE."),
+    "ENCE_debias": (
+        "Debiased ENCE",
+        "Root mean square of the same gaps, without what noise adds; on the scale of ENCE, and may be negative.",
+    ),
     "ENCE_sweep": ("ENCE sweep", "ENCE with the largest number of bins whose errors still rise."),
     "UCE": ("UCE", "Mean gap between predicted variance and squared error, in squared units."),
     "Mean z^2": ("Mean squared standardised error", "Mean of ((y − mean) / std)²: 1 if calibrated."),
@@ -161,8 +164,7 @@ def name_of_estimate(estimate: Estimate) -> Name:
     if base == "Coverage":
         level = re.search(r"(\d+(?:\.\d+)?)%", estimate.method)
         return Name(f"Coverage of {level[1]} % intervals" if level else text, line)
-    shown = norm is not None and base not in ("ENCE_debias",)
-    return Name(f"{text} ({norm[1]})" if shown and norm is not None else text, line)
+    return Name(f"{text} ({norm[1]})" if norm is not None else text, line)
 
 
 def name_of_test(test: Significance) -> Name:

@@ -79,7 +79,7 @@ from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, Seve
 from calibrant.reporting.verdicts.forecasts import forecast_verdict
 from calibrant.reporting.verdicts.multiclass import multiclass_verdict
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
-from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.reporting.verdicts.unlabeled import given_in_words, unlabeled_verdict
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable, merge
@@ -514,7 +514,6 @@ def _forecast_numbers(known: Forecasts) -> tuple[Number, ...]:
 
 def _forecast_measures(part: ForecastPart, made: Assembly) -> tuple[Measure, ...]:
     """Those estimates that this kind of forecast allows; the first is the headline."""
-    data = part.spread_data
     # The range is that of independent rows.
     with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
     wanted: tuple[Callable[[], Estimate], ...] = (
@@ -527,7 +526,7 @@ def _forecast_measures(part: ForecastPart, made: Assembly) -> tuple[Measure, ...
         ),
         lambda: debiased_ence(part.cells),
         lambda: uce(part.cells),
-        *(lambda estimator=estimator: estimator(data) for estimator in (std_dispersion, sharpness)),
+        *(lambda estimator=estimator: estimator(part.spread_data) for estimator in (std_dispersion, sharpness)),
         *(lambda estimator=estimator: estimator(part.data) for estimator in (crps, nll, pinball)),
     )
     found = [estimate for make in wanted if (estimate := made.attempt("", make)) is not None]
@@ -569,7 +568,7 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
         numbers=_unlabeled_numbers(known),
         sections=in_reading_order(made),
         omitted=tuple(made.omitted),
-        notes=("The share of positives is an assumption; intervals are of sampling only.",),
+        notes=(f"The {given_in_words(known)} of positives is an assumption; intervals are of sampling only.",),
     )
     tests = () if test is None else (test,)
     return Report(options.title, contents, measures, tests, of_unlabeled(known, found))
@@ -602,6 +601,7 @@ def _unlabeled_evidence(
         errors=() if shares is None else shares.errors,
         impossible=0 if shares is None else sum((one.observed.low or 0.0) > 1 for one in shares.implied),
         ranges=0 if shares is None else len(shares.implied),
+        frequency=gaps.frequency if gaps.known_frequency else None,
     )
 
 

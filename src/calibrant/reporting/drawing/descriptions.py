@@ -251,7 +251,8 @@ def shares_title(section: Shares) -> str:
         p for p, error in zip(section.priors, section.errors, strict=True) if error.low is not None and error.low <= 0
     ]
     if not zero:
-        return f"No share between {_span(section.priors[0], section.priors[-1])} makes these probabilities calibrated"
+        between = _span(section.priors[0], section.priors[-1])
+        return f"No share between {between} makes these probabilities calibrated, if labels are at random"
     return f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
 
 

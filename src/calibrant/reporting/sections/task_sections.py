@@ -226,7 +226,7 @@ def shares_section(data: PositiveUnlabeled | BinTable) -> Shares:
         message = "There are no labelled positives, or no unlabeled rows."
         raise CannotBuild(message)
     prior = Gaps.of(cells).prior
-    priors = np.unique(np.clip(prior * MULTIPLES, 1e-9, 1 - 1e-9))
+    priors = np.unique(np.minimum(prior * MULTIPLES, 1 - 1e-9))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # shares above 1 are shown, and a finding
         errors = tuple(_error(cells, float(assumed), own=bool(np.isclose(assumed, prior))) for assumed in priors)

@@ -11,6 +11,8 @@ from calibrant.results.estimate import Value
 
 #: Significance level of a report: of its tests together; and of a secondary test by itself.
 ALPHA, SECONDARY = 0.05, 0.01
+#: One row with a larger share of the mean squared standardised error is named.
+DOMINANT = 0.2
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,11 @@ class Forecasts(Shared):
     largest_spread: float | None = None
 
     @property
+    def dominated(self) -> bool:
+        """Whether one row makes up so much of the mean squared standardised error that it decides the means."""
+        return self.largest_share is not None and self.largest_share >= DOMINANT and self.n >= 2 / DOMINANT
+
+    @property
     def secondary(self) -> dict[str, float | None]:
         """P-values of what is tested beside the test of the verdict."""
         return {"bias": self.bias_p, "single rows": self.spread_p, "shape": self.shape_p}
@@ -277,6 +284,8 @@ class Unlabeled(Shared):
     error : Value or None
     priors, errors : tuple
         The error over a range of shares.
+    frequency : float or None
+        The label frequency, where it was given instead of the share.
     impossible, ranges : int
         Score ranges whose implied share of positives is above 1, its interval too; and all of them.
     """
@@ -290,5 +299,6 @@ class Unlabeled(Shared):
     error: Value | None = None
     priors: tuple[float, ...] = ()
     errors: tuple[Value, ...] = ()
+    frequency: float | None = None
     impossible: int = 0
     ranges: int = 0

@@ -208,7 +208,10 @@ def _additions(e: Forecasts) -> list[str]:
 def how_sure(e: Forecasts) -> str:
     """Strength of the evidence, and the bias of the means."""
     said = [told] if (told := answers.strength(e)) else []
-    if e.bias is not None and (e.test is None or not biased(e)):
+    if e.dominated and not biased(e):
+        row = "" if e.largest_row is None else f", row {e.largest_row}"
+        said.append(f"The mean standardised error is not shown, because one row decides it{row}.")
+    elif e.bias is not None and (e.test is None or not biased(e)):
         found = rounded(e.bias, least=2, apart=0.0)
         said.append(f"The mean standardised error is {found.value} ({found.ends}).")
     return " ".join([*said, *answers.about_rows(e)])

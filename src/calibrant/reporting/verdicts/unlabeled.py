@@ -105,9 +105,10 @@ def _depends(e: Unlabeled) -> str:
         return f"The conclusion depends on that share: for shares {some} the interval includes 0."
     least, error = min(zip(e.priors, e.errors, strict=True), key=lambda pair: pair[1].value)
     found = points(error)
+    between = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
     return (
-        "The size depends on that share, the conclusion does not: the error is smallest at "
-        f"{score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
+        f"No share {between} would make them calibrated, if labelled positives are a random sample of all positives: "
+        f"the error is smallest at {score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
     )
 
 
@@ -127,10 +128,20 @@ def _percent(share: float) -> str:
 def _how_sure(e: Unlabeled) -> str:
     if e.test is None:
         return answers.strength(e)
-    told = answers.evidence_in_words(e.test).replace(" evidence:", " evidence, given the assumed share:", 1)
-    return " ".join(
-        [f"{told} The share itself is an input; these data cannot confirm it, only bound it.", *answers.about_rows(e)]
-    )
+    given = given_in_words(e)
+    told = answers.evidence_in_words(e.test).replace(" evidence:", f" evidence, given the assumed {given}:", 1)
+    source = "The share itself is an input; these data cannot confirm it, only bound it."
+    if e.frequency is not None:
+        source = (
+            f"The share of positives is estimated, from the given label frequency of {score(e.frequency)}; these data "
+            "cannot confirm that frequency, only bound it."
+        )
+    return " ".join([f"{told} {source}", *answers.about_rows(e)])
+
+
+def given_in_words(e: Unlabeled) -> str:
+    """What the user gave, on which everything rests."""
+    return "share" if e.frequency is None else "label frequency"
 
 
 def _what_it_rests_on(e: Unlabeled) -> str:
@@ -148,5 +159,6 @@ def _what_to_do(e: Unlabeled, row: Row) -> str:
     if row.state in ("too few", "cannot be judged"):
         return "Label more positives."
     if row.state == "not significant":
-        return "Nothing needs to be done for calibration, if the share is right."
-    return "Check the share first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
+        return f"Nothing needs to be done for calibration, if the {given_in_words(e)} is right."
+    given = given_in_words(e)
+    return f"Check the {given} first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
