@@ -80,7 +80,7 @@ TABLE = [
     (replace(PLAIN, recalibration=maps(-0.03, -0.01, effect="makes it worse")), "CAL502", "note",
      "Recalibration does not help: every map tried raises cross-validated log loss."),
     (replace(PLAIN, recalibration=maps(-0.004, 0.019, effect="may not help")), "CAL503", "note",
-     "Recalibration may not help: the best map changes log loss by −0.8 % (−1.9 to 0.4 %), and the interval "
+     "Recalibration may not help: with the best map log loss is lower by 0.8 % (−0.4 to 1.9 %), and the interval "
      "includes 0."),
 ]  # fmt: skip
 

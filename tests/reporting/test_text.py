@@ -152,7 +152,7 @@ def test_groups_of_forecasts_have_a_ratio_and_no_events():
 def test_classes_say_how_many_are_shown():
     test = Significance(0.1, 0.1, "VectorTest", 9)
     made = classes_table(Classes(test, (group("a"), group("b")), (), (), 1))
-    assert made.note == "1 of 2 classes, largest deviations first."
+    assert made.note == "1 of 2 classes: flagged ones first, by the size of their error."
 
 
 def test_maps_show_what_remains_and_what_is_gained():
@@ -181,7 +181,7 @@ def test_time_coverage_and_shares():
 @pytest.mark.parametrize(
     ("number", "texts"),
     [
-        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("≤ 0.30", "points", "")),
+        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("at most 0.30", "points", "")),
         (Number("e", Value(0.01, 0.006, 0.014), 0.0, "points", "", "x", ""), ("1.0", "points", "0.6 to 1.4")),
         (
             Number("gap", Value(0.001, -0.01, 0.012), 0.0, "points", "under", "over", ""),

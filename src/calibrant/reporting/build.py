@@ -125,7 +125,7 @@ def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:
 
 def _with_texts(grouping: Grouping) -> Grouping:
     """The grouping with combinations as text."""
-    names = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
+    names = [" × ".join(map(str, name)) if isinstance(name, tuple) else name for name in grouping.names]
     return replace(grouping, names=names)
 
 

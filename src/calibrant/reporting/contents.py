@@ -255,6 +255,8 @@ class Classes:
     cells: tuple[tuple[tuple[float, float, float, float], ...], ...]
     """Rows, observed, expected and variance of the observed sum, by class (as `rows`) and range."""
     shown: int
+    draws: int | None = None
+    """Simulated samples that the p-values of classes are ranks among; None where they have a formula."""
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def _size(e: Probabilities) -> Iterator[Finding]:
         return
     if not (e.n < FEW_ROWS or (unruled(e) and not e.test.rejects)):
         return
-    events = f"{count(e.events)} {plural(e.words.event, e.events)}"
+    events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
     text = (
         f"With {count(e.n)} {plural(e.words.row, e.n)} and {events}, an error below about {_about(e.undetected)} "
         "points would usually go undetected."
@@ -300,9 +300,8 @@ def of_recalibration(e: Shared) -> Iterator[Finding]:
             "CAL502", "note", f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
         )
     elif best.gain.low <= 0:
-        changes = percent(negated(best.gain))
         text = (
-            f"Recalibration may not help: the best map changes {made.loss} by {changes.value} % ({changes.ends} %), "
+            f"Recalibration may not help: with the best map {made.loss} is lower by {found.value} % ({found.ends} %), "
             "and the interval includes 0."
         )
         yield Finding("CAL503", "note", text)
@@ -376,13 +375,17 @@ def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
 def _classes(e: SeveralClasses) -> Iterator[Finding]:
     rows = () if e.classes is None else e.classes.rows
     flagged = tuple(row for row in rows if row.flagged)
-    if not flagged or e.test is None or not e.test.rejects:
+    if e.test is None or not e.test.rejects or not rows:
+        return
+    if not flagged:
+        text = f"No class by itself differs beyond chance: the error is spread over all {count(e.number)} classes."
+        yield Finding("CAL212", "note", text)
         return
     off = tuple(row for row in flagged if total_is_off(row, e.number))
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
     verb = "is" if len(flagged) == 1 else "are"
-    text = f"{len(flagged)} of {e.number} classes {verb} miscalibrated after adjustment{totals}."
+    text = f"{count(len(flagged))} of {count(e.number)} classes {verb} miscalibrated after adjustment{totals}."
     yield Finding("CAL212", severity, text)
 
 
@@ -391,7 +394,8 @@ def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
         row for row in (() if e.classes is None else e.classes.rows) if row.observed is not None and row.observed < FEW
     ]
     if few:
-        text = f"{len(few)} of {e.number} classes have fewer than {FEW} rows: they are shown but cannot be judged."
+        many = f"{count(len(few))} of {count(e.number)}"
+        text = f"{many} classes have fewer than {FEW} rows: they are shown but cannot be judged."
         yield Finding("CAL302", "caution", text)
 
 

@@ -221,23 +221,44 @@ def map_in_sentence(name: str, *, start: bool = False) -> str:
     return text if text.startswith(("Platt", "Dirichlet")) else text[:1].lower() + text[1:]
 
 
-_IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "women", "loss": "losses"}
+_IRREGULAR = {
+    "person": "people", "child": "children", "man": "men", "woman": "women", "loss": "losses",
+    "analysis": "analyses", "crisis": "crises", "diagnosis": "diagnoses", "prognosis": "prognoses",
+}  # fmt: skip
+#: Words of letters only.
+_WORDS = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
+#: Of a noun with one of these, the last word is not the one that has a plural.
+_JOINING = {"after", "and", "at", "before", "by", "for", "from", "in", "of", "on", "or", "over", "to", "with", "within"}
+#: What a noun that has no plain plural is the name of.
+_KINDS = {"event": "of", "row": "of", "group": "by"}
 
 
-def plural(noun: str, number: float | None = None) -> str:
-    """A noun in the plural, or as it is for exactly one.
+def plural(noun: str, number: float | None = None, *, kind: str = "row") -> str:
+    """A noun in the plural, or as it is for exactly one; where it has no plain plural, "rows of" it.
+
+    `kind` is what the noun names: an event, a row or a column of groups.
 
     Examples
     --------
-    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day")
-    ('frauds', 'countries', 'death', 'boxes', 'days')
+    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day"), plural("diagnosis")
+    ('frauds', 'countries', 'death', 'boxes', 'days', 'diagnoses')
+    >>> plural("sepsis", kind="event"), plural("death in hospital", 1, kind="event"), plural("age>=65", kind="group")
+    ('events of sepsis', 'event of death in hospital', 'groups by age>=65')
+    >>> plural("deaths"), plural("status"), plural("class")
+    ('deaths', 'statuses', 'classes')
     """
-    if number == 1 or not noun:
+    if not noun:
         return noun
     *before, last = re.split(r"(\s+)", noun)
     lower = last.lower()
-    if lower in _IRREGULAR:
-        last = _IRREGULAR[lower]
+    irregular = _IRREGULAR.get(lower)
+    words = re.split(r"[ -]", noun.lower())
+    if not _WORDS.fullmatch(noun) or _JOINING & set(words) or (lower.endswith("is") and irregular is None):
+        return f"{kind if number == 1 else f'{kind}s'} {_KINDS[kind]} {noun}"
+    if number == 1 or (irregular is None and re.search(r"[^su]s$", lower)):  # "deaths" is a plural already
+        return noun
+    if irregular is not None:
+        last = irregular
     elif re.search(r"[^aeiou]y$", lower):
         last = f"{last[:-1]}ies"
     elif lower.endswith(("s", "x", "z", "ch", "sh")):
@@ -245,6 +266,11 @@ def plural(noun: str, number: float | None = None) -> str:
     else:
         last = f"{last}s"
     return "".join([*before, last])
+
+
+def had_the_event(event: str) -> str:
+    """What is said of rows with the event: "had the event", with its name where it has one."""
+    return "had the event" if event == "event" else f'had the event "{event}"'
 
 
 def listed(words: list[str] | tuple[str, ...]) -> str:

@@ -62,7 +62,7 @@ class Table(NamedTuple):
 def tables(report: Report) -> list[Table]:
     """Every table of the report, in reading order; all text is printable."""
     found = [numbers_table(report.contents.numbers)] if report.contents.numbers else []
-    events = plural(report.contents.facts.event).capitalize()
+    events = plural(report.contents.facts.event, kind="event").capitalize()
     makers: dict[type, Callable[..., Table | None]] = {
         Reliability: lambda section: reliability_table(section, events),
         OverTime: time_table,
@@ -93,7 +93,7 @@ def number_texts(number: Number) -> tuple[str, str, str]:
     held = number.value
     if number.unit == "points":
         if held.low is not None and held.high is not None and held.low <= 0 <= held.value and number.below == "":
-            return f"≤ {bound(held.high)}", "points", ""
+            return f"at most {bound(held.high)}", "points", ""
         found = points(held)
         return found.value, "points", found.ends
     if number.unit == "percent":
@@ -146,21 +146,20 @@ def groups_table(section: Groups) -> Table:
         note = f"{count(hidden)} more {plural('group', hidden)}, not flagged. {note}".strip()
     kept = [row for row in rows if id(row) in shown]
     made = _group_rows(kept, first=_title(section.column))
-    return Table(_title(plural(section.column)) if section.column else "Groups", *made, note)
+    return Table(_title(plural(section.column, kind="group")) if section.column else "Groups", *made, note)
 
 
 def classes_table(section: Classes) -> Table:
     """Every class against the rest, worst first."""
     rows = section.rows[: section.shown]
-    note = (
-        ""
-        if len(rows) == len(section.rows)
-        else f"{len(rows)} of {len(section.rows)} classes, largest deviations first."
-    )
-    return Table("Classes", *_group_rows(rows, first="Class"), note)
+    note = f"{count(len(rows))} of {count(len(section.rows))} classes: flagged ones first, by the size of their error."
+    note = "" if len(rows) == len(section.rows) else note
+    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), note)
 
 
-def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
+def _group_rows(
+    rows: Sequence[GroupRow], *, first: str, draws: int | None = None
+) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     spread = all(row.expected is None for row in rows)
     ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
     errors = value_column([row.error for row in rows], scale=100, at_most=True)
@@ -175,7 +174,7 @@ def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...
                 *ratio_text,
                 _with_ends(error),
                 row.direction,
-                p_number(row.p_value),
+                p_number(row.p_value, draws),
             )
         )
     names = ("Ratio", "95 % interval", "ENCE, %") if spread else (
@@ -317,7 +316,7 @@ def facts(contents: Contents) -> str:
     if known.classes is not None:
         said.append(f"{count(known.classes)} classes")
     if known.events is not None:
-        what = plural("labelled positive" if unlabeled else known.event, known.events)
+        what = plural("labelled positive" if unlabeled else known.event, known.events, kind="event")
         share = f" ({rate(known.base_rate)})" if known.base_rate is not None and not unlabeled else ""
         said.append(f"{count(known.events)} {what}{share}")
     elif known.base_rate is not None:

@@ -169,9 +169,9 @@ def test_groups_against_the_rest_in_one_direction_in_several_or_none():
         "Brazil runs against the rest: 1.84 times the predicted frauds occurred"
     )
     one_way = [row for row in hand_made.COUNTRIES if row[3] in ("too high", "not flagged")]
-    assert titles.groups_title(hand_made.groups(one_way), "fraud") == "4 of 6 countries are too high"
+    assert titles.groups_title(hand_made.groups(one_way), "fraud") == "Predictions are too high in 4 of 6 countries"
     single = [row for row in hand_made.COUNTRIES if row[0] in ("Poland", "Sweden")]
-    assert titles.groups_title(hand_made.groups(single), "fraud") == "1 of 2 countries is too high"
+    assert titles.groups_title(hand_made.groups(single), "fraud") == "Predictions are too high in 1 of 2 countries"
     both = [hand_made.COUNTRIES[0], hand_made.COUNTRIES[7], hand_made.COUNTRIES[5]]
     assert titles.groups_title(hand_made.groups(both), "fraud") == "2 of 3 countries are miscalibrated"
     quiet = [row for row in hand_made.COUNTRIES if row[3] == "not flagged"]
@@ -206,6 +206,10 @@ def test_classes():
     )
     quiet = replace(section, rows=tuple(replace(row, flagged=False) for row in section.rows))
     assert titles.classes_title(quiet) == "No class differs beyond chance"
+    spread = "No class by itself differs beyond chance: the error is spread over all of them"
+    assert titles.classes_title(quiet, rejected=True) == spread
+    untested = replace(quiet, rows=tuple(replace(row, p_value=float("nan")) for row in quiet.rows))
+    assert titles.classes_title(untested) == "No class could be tested"
     shape = GroupRow("A", 10, Value(1.0, 0.9, 1.1), Value(0.1), "too extreme", 0.01, flagged=True)
     assert titles.classes_title(replace(section, rows=(shape,))) == "1 of 1 classes is miscalibrated"
 

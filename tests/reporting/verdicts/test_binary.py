@@ -65,8 +65,8 @@ TABLE = [
     (
         replace(PLAIN, decisions=Decisions(410, Value(0.83, 0.79, 0.87), 1590, Value(0.04, 0.031, 0.05))),
         "B4", "cannot be judged", "caution", None,
-        "The predictions are decisions, not probabilities: of 410 rows predicted 1, 83 % were events (79 to 87 %); "
-        "of 1,590 rows predicted 0, 4.0 % were (3.1 to 5.0 %).",
+        "The predictions are decisions, not probabilities: of 410 rows predicted 1, 83 % had the event (79 to 87 %); "
+        "of 1,590 rows predicted 0, 4.0 % had it (3.1 to 5.0 %).",
     ),
     (
         replace(PLAIN, test=None, untested="3 groups of dependent rows are too few"),

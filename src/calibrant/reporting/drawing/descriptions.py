@@ -132,7 +132,7 @@ def over_time_title(section: OverTime, event: str, *, spread: bool = False) -> s
         if spread:
             return f"{start}errors are {ratio(change.after).value} times the predicted spread"
         share = percent(change.after).value
-        return f"{start}{share} % of the predicted {plural(event)} occurred"
+        return f"{start}{share} % of the predicted {plural(event, kind='event')} occurred"
     flagged = sum(period.flagged for period in section.periods)
     if flagged:
         verb = "differs" if flagged == 1 else "differ"
@@ -154,13 +154,15 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
         size = ratio(lone.ratio).value
         if spread:
             return f"{lone.name} runs against the rest: errors are {size} times the predicted spread"
-        return f"{lone.name} runs against the rest: {size} times the predicted {plural(event)} occurred"
-    many = f"{len(flagged)} of {len(section.rows)} {plural(noun)}"
+        return f"{lone.name} runs against the rest: {size} times the predicted {plural(event, kind='event')} occurred"
+    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(noun, kind='group')}"
     directions = {row.direction for row in flagged}
     common = directions.pop() if len(directions) == 1 and "mixed" not in directions else None
     if spread and common in ("too narrow", "too wide"):
         return f"The spread is {common} in {many}"
-    return f"{many} {'is' if len(flagged) == 1 else 'are'} {common or 'miscalibrated'}"
+    if common is not None:
+        return f"{'Forecasts' if spread else 'Predictions'} are {common} in {many}"
+    return f"{many} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
 
 
 def recalibration_title(section: Recalibration, row: str) -> str:
@@ -182,12 +184,16 @@ def bin_counts_title() -> str:
     return "The plain ECE depends on how many bins you choose"
 
 
-def classes_title(section: Classes, label: str = "class") -> str:
-    """How many classes are flagged, and which total is off most."""
+def classes_title(section: Classes, label: str = "class", *, rejected: bool = False) -> str:
+    """How many classes are flagged, and which total is off most; `rejected` where whole vectors are miscalibrated."""
     flagged = [row for row in section.rows if row.flagged]
+    if not flagged and all(isnan(row.p_value) for row in section.rows):
+        return f"No {label} could be tested"
     if not flagged:
-        return f"No {label} differs beyond chance"
-    many = f"{len(flagged)} of {len(section.rows)} {plural(label)} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
+        spread = ": the error is spread over all of them" if rejected else ""
+        return f"No {label} {'by itself ' if rejected else ''}differs beyond chance{spread}"
+    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(label)}"
+    many += f" {'is' if len(flagged) == 1 else 'are'} miscalibrated"
     off = [row for row in flagged if row.ratio.excludes(1.0)]
     if not off:
         return many

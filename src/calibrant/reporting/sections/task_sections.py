@@ -31,7 +31,7 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.pu.binned_inference import reliability
 from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
-from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
+from calibrant.reporting.sections.groups import ALPHA, WITH_INTERVAL, event_row
 from calibrant.results.estimate import Significance, Value
 from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable
@@ -40,12 +40,14 @@ from calibrant.table.task import Spread as SpreadTask
 
 #: Ranges of a class's probability, narrow where most of them are: near 0 and near 1.
 EDGES = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+#: Simulated samples behind the p-values of classes.
+DRAWS = 999
 #: Of more classes than the first number, a figure shows the second.
 MANY, SHOWN = 50, 20
 
 
 def classes_section(data: Multiclass) -> Classes:
-    """Every class against the rest, strongest evidence first.
+    """Every class against the rest: flagged ones first, the largest error first, then the others by their p-value.
 
     Whole vectors are tested by `calibration_test` and classes by `by_class`. Where rows are weighted or clustered,
     each class is tested by `each_class`.
@@ -55,12 +57,13 @@ def classes_section(data: Multiclass) -> Classes:
         raise CannotBuild(message)
     plain = data.group is None and data.weight is None
     adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
+    draws = DRAWS if plain else None
     probability = data.y_prob.astype(np.float64)
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
     cells = _cells(probability, data.y_true, weight)
-    total = cells.sum(axis=1)
-    z = np.abs(total[:, 1] - total[:, 2]) / np.sqrt(np.maximum(total[:, 3], 1e-300))
-    order = np.lexsort((-z, np.nan_to_num(adjusted, nan=1.0)))
+    total, size = cells.sum(axis=1), np.abs(cells[:, :, 1] - cells[:, :, 2]).sum(axis=1)
+    tested = np.nan_to_num(adjusted, nan=1.0)
+    order = np.lexsort((-size, np.where(tested < ALPHA, 0.0, tested)))  # p-values of flagged classes are often alike
     names = group_texts(data.classes)
     ratios = _ratios(probability, data.y_true) if plain else None
     rows = [
@@ -72,11 +75,11 @@ def classes_section(data: Multiclass) -> Classes:
     ]  # fmt: skip
     ranges = tuple(zip(EDGES[:-1].tolist(), EDGES[1:].tolist(), strict=True))
     sums = tuple(tuple(tuple(cell) for cell in cells[k].tolist()) for k in order)
-    return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN)
+    return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN, draws)
 
 
 def _by_class(data: Multiclass) -> Floats:
-    found = {row.label: row.adjusted for row in by_class(data)}
+    found = {row.label: row.adjusted for row in by_class(data, draws=DRAWS)}
     return np.array([found[label] for label in data.classes])
 
 

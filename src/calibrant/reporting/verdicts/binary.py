@@ -101,9 +101,9 @@ def small_error(e: Probabilities) -> Row | None:
 def _rare(e: Probabilities) -> Row | None:
     if not e.rare or e.ratio is None or not e.ratio.excludes(1.0) or e.confidence:
         return None
-    observed, expected, found, what = e.events, e.expected, e.ratio, plural(e.words.event)
+    observed, expected, found, what = e.events, e.expected, e.ratio, plural(e.words.event, kind="event")
     if e.base_rate > 0.5:  # the other outcome is the rare one: its ratio, from the same interval
-        observed, expected, what = e.n - e.events, e.n - e.expected, f"non-{plural(e.words.event)}"
+        observed, expected, what = e.n - e.events, e.n - e.expected, f"non-{plural(e.words.event, kind='event')}"
         low, high = (
             None if end is None else (e.n - end * e.expected) / (e.n - e.expected) for end in (found.high, found.low)
         )

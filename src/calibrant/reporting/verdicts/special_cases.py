@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from calibrant.reporting.contents import Direction, GroupRow, Groups, OverTime, Period, Severity, State
-from calibrant.reporting.names import listed, plural
+from calibrant.reporting.names import had_the_event, listed, plural
 from calibrant.reporting.rounding import bound, count, points, rate, rates, ratio, score
 from calibrant.reporting.verdicts.evidence import Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import changed, flagged_groups
@@ -52,8 +52,8 @@ def one_outcome(e: Probabilities) -> Row | None:
     else:
         least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least")
         sentence = (
-            f"Every one of {rows_in_words(e)} had the {e.words.event}, where {expected} {plural(e.words.event)} "
-            f"were predicted{least}."
+            f"Every one of {rows_in_words(e)} {had_the_event(e.words.event)}, where {expected} "
+            f"{plural(e.words.event, kind='event')} were predicted{least}."
         )
     rejects = e.test is not None and e.test.rejects
     state: State = "not calibrated" if rejects else "too few"
@@ -91,7 +91,7 @@ def decisions(e: Probabilities) -> Row | None:
             continue
         found = rates(observed)
         brackets = f" ({found.ends} %)" if found.ends else ""
-        what = f"were {plural(e.words.event)}" if not parts else "were"
+        what = had_the_event(e.words.event) if not parts else "had it"
         rows = plural(e.words.row, number)
         parts.append(f"of {count(number)} {rows} predicted {predicted}, {found.value} % {what}{brackets}")
     sentence = f"The predictions are decisions, not probabilities: {'; '.join(parts)}."
@@ -111,7 +111,7 @@ def too_few(e: Probabilities) -> Row | None:
             f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {rows_in_words(e)}."
         )
     else:
-        what = f"non-{plural(e.words.event)}" if others else plural(e.words.event)
+        what = f"non-{plural(e.words.event, kind='event')}" if others else plural(e.words.event, kind="event")
         start = f"Too few {what} to judge: {count(fewest)} among {rows_in_words(e)}."
     most = None if e.error is None else e.error.high
     more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
@@ -131,7 +131,7 @@ def backwards_in_words(e: Probabilities) -> str:
         start = "confidence runs backwards: predictions of higher confidence are less often right"
         cause = "Are the columns in the order of the classes?"
     else:
-        start = f"scores run backwards: higher scores go with fewer {plural(e.words.event)}"
+        start = f"scores run backwards: higher scores go with fewer {plural(e.words.event, kind='event')}"
         cause = "Wrong column, or wrong positive class?"
     return f"The {start} (slope {found.value}{ends}). {cause}"
 
@@ -216,7 +216,7 @@ def exception_in_words(row: GroupRow, words: Words) -> str:
     if row.direction in ("too high", "too low"):
         return (
             f"{name} runs against the rest, with predictions that are {row.direction}: {found.value} times the "
-            f"predicted {plural(words.event)} occurred{ends}."
+            f"predicted {plural(words.event, kind='event')} occurred{ends}."
         )
     if row.direction in ("too narrow", "too wide"):
         errors = f"errors are {found.value} times it{ends}"
@@ -231,7 +231,7 @@ def change_in_words(over_time: OverTime | None, words: Words) -> str:
     if over_time is None or change is None:
         return ""
     before, after = over_time.periods[: change.first], over_time.periods[change.first :]
-    event = plural(words.event)
+    event = plural(words.event, kind="event")
     told = []
     for some, value in ((before, change.before), (after, change.after)):
         found = ratio(value)
@@ -275,7 +275,7 @@ def flagged_in_words(groups: tuple[Groups, ...]) -> str:
     flagged = flagged_groups(groups)
     number = sum(len(grouping.rows) for grouping in groups)
     column = groups[0].column if len(groups) == 1 else ""
-    what = plural(printable(column)) if column and "×" not in column else "groups"
+    what = plural(printable(column), kind="group") if column and "×" not in column else "groups"
     verb = "is" if len(flagged) == 1 else "are"
     return f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment: {group_names(flagged)}"
 
