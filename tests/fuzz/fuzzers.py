@@ -1,6 +1,6 @@
 """All fuzzers: a function of a random generator and a folder, which raises where something is wrong."""
 
-from tests.fuzz import damaged_files, odd_inputs, relations, tabular_files
+from tests.fuzz import damaged_files, hostile_texts, odd_inputs, relations, tabular_files
 
 FUZZERS = {
     "order of rows": relations.order_of_rows,
@@ -17,4 +17,5 @@ FUZZERS = {
     "map files": damaged_files.map_files,
     "table files": damaged_files.table_files,
     "tabular files": tabular_files.tabular,
+    "hostile texts": hostile_texts.hostile_texts,
 }

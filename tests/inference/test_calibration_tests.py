@@ -89,3 +89,12 @@ def test_the_default_sees_what_the_sweep_sees():
 def test_the_default_sees_waves_that_the_mean_does_not():
     world = World(UniformScores(), lambda p: np.clip(p + 0.3 * np.sin(4 * np.pi * p) * 4 * p * (1 - p), 0, 1))
     assert multiscale_rejections(world, cal.inference.MultiScale(199), 400, 30) > 0.9
+
+
+def test_several_outputs_per_row_are_tested_one_at_a_time():
+    rng = np.random.default_rng(0)
+    data = cal.Gaussian(rng.normal(size=(50, 3)), np.zeros((50, 3)), np.ones((50, 3)))
+    for method in (None, cal.inference.MeanSquaredZ(), cal.inference.SpreadChiSquare()):
+        with pytest.raises(cal.InvalidPredictions, match=r"each row has 3 outputs, .* test one at a time"):
+            cal.calibration_test(data, method=method)
+    assert all(0 < cal.calibration_test(output).p_value <= 1 for output in data.outputs)

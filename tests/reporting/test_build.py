@@ -110,7 +110,7 @@ def test_users_words_are_used():
     assert "3,000 payments" in str(found)
     assert found.contents.facts.event == "fraud"
     assert (found.contents.facts.model, found.contents.facts.source) == ("gbm 4", "2025.parquet")
-    assert "were frauds" in found.verdict.what_it_means
+    assert 'had the event "fraud"' in found.verdict.what_it_means
 
 
 def test_several_columns_are_grouped_and_crossed():
@@ -130,3 +130,27 @@ def test_tables_by_group_and_column():
     assert {row.name for row in section.rows} == set(GROUPS)
     few = cal.BinTable.of(cal.Binary(Y, P[:60]), cal.table.Distinct())
     assert {row.name for row in cal.report(few, by={1: few, "1": few}).groups[0].rows} == {"1", "'1'"}
+
+
+def test_names_of_crossed_groups_are_told_apart():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    by = {
+        "country": np.where(np.arange(400) % 2, "PL", "UK"),
+        "channel": np.where(np.arange(400) // 2 % 2, "app", "web"),
+    }
+    crossed = cal.report(cal.Binary(rng.random(400) < p, p), by=by).groups[-1]
+    assert crossed.column == "country × channel"
+    assert {row.name for row in crossed.rows} == {"PL × app", "PL × web", "UK × app", "UK × web"}
+
+
+def test_words_that_have_no_plural():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    by = {"age>=65": np.arange(2000) % 2}
+    shown = cal.report(cal.Binary(rng.random(2000) < p**3, p), by=by, event="sepsis", row="diagnosis")
+    for text in (str(shown), shown.to_html(), shown.to_markdown()):
+        for wrong in ("sepsises", "diagnosises", "65s", "were sepsis", "Others do"):
+            assert wrong not in text
+    assert "events of sepsis" in str(shown)
+    assert "2 of 2 groups by age>=65 are miscalibrated" in str(shown)

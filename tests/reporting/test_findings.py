@@ -73,7 +73,7 @@ TABLE = [
     (replace(PLAIN, recalibration=maps(-0.03, -0.01, effect="makes it worse")), "CAL502", "note",
      "Recalibration does not help: every map tried raises cross-validated log loss."),
     (replace(PLAIN, recalibration=maps(-0.004, 0.019, effect="may not help")), "CAL503", "note",
-     "Recalibration may not help: the best map changes log loss by −0.8 % (−1.9 to 0.4 %), and the interval "
+     "Recalibration may not help: with the best map log loss is lower by 0.8 % (−0.4 to 1.9 %), and the interval "
      "includes 0."),
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ CLASS_FINDINGS_TABLE = [
     (VECTORS, "CAL212", "problem",
      "2 of 7 classes are miscalibrated after adjustment; totals are off most for Refunds (1.77) and Other (0.87)."),
     (replace(VECTORS, test=ACCEPTS, top=QUIET), "CAL202", "note",
-     "No significant miscalibration detected (whole-vector test, p = 0.21, n = 9,000); the top-label error is at "
+     "No significant miscalibration detected (multiscale test, p = 0.21, n = 9,000); the top-label error is at "
      "most 1.6 "
      "points."),
     (replace(VECTORS, impossible=3), "CAL101", "problem",

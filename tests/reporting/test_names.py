@@ -94,3 +94,21 @@ def test_nouns():
     assert plural("loss", 2) == "losses"
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize(
+    ("noun", "kind", "several"),
+    [
+        ("diagnosis", "row", "diagnoses"),
+        ("sepsis", "event", "events of sepsis"),
+        ("age>=65", "group", "groups by age>=65"),
+        ("readmission within 30 days", "event", "events of readmission within 30 days"),
+        ("death in hospital", "event", "events of death in hospital"),
+        ("heart attack", "event", "heart attacks"),
+        ("sales", "row", "sales"),
+        ("ICU stay", "row", "ICU stays"),
+        ("bus", "row", "buses"),
+    ],
+)
+def test_no_plural_is_invented(noun, kind, several):
+    assert plural(noun, 2, kind=kind) == several

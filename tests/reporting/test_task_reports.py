@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import calibrant as cal
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Reliability, Shares
+from calibrant.reporting.evidence import collected
+from calibrant.reporting.part_results import Part
 from calibrant.reporting.task_reports import (
     group_sections,
     in_reading_order,
@@ -17,6 +20,8 @@ from calibrant.reporting.task_reports import (
     with_readers_names,
     with_recent_map,
 )
+from calibrant.reporting.verdicts.binary import binary_verdict
+from calibrant.reporting.verdicts.evidence import Words
 from calibrant.results.estimate import Value
 from calibrant.table.binning import PaperBins
 from tests.reporting.samples import CALIBRATED, OVER, SIGMA, SPREAD, P
@@ -138,7 +143,7 @@ def test_a_threshold_is_judged():
     y = probabilities_rng.random(20000) < np.minimum(2 * q, 1)
     found = cal.report(cal.Binary(y, q), threshold=0.1, event="fraud", row="payment").verdict
     assert "above your threshold of 10 %" in found.what_it_means
-    assert "were frauds" in found.what_it_means
+    assert 'had the event "fraud"' in found.what_it_means
 
 
 @pytest.mark.no_cover
@@ -199,11 +204,125 @@ def test_rows_of_an_impossible_class_are_found():
 
 
 @pytest.mark.no_cover
-def test_weights_leave_the_top_label():
-    data = cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=classes_rng.random(3000))
-    found = cal.report(data)
-    assert found.verdict.direction == "over-confident"
-    assert found.verdict.second == "The whole vector cannot be tested with weights or dependent rows."
+def test_weighted_classes_are_tested_one_by_one():
+    weight = classes_rng.random(3000)
+    found = cal.report(cal.Multiclass(Y, softmax(1.7 * LOGITS), weight=weight))
+    assert (found.verdict.rule, found.verdict.direction) == ("M1", "over-confident")
+    assert "Strong evidence: test of each class and of the confidence, p < 0.001." in found.verdict.how_sure
+    right = cal.report(cal.Multiclass(Y, softmax(LOGITS), weight=weight))
+    assert right.verdict.state == "not significant"
+    assert "4 classes (test of each class and of the confidence, n = 3,000)" in right.verdict.sentence
+
+
+#: One report per task, and another of what has the same scores everywhere.
+UNTESTED = {
+    "binary": lambda: cal.Binary(np.arange(400) % 3 == 0, np.linspace(0.1, 0.5, 400)),
+    "one score": lambda: cal.Binary(np.arange(400) % 3 == 0, np.full(400, 0.3)),
+    "one outcome": lambda: cal.Binary(np.zeros(400), np.linspace(0.1, 0.5, 400)),
+    "classes": lambda: cal.Multiclass(Y[:300], softmax(LOGITS[:300])),
+    "forecasts": lambda: cal.Gaussian(np.sin(np.arange(200)), np.zeros(200), np.ones(200)),
+    "quantiles": lambda: cal.Quantiles(np.sin(np.arange(200)), [0.05, 0.5, 0.95], np.tile([-1.0, 0.0, 1.0], (200, 1))),
+    "unlabeled": lambda: cal.PositiveUnlabeled(np.linspace(0.1, 0.9, 100), np.linspace(0.0, 0.8, 300), prior=0.3),
+}
+
+
+def no_p_value(*args, **options):
+    return cal.Significance(0.0, float("nan"), "none", 10)
+
+
+def raising(error):
+    def test(*args, **options):
+        raise error
+
+    return test
+
+
+@pytest.mark.parametrize("task", UNTESTED)
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        (raising(np.linalg.LinAlgError("Singular matrix")), "singular matrix"),
+        (raising(FloatingPointError("overflow")), "overflow"),
+        (raising(cal.InvalidPredictions("NewTest needs other rows.")), "it needs other rows"),
+        (no_p_value, "these rows give it no p-value"),
+    ],
+)
+def test_a_test_that_did_not_run_is_not_one_that_passed(monkeypatch, task, test, reason):
+    for module in ("evidence", "part_results", "task_reports"):
+        monkeypatch.setattr(f"calibrant.reporting.{module}.calibration_test", test)
+    found = cal.report(UNTESTED[task]())
+    text = str(found)
+    if task == "one outcome":
+        assert found.verdict.state == "too few"
+    else:
+        assert found.verdict.state == "cannot be judged"
+        assert f"The test could not be computed: {reason}." in found.verdict.sentence
+    assert found.verdict.severity == "caution"
+    assert found.verdict.how_sure.startswith("Significance is not known, because the test could not be computed.")
+    assert "CAL207" in {finding.code for finding in found.findings}
+    assert not {"CAL201", "CAL202", "CAL402"} & {finding.code for finding in found.findings}
+    for words in ("No significant", "Nothing needs to be done", "within chance", "No total"):
+        assert words not in text
+    for words in ("No significant", "Nothing needs to be done", "agree with the predict", "Outcomes fall evenly"):
+        assert words not in found.to_html()
+
+
+def clustered_forecasts(rng):
+    """Calibrated normal forecasts of a thousand rows whose errors share a part within fifty clusters."""
+    group = np.arange(1000) // 20
+    std = np.exp(0.5 * rng.normal(size=50))[group]
+    error = std * (rng.normal(size=50)[group] + rng.normal(size=1000)) / np.sqrt(2)
+    return group, std, error
+
+
+def gaussian_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    return cal.Gaussian(error, np.zeros(1000), std, group=group)
+
+
+def quantiles_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    return cal.Quantiles(error, levels, np.outer(std, ndtri(levels)), group=group)
+
+
+def samples_of(rng):
+    group, std, error = clustered_forecasts(rng)
+    return cal.Samples(error, std[:, None] * rng.normal(size=(1000, 20)), group=group)
+
+
+def outputs_of(rng):
+    error = np.sqrt(0.9) * rng.normal(size=(200, 1)) + np.sqrt(0.1) * rng.normal(size=(200, 5))
+    return cal.Gaussian(error, np.zeros((200, 5)), np.ones((200, 5)))
+
+
+@pytest.mark.parametrize("draw", [gaussian_of, quantiles_of, samples_of, outputs_of])
+def test_calibrated_forecasts_that_depend_on_each_other_are_not_accused(draw):
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        data = draw(rng)
+        by, time = np.arange(len(data)) // 7 % 3, np.arange(len(data)) // (len(data) // 4)
+        found = cal.report(data, by=by, time=time)
+        assert found.verdict.state == "cannot be judged"
+        assert "it needs independent rows, but" in found.verdict.sentence
+        assert not any(finding.severity == "problem" for finding in found.findings)
+        assert not any(row.flagged for grouping in found.groups for row in grouping.rows)
+        assert found.over_time is None or all(np.isnan(period.p_value) for period in found.over_time.periods)
+        for words in ("range of a calibrated", "calibrated forecaster", "beyond chance"):
+            assert words not in str(found)
+        page = found.to_html()
+        assert ("No group could be tested" in page) == bool(found.groups)
+        assert "Where outcomes fall in their predicted distributions" in page
+
+
+def test_what_can_be_done_with_forecasts_that_depend_on_each_other():
+    rng = np.random.default_rng(0)
+    clustered, outputs = cal.report(gaussian_of(rng)).verdict, cal.report(outputs_of(rng)).verdict
+    assert "for example one per group" in clustered.what_to_do
+    assert "Intervals allow for 50 groups of dependent rows." in clustered.how_sure
+    assert clustered.what_it_means.startswith("Intervals meant to hold 90 % of outcomes hold 89 % (")
+    assert outputs.what_to_do == "Report on each of the 5 outputs by itself (data.outputs)."
+    assert "each row has 5 outputs, which may depend on each other" in outputs.sentence
 
 
 regression_rng = np.random.default_rng(1)
@@ -290,3 +409,122 @@ def test_groups_are_left_out_with_the_reason():
 @pytest.mark.parametrize("positives", [5, 29])
 def test_few_labelled_positives(positives):
     assert cal.report(cal.PositiveUnlabeled(POSITIVE[:positives], U[:400], prior=0.2)).verdict.rule == "P4"
+
+
+def reversed_scores(rng):
+    p = rng.beta(1, 3, 2000)
+    return cal.Binary(rng.random(2000) < p, 1 - p)
+
+
+def reversed_rare(rng):
+    p = rng.beta(1, 60, 40_000)
+    return cal.Binary(rng.random(40_000) < p, p.max() + p.min() - p)
+
+
+def reversed_and_separated(rng):
+    p = rng.beta(1, 3, 500)
+    return cal.Binary(p > 0.3, 1 - p)
+
+
+@pytest.mark.parametrize("draw", [reversed_scores, reversed_rare, reversed_and_separated])
+def test_scores_that_run_backwards_are_the_headline(draw):
+    found = cal.report(draw(np.random.default_rng(0)), event="death")
+    verdict = found.verdict
+    assert (verdict.rule, verdict.severity, verdict.direction) == ("BB", "problem", "backwards")
+    assert verdict.sentence.startswith("The scores run backwards: higher scores go with fewer deaths (slope −")
+    assert verdict.sentence.endswith("Wrong column, or wrong positive class?")
+    assert verdict.what_to_do.startswith("Check which column holds the scores")
+    codes = {finding.code for finding in found.findings}
+    assert "CAL208" in codes
+    assert not {"CAL204", "CAL501"} & codes
+    assert found.recalibration is None
+    assert "too extreme" not in str(found)
+    assert "Platt" not in str(found) + found.to_html()
+
+
+def without_information(rng):
+    return cal.Binary(rng.random(3000) < 0.3, rng.beta(3, 7, 3000))
+
+
+def rare_and_calibrated(rng):
+    p = rng.beta(1, 60, 20_000)
+    return cal.Binary(rng.random(20_000) < p, p)
+
+
+@pytest.mark.parametrize("draw", [without_information, rare_and_calibrated])
+def test_scores_that_do_not_run_backwards_are_not_said_to(draw):
+    for seed in range(4):
+        part = Part(draw(np.random.default_rng(seed)))
+        known = collected(part, Assembly(), words=Words())
+        assert not known.backwards
+        assert "backwards" not in binary_verdict(known).sentence
+
+
+def test_columns_in_another_order_than_the_classes():
+    found = cal.report(cal.Multiclass(Y, softmax(1.5 * LOGITS)[:, [1, 2, 3, 0]]))
+    assert (found.verdict.rule, found.verdict.direction) == ("MB", "backwards")
+    assert "Are the columns in the order of the classes?" in found.verdict.sentence
+    assert "order of the classes" in found.verdict.what_to_do
+    assert found.recalibration is None
+    assert "CAL208" in {finding.code for finding in found.findings}
+    assert "backwards" not in str(cal.report(cal.Multiclass(Y, softmax(LOGITS))))
+
+
+def every_format(found):
+    return [str(found), found.to_markdown(), found.to_html(), found._repr_html_(), found.to_json()]
+
+
+def test_draws_that_are_all_alike_have_a_report():
+    found = cal.report(cal.Samples(np.zeros(40), np.zeros((40, 5))))
+    assert all(every_format(found))
+    assert not any(number.name == "Error-to-spread ratio" for number in found.contents.numbers)
+
+
+@pytest.mark.parametrize("prior", [1e-300, 1e-12])
+def test_a_tiny_share_of_positives_has_a_report(prior):
+    rng = np.random.default_rng(0)
+    found = cal.report(cal.PositiveUnlabeled(rng.beta(2, 2, 50), rng.beta(1, 3, 200), prior=prior))
+    assert all(every_format(found))
+    (shares,) = found.sections_of(Shares)
+    assert shares.priors[0] == pytest.approx(0.6 * prior)
+    assert shares.priors[-1] == pytest.approx(1.4 * prior)
+
+
+def test_one_row_of_tiny_spread_is_named_and_no_mean_is_printed():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(200, 10))
+    draws[7] *= 1.5e-30
+    found = cal.report(cal.Samples(rng.normal(size=200), draws))
+    assert "The mean standardised error is not shown, because one row decides it, row 7." in found.verdict.how_sure
+    (said,) = [finding.text for finding in found.findings if finding.code == "CAL603"]
+    assert "(row 7: error " in said
+    assert "e−30)" in said or "e−31)" in said
+    assert not any(len(word) > 30 for word in str(found).split("Not in this report")[0].split() if word[0].isdigit())
+
+
+def test_debiased_ence_is_on_the_scale_of_ence():
+    shown = str(cal.report(SPREAD))
+    assert "Debiased ENCE (L2)" in shown
+    assert "not comparable" not in shown
+
+
+def test_a_share_that_follows_from_the_label_frequency_is_no_input():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 6, 4000)
+    labelled = (rng.random(4000) < p) & (rng.random(4000) < 0.3)
+    given = {"scenario": "single-sample"}
+    found = cal.report(cal.PositiveUnlabeled.from_labels(labelled, p, label_frequency=0.3, **given))
+    assert "estimated, from the given label frequency of 30 %" in found.verdict.how_sure
+    assert "input" not in found.verdict.how_sure
+    share = cal.report(cal.PositiveUnlabeled.from_labels(labelled, p, prior=0.25, **given))
+    assert "The share itself is an input" in share.verdict.how_sure
+
+
+def test_the_conclusion_for_other_shares_rests_on_labels_at_random():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 6, 6000)
+    truth = rng.random(6000) < p**2
+    found = cal.report(cal.PositiveUnlabeled(p[truth], p, prior=float(truth.mean())))
+    assert "if labelled positives are a random sample of all positives" in found.verdict.second
+    assert "the conclusion does not" not in str(found)
+    assert "if labels are at random" in found.to_html()

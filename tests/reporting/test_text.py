@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 import calibrant as cal
@@ -28,6 +29,7 @@ from calibrant.reporting.text import (
     estimate_texts,
     facts,
     groups_table,
+    in_markdown,
     number_texts,
     recalibration_table,
     shares_table,
@@ -35,7 +37,8 @@ from calibrant.reporting.text import (
     tables,
     time_table,
 )
-from calibrant.results.estimate import Significance, Value
+from calibrant.results.estimate import Significance, Value, printable
+from tests.fuzz.hostile_texts import HOSTILE, check_markdown
 from tests.reporting.samples import CALIBRATED, OVER, SPREAD
 from tests.reporting.verdicts.evidence_samples import group, over_time
 
@@ -53,7 +56,7 @@ def test_all_forms_carry_the_verdict_and_escape_what_users_named(over):
     assert sentence.split()[-1] in str(over)
     assert json.loads(over.to_json())["verdict"]["sentence"] == sentence
     assert sentence in over.to_markdown()
-    assert "&lt;script>" in over.to_markdown()
+    assert "&lt;script&gt;" in over.to_markdown()
     assert 'a "quoted" \\| group' in over.to_markdown()
     for html in (over.to_html(), over._repr_html_()):
         assert "<script>alert(1)" not in html
@@ -146,7 +149,7 @@ def test_groups_of_forecasts_have_a_ratio_and_no_events():
 def test_classes_say_how_many_are_shown():
     test = Significance(0.1, 0.1, "VectorTest", 9)
     made = classes_table(Classes(test, (group("a"), group("b")), (), (), 1))
-    assert made.note == "1 of 2 classes, largest deviations first."
+    assert made.note == "1 of 2 classes: flagged ones first, by the size of their error."
 
 
 def test_maps_show_what_remains_and_what_is_gained():
@@ -175,7 +178,7 @@ def test_time_coverage_and_shares():
 @pytest.mark.parametrize(
     ("number", "texts"),
     [
-        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("≤ 0.30", "points", "")),
+        (Number("e", Value(0.001, 0.0, 0.003), 0.0, "points", "", "x", ""), ("at most 0.30", "points", "")),
         (Number("e", Value(0.01, 0.006, 0.014), 0.0, "points", "", "x", ""), ("1.0", "points", "0.6 to 1.4")),
         (
             Number("gap", Value(0.001, -0.01, 0.012), 0.0, "points", "under", "over", ""),
@@ -204,3 +207,24 @@ def test_every_table_is_whole(over):
     for table in tables(over):
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_user_text_stays_text_in_markdown(text):
+    from markdown_it import MarkdownIt
+
+    for lines in (in_markdown(text), f"# {in_markdown(text)}", f"- {in_markdown(text)}"):
+        inline = [token for token in MarkdownIt("commonmark").parse(lines) if token.type == "inline"]
+        assert [child.type for token in inline for child in token.children] == ["text"]
+        assert inline[0].children[0].content.strip() == printable(text).strip()
+
+
+def test_a_group_cannot_become_an_image_or_a_link():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    names = np.where(np.arange(400) % 2, "![t](https://x.example/track.png)", "www.x.example")
+    found = cal.report(cal.Binary(rng.random(400) < p, p), by={"a*b": names}, title="[t](u)").to_markdown()
+    assert "!\\[t\\](https\\://x.example/track.png)" in found
+    assert "www\\.x.example" in found
+    assert found.startswith("# \\[t\\](u)\n")
+    check_markdown(found)

@@ -198,7 +198,8 @@ def calibration_test(
     Parameters
     ----------
     data : Binary, Multiclass, Gaussian, Distribution, Quantiles, Samples, PositiveUnlabeled, fine BinTable, or y_true
-        Rows must be independent, or binary with a `group` that says which depend on each other. For several classes
+        Rows must be independent, or binary with a `group` that says which depend on each other; forecasts of several
+        outputs per row are tested one output at a time (`data.outputs`). For several classes
         the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
         With plain arrays, `y_prob` comes next.
     method : optional
@@ -228,12 +229,22 @@ def calibration_test(
     if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
         message = f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}."
         raise TypeError(message)
-    if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
-        instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
-        message = f"{type(chosen).__name__} needs independent rows, but these have a group; {instead}."
-        raise InvalidPredictions(message)
+    _require_independent(data, chosen)
     given: Any = data
     return chosen.test(given)
+
+
+def _require_independent(data: Predictions | BinTable, chosen: TestMethod) -> None:
+    """Only `ClusteredScore` allows for dependence: of rows with a group, and of the outputs of one row."""
+    needs = f"{type(chosen).__name__} needs independent rows"
+    if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
+        instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
+        message = f"{needs}, but these have a group; {instead}."
+        raise InvalidPredictions(message)
+    outputs = len(data.outputs) if isinstance(data, Forecast) else 1
+    if outputs > 1:
+        message = f"{needs}, but each row has {outputs} outputs, which may depend on each other; test one at a time."
+        raise InvalidPredictions(message)
 
 
 def _kind(data: Predictions | BinTable) -> str:

@@ -21,6 +21,7 @@ from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions, one_dimension
 from calibrant.estimators.regression_spread import mean_squared_z, scale_factor
 from calibrant.estimators.validation_study import joint_fit, observed_expected, recalibration_line
+from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.forecasts import MeanSquaredZ
 from calibrant.inference.intervals import interval
 from calibrant.inference.sample import cluster_labels, design_effect
@@ -485,15 +486,15 @@ class SpreadTotals:
 
     @property
     def p_values(self) -> Floats:
-        """Of the mean squared standardised error of each period."""
+        """Of the mean squared standardised error of each period; NaN where it cannot be tested."""
         return np.array([self._p_value(part) for part in self.parts])
 
     @staticmethod
     def _p_value(part: Any) -> float:
         try:
-            return MeanSquaredZ().test(part).p_value
-        except (InvalidPredictions, ValueError):  # a single row says nothing
-            return 1.0
+            return calibration_test(part, method=MeanSquaredZ()).p_value
+        except (InvalidPredictions, ValueError):  # a single row says nothing, nor do rows that depend on each other
+            return float("nan")
 
     def residuals(self) -> Residuals | None:
         """Of a ratio that is the same at all times, with random signs; None without rows of means and spreads."""

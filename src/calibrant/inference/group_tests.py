@@ -447,8 +447,8 @@ def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
 def spread_p_value(data: Any) -> float:
     """Of a forecast or a table of spreads: is the mean square of z 1 and, where there are rows, is its mean 0?"""
     try:
-        of_square = MeanSquaredZ().test(data).p_value
-    except (InvalidPredictions, ValueError):  # one row, or no error at all
+        of_square = calibration_test(data, method=MeanSquaredZ()).p_value
+    except (InvalidPredictions, ValueError):  # one row, no error at all, or rows that depend on each other
         return float("nan")
     shift = mean_standardised_error(data)
     return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)

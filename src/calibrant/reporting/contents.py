@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calibrant.results.estimate import Significance, Value
+from calibrant.results.estimate import Significance, Value, printable
 
 Severity = Literal["problem", "caution", "note"]
 State = Literal["not calibrated", "small", "not significant", "too few", "cannot be judged"]
 Direction = Literal[
     "too high", "too low", "too extreme", "too moderate", "over-confident", "under-confident",
-    "too narrow", "too wide", "shifted", "mixed", "not flagged",
+    "too narrow", "too wide", "shifted", "backwards", "mixed", "not flagged",
 ]  # fmt: skip
 Axis = Literal["log odds", "linear"]
 
@@ -61,7 +61,7 @@ class Verdict:
     what_to_do: str = ""
 
     def __str__(self) -> str:
-        return f"{self.sentence} {self.second}".strip()
+        return printable(f"{self.sentence} {self.second}".strip())
 
 
 @dataclass(frozen=True)
@@ -254,6 +254,8 @@ class Classes:
     cells: tuple[tuple[tuple[float, float, float, float], ...], ...]
     """Rows, observed, expected and variance of the observed sum, by class (as `rows`) and range."""
     shown: int
+    draws: int | None = None
+    """Simulated samples that the p-values of classes are ranks among; None where they have a formula."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -14,11 +15,12 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.predictions import Binary
 from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence, scale_factor, std_dispersion
+from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
 from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
-from calibrant.reporting.assembling import Assembly, sentence
+from calibrant.reporting.assembling import Assembly
 from calibrant.reporting.contents import Bin, BinCounts, CannotBuild, Omitted, Reliability
 from calibrant.reporting.names import name_of_test, simulations
 from calibrant.reporting.part_results import Part
@@ -43,7 +45,7 @@ def collected(
         return Probabilities(n=0, words=words, confidence=confidence)
     n, total = cells.n, cells.total
     rate, predicted = (float(np.clip(sums.sum() / total, 0.0, 1.0)) for sums in (cells.observed, cells.predicted))
-    test = made.attempt("", lambda: part.test)
+    _, tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
     if np.all((cells.high == 0) | (cells.low == 1)):
         made.omitted.append(Omitted("Calibration slope", "All predictions are exactly 0 or 1, which have no log odds."))
     known = Probabilities(
@@ -53,8 +55,6 @@ def collected(
         words=words,
         tolerance=tolerance,
         confidence=confidence,
-        test=None if test is None else of_test(test),
-        untested="" if test is not None else _untested(part),
         error=of_error(made.attempt("Calibration error", lambda: part.headline)),
         ratio=of_estimate(made.attempt("", lambda: part.observed_expected)),
         slope=of_estimate(made.attempt("", lambda: part.slope)),
@@ -63,6 +63,7 @@ def collected(
         cells=len(cells) if isinstance(part.data, BinTable) else None,
         effective_n=cells.population.effective_n if _weighted(part) else None,
         clusters=_clusters(part),
+        **tested,
     )
     return replace(known, observed=_observed(known, cells), **_scores(cells))
 
@@ -80,6 +81,27 @@ def with_diagram(known: Probabilities, diagram: Reliability | None, bins: BinCou
         largest_gap=_largest_gap(diagram),
         bin_counts=bins,
     )
+
+
+def verdict_test(
+    made: Assembly, make: Callable[[], Significance], name: str = "Test"
+) -> tuple[Significance | None, dict[str, Any]]:
+    """A test, and what the evidence holds of it: a test that failed or has no p-value did not run, and says why.
+
+    A verdict takes a test that did not run as neither a rejection nor a pass: see `special_cases.untested`.
+    """
+    found = made.attempt(name, lambda: _with_p_value(make()))
+    if found is not None:
+        return found, {"test": of_test(found)}
+    reason = made.omitted[-1].reason
+    return None, {"untested": f"{reason[:1].lower()}{reason[1:].rstrip('.')}"}
+
+
+def _with_p_value(test: Significance) -> Significance:
+    if math.isnan(test.p_value):
+        message = "These rows give it no p-value."
+        raise CannotBuild(message)
+    return test
 
 
 def of_test(test: Significance) -> VerdictTest:
@@ -110,15 +132,6 @@ def rate_interval(events: float, n: float) -> Value:
     """A frequency with its mid-P interval."""
     low, high = mid_p_interval(events, n, 0.95)
     return Value(events / n, float(low), float(high))
-
-
-def _untested(part: Part) -> str:
-    try:
-        part.test  # noqa: B018 - computed for its error
-    except ValueError as error:
-        text = sentence(str(error)).rstrip(".")
-        return text[:1].lower() + text[1:]
-    return ""
 
 
 def _weighted(part: Part) -> bool:
@@ -202,6 +215,9 @@ class ForecastPart:
         if not isinstance(self.data, Samples):
             return self.data
         some = np.asarray(self.data.std > 0)
+        if not some.any():
+            message = "The draws of each row are all alike, so that there is no predicted spread."
+            raise CannotBuild(message)
         return self.data if some.all() else self.data.take(some)
 
     @cached_property
@@ -240,7 +256,19 @@ class ForecastPart:
     @cached_property
     def test(self) -> Significance:
         """The test of the verdict: of the ratio, or of the uniformity of F(y)."""
-        return MeanSquaredZ().test(self.spread_data) if self.by_spread else PitUniformity().test(self.data)
+        if self.by_spread:
+            return calibration_test(self.spread_data, method=MeanSquaredZ())
+        return calibration_test(self.data, method=PitUniformity())
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of each row."""
+        return len(self.data.outputs) if isinstance(self.data, Forecast) else 1
+
+    @property
+    def dependent(self) -> bool:
+        """Whether forecasts depend on each other, within groups of rows or between the outputs of a row."""
+        return self.outputs > 1 or (isinstance(self.data, Forecast) and self.data.group is not None)
 
     @cached_property
     def standardised(self) -> Floats:
@@ -256,11 +284,12 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
     """What the verdict is made from, as far as it does not need the sections."""
     if part.n == 0:
         return Forecasts(n=0, words=words)
-    test = made.attempt("Test", lambda: part.test)
+    _, tested = verdict_test(made, lambda: part.test)
     error = made.attempt("", lambda: part.ence)
-    null = None if error is None else error.details.get("null")
-    spread = made.attempt("", lambda: SpreadChiSquare().test(part.cells)) if part.by_spread else None
-    shape = made.attempt("", lambda: PitUniformity().test(part.data)) if part.by_spread else None
+    null = None if error is None or part.dependent else error.details.get("null")
+    also = part.by_spread and not part.dependent
+    spread = made.attempt("", lambda: calibration_test(part.cells, method=SpreadChiSquare())) if also else None
+    shape = made.attempt("", lambda: calibration_test(part.data, method=PitUniformity())) if also else None
     bias = made.attempt("", lambda: mean_standardised(part))
     held = made.attempt("Coverage", lambda: part.coverage)
     spreads = made.attempt("", lambda: std_dispersion(part.spread_data))
@@ -268,8 +297,6 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         n=part.n,
         words=words,
         tolerance=tolerance,
-        test=None if test is None else of_test(test),
-        untested="" if test is not None else _reason(made),
         ratio=of_estimate(made.attempt("", lambda: part.ratio)),
         by_spread=part.by_spread,
         bias=None if bias is None else bias[0],
@@ -285,6 +312,8 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
         cells=len(part.data) if isinstance(part.data, BinTable) else None,
         effective_n=_effective(part.data),
         clusters=_forecast_clusters(part.data),
+        outputs=part.outputs,
+        **tested,
         **_largest(part, made),
     )
 
@@ -362,8 +391,3 @@ def _effective(data: Forecast | BinTable) -> float | None:
 
 def _forecast_clusters(data: Forecast | BinTable) -> int | None:
     return None if isinstance(data, BinTable) or data.group is None else len(np.unique(data.group))
-
-
-def _reason(made: Assembly) -> str:
-    reason = next((left.reason for left in reversed(made.omitted) if left.section == "Test"), "")
-    return reason[:1].lower() + reason[1:].rstrip(".")

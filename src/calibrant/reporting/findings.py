@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
-from calibrant.reporting.rounding import bound, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import (
@@ -22,7 +22,13 @@ from calibrant.reporting.verdicts.severity import (
     small,
     unruled,
 )
-from calibrant.reporting.verdicts.special_cases import flagged_in_words, largest_gap_classes, period_range
+from calibrant.reporting.verdicts.special_cases import (
+    backwards_in_words,
+    flagged_in_words,
+    largest_gap_classes,
+    missing_test,
+    period_range,
+)
 from calibrant.results.estimate import Value
 
 #: Share of rows at exactly 0 or 1 above which there is a finding.
@@ -50,7 +56,9 @@ def of_probabilities(evidence: Probabilities, verdict: Verdict) -> tuple[Finding
         [
             *certainty(evidence),
             *_shape_of_scores(evidence),
+            *untested(evidence),
             *_probability_test(evidence, verdict),
+            *_backwards(evidence),
             *_small(evidence),
             *_slope(evidence, verdict),
             *confidence(evidence, verdict),
@@ -79,6 +87,12 @@ def certainty(e: Probabilities) -> Iterator[Finding]:
     if MANY_CERTAIN < e.certain < 1:
         text = f"{score(round(e.certain, 2))} of the {plural(e.words.row)} are predicted as exactly 0 or 1."
         yield Finding("CAL102", "caution", text)
+
+
+def untested(e: Shared) -> Iterator[Finding]:
+    """That the test of the verdict did not run, and why."""
+    if e.test is None and e.untested:
+        yield Finding("CAL207", "caution", missing_test(e))
 
 
 def _shape_of_scores(e: Probabilities) -> Iterator[Finding]:
@@ -110,8 +124,20 @@ def _small(e: Probabilities) -> Iterator[Finding]:
     )
 
 
+def _backwards(e: Probabilities) -> Iterator[Finding]:
+    if e.backwards:
+        yield Finding("CAL208", "problem", backwards_in_words(e))
+
+
 def _slope(e: Probabilities, verdict: Verdict) -> Iterator[Finding]:
-    if e.test is None or not e.test.rejects or e.slope is None or not e.slope.excludes(1.0) or e.confidence:
+    if (
+        e.backwards
+        or e.test is None
+        or not e.test.rejects
+        or e.slope is None
+        or not e.slope.excludes(1.0)
+        or e.confidence
+    ):
         return
     extreme = e.slope.value < 1
     wrong = [one for one in e.ranges if one.observed.excludes(one.predicted) and one.n > 0]
@@ -190,7 +216,7 @@ def _small_groups(grouping: Groups) -> Iterator[Finding]:
     if all(row.observed is not None for row in few):
         text = f"{start} fewer than 10 events: they are shown but cannot be judged."
     else:
-        text = f"{start} too few rows: they are shown but cannot be judged."
+        text = f"{start} too few independent rows: they are shown but cannot be judged."
     yield Finding("CAL302", "caution", text)
 
 
@@ -226,10 +252,11 @@ def _number_of_bins(e: Probabilities) -> Iterator[Finding]:
 
 
 def _size(e: Probabilities) -> Iterator[Finding]:
-    rejects = e.test is not None and e.test.rejects
-    if e.undetected is None or e.decisions is not None or not (e.n < FEW_ROWS or (unruled(e) and not rejects)):
+    if e.test is None or e.undetected is None or e.decisions is not None:
         return
-    events = f"{count(e.events)} {plural(e.words.event, e.events)}"
+    if not (e.n < FEW_ROWS or (unruled(e) and not e.test.rejects)):
+        return
+    events = f"{count(e.events)} {plural(e.words.event, e.events, kind='event')}"
     text = (
         f"With {count(e.n)} {plural(e.words.row, e.n)} and {events}, an error below about {_about(e.undetected)} "
         "points would usually go undetected."
@@ -269,9 +296,8 @@ def of_recalibration(e: Shared) -> Iterator[Finding]:
             "CAL502", "note", f"Recalibration does not help: every map tried raises cross-validated {made.loss}."
         )
     elif best.gain.low <= 0:
-        changes = percent(negated(best.gain))
         text = (
-            f"Recalibration may not help: the best map changes {made.loss} by {changes.value} % ({changes.ends} %), "
+            f"Recalibration may not help: with the best map {made.loss} is lower by {found.value} % ({found.ends} %), "
             "and the interval includes 0."
         )
         yield Finding("CAL503", "note", text)
@@ -304,8 +330,10 @@ def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
     return ordered(
         [
             *_impossible(e),
+            *untested(e),
             *_vector(e, verdict),
-            *(confidence(e.top, verdict) if rejected or e.test is None else ()),
+            *_backwards(e.top),
+            *(confidence(e.top, verdict) if rejected else ()),
             *_classes(e),
             *of_groups(e),
             *of_time(e),
@@ -330,7 +358,7 @@ def _impossible(e: SeveralClasses) -> Iterator[Finding]:
 def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None:
         return
-    p = f"whole-vector test, {e.test.in_words}, n = {count(e.n)}"
+    p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
     if e.test.rejects:
         yield Finding("CAL211", verdict.severity, f"The probability vectors are not calibrated ({p}).")
         return
@@ -343,13 +371,17 @@ def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
 def _classes(e: SeveralClasses) -> Iterator[Finding]:
     rows = () if e.classes is None else e.classes.rows
     flagged = tuple(row for row in rows if row.flagged)
-    if not flagged or e.test is None or not e.test.rejects:
+    if e.test is None or not e.test.rejects or not rows:
+        return
+    if not flagged:
+        text = f"No class by itself differs beyond chance: the error is spread over all {count(e.number)} classes."
+        yield Finding("CAL212", "note", text)
         return
     off = tuple(row for row in flagged if total_is_off(row, e.number))
     totals = f"; totals are off most for {largest_gap_classes(off)}" if off else ""
     severity: Severity = "problem" if any(outside(row.ratio, RATIOS) for row in flagged) else "caution"
     verb = "is" if len(flagged) == 1 else "are"
-    text = f"{len(flagged)} of {e.number} classes {verb} miscalibrated after adjustment{totals}."
+    text = f"{count(len(flagged))} of {count(e.number)} classes {verb} miscalibrated after adjustment{totals}."
     yield Finding("CAL212", severity, text)
 
 
@@ -358,13 +390,14 @@ def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
         row for row in (() if e.classes is None else e.classes.rows) if row.observed is not None and row.observed < FEW
     ]
     if few:
-        text = f"{len(few)} of {e.number} classes have fewer than {FEW} rows: they are shown but cannot be judged."
+        many = f"{count(len(few))} of {count(e.number)}"
+        text = f"{many} classes have fewer than {FEW} rows: they are shown but cannot be judged."
         yield Finding("CAL302", "caution", text)
 
 
 def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
     top = e.top
-    if top is None or top.undetected is None or e.n >= 200:
+    if e.test is None or top is None or top.undetected is None or e.n >= 200:
         return
     text = (
         f"With {count(e.n)} {plural(e.words.row, e.n)} and {e.number} classes, a top-label error below about "
@@ -375,8 +408,6 @@ def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
 
 #: A coefficient of variation below this hardly varies.
 CONSTANT = 0.05
-#: One row with a larger share of the mean squared standardised error is named.
-DOMINANT = 0.2
 
 
 def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
@@ -385,6 +416,7 @@ def of_forecasts(e: Forecasts, verdict: Verdict) -> tuple[Finding, ...]:
         return ()
     return ordered(
         [
+            *untested(e),
             *_forecast_test(e, verdict),
             *of_groups(e),
             *of_time(e),
@@ -426,12 +458,11 @@ def _constant(e: Forecasts) -> Iterator[Finding]:
 
 
 def _dominant(e: Forecasts) -> Iterator[Finding]:
-    if e.largest_share is None or e.largest_share < DOMINANT or e.n < 2 / DOMINANT:
+    if not e.dominated or e.largest_share is None:
         return
     where = ""
     if e.largest_row is not None and e.largest_error is not None and e.largest_spread is not None:
-        error, spread = (fixed(x, significant(x)) for x in (e.largest_error, e.largest_spread))
-        where = f" (row {e.largest_row}: error {error}, predicted spread {spread})"
+        where = f" (row {e.largest_row}: error {brief(e.largest_error)}, predicted spread {brief(e.largest_spread)})"
     share = fixed(100 * e.largest_share, 0)
     yield Finding("CAL603", "caution", f"One row makes up {share} % of the mean squared standardised error{where}.")
 
@@ -471,7 +502,7 @@ def of_unlabeled(e: Unlabeled, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on positive and unlabeled rows, most serious first."""
     if not e.positives or not e.unlabeled:
         return ()
-    return ordered([*_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
+    return ordered([*untested(e), *_unlabeled_test(e, verdict), *_shares(e, verdict), *of_table(e)])
 
 
 def _unlabeled_test(e: Unlabeled, verdict: Verdict) -> Iterator[Finding]:

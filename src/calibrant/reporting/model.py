@@ -90,6 +90,19 @@ EXPLANATIONS: dict[str, Explanation] = {
         "deviation; the interval is about the mean size.",
         "Believe both: there is an error, its mean size may be tiny.",
     ),
+    "CAL207": Explanation(
+        "Not tested",
+        "A test that could not be computed is not a test that was passed. Usual causes: rows that depend on each "
+        "other, several outputs per row, too few groups of dependent rows, or numbers that are too large or too small.",
+        "Judge by the intervals where they are shown, and remove the cause that the finding names.",
+    ),
+    "CAL208": Explanation(
+        "Scores run backwards",
+        "The whole interval of the calibration slope lies below 0: the higher the score, the rarer the event. Usual "
+        "causes: the probability of the other class, a score for which low means likely, another model's column, or "
+        "columns of classes in another order.",
+        "Check the column and the positive class, and make the report again. No map is compared before that.",
+    ),
     "CAL211": Explanation(
         "Whole vector",
         "Outcomes are drawn from each predicted vector and the same statistics are computed for each "
@@ -392,7 +405,8 @@ class Report:
             raise ValueError(message)
         text = makers[path.suffix]()
         with replacing(path) as place:
-            place.write_text(text, encoding="utf8")
+            # Only JSON can hold half a pair of surrogates, and this is how it is written there.
+            place.write_text(text, encoding="utf8", errors="backslashreplace")
         return path
 
     def __str__(self) -> str:

@@ -66,7 +66,10 @@ _ESTIMATES: dict[str, tuple[str, str]] = {
         "Mean over classes of the debiased error of each class against the rest.",
     ),
     "ENCE": ("ENCE", "Mean relative gap between predicted spread and error."),
-    "ENCE_debias": ("Debiased squared ENCE", "On a squared scale: not comparable with ENCE."),
+    "ENCE_debias": (
+        "Debiased ENCE",
+        "Root mean square of the same gaps, without what noise adds; on the scale of ENCE, and may be negative.",
+    ),
     "ENCE_sweep": ("ENCE sweep", "ENCE with the largest number of bins whose errors still rise."),
     "UCE": ("UCE", "Mean gap between predicted variance and squared error, in squared units."),
     "Mean z^2": ("Mean squared standardised error", "Mean of ((y − mean) / std)²: 1 if calibrated."),
@@ -95,6 +98,11 @@ _TESTS: tuple[tuple[str, str, str], ...] = (
     ("KolmogorovSmirnov", "Kolmogorov–Smirnov", "Is the largest cumulative gap beyond chance?"),
     ("KernelTest", "Kernel test", "Are there smooth deviations?"),
     ("VectorTest", "Whole-vector test", "All classes at once, against outcomes drawn from the vectors."),
+    (
+        "classes one by one",
+        "Test of each class and of the confidence",
+        "Is the intercept 0 and the slope 1 for every class, allowing for weights and dependence within clusters?",
+    ),
     ("LearnedTest", "Learned test of the whole vector", "Can a fitted map predict outcomes better on unseen rows?"),
     ("mean z^2", "Error-to-spread test", "Is the mean squared standardised error 1?"),
     ("spread chi square", "Spread by bins", "Do errors match the predicted spread in every bin of it?"),
@@ -156,8 +164,7 @@ def name_of_estimate(estimate: Estimate) -> Name:
     if base == "Coverage":
         level = re.search(r"(\d+(?:\.\d+)?)%", estimate.method)
         return Name(f"Coverage of {level[1]} % intervals" if level else text, line)
-    shown = norm is not None and base not in ("ENCE_debias",)
-    return Name(f"{text} ({norm[1]})" if shown and norm is not None else text, line)
+    return Name(f"{text} ({norm[1]})" if norm is not None else text, line)
 
 
 def name_of_test(test: Significance) -> Name:
@@ -214,23 +221,44 @@ def map_in_sentence(name: str, *, start: bool = False) -> str:
     return text if text.startswith(("Platt", "Dirichlet")) else text[:1].lower() + text[1:]
 
 
-_IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "women", "loss": "losses"}
+_IRREGULAR = {
+    "person": "people", "child": "children", "man": "men", "woman": "women", "loss": "losses",
+    "analysis": "analyses", "crisis": "crises", "diagnosis": "diagnoses", "prognosis": "prognoses",
+}  # fmt: skip
+#: Words of letters only.
+_WORDS = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
+#: Of a noun with one of these, the last word is not the one that has a plural.
+_JOINING = {"after", "and", "at", "before", "by", "for", "from", "in", "of", "on", "or", "over", "to", "with", "within"}
+#: What a noun that has no plain plural is the name of.
+_KINDS = {"event": "of", "row": "of", "group": "by"}
 
 
-def plural(noun: str, number: float | None = None) -> str:
-    """A noun in the plural, or as it is for exactly one.
+def plural(noun: str, number: float | None = None, *, kind: str = "row") -> str:
+    """A noun in the plural, or as it is for exactly one; where it has no plain plural, "rows of" it.
+
+    `kind` is what the noun names: an event, a row or a column of groups.
 
     Examples
     --------
-    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day")
-    ('frauds', 'countries', 'death', 'boxes', 'days')
+    >>> plural("fraud"), plural("country"), plural("death", 1), plural("box"), plural("day"), plural("diagnosis")
+    ('frauds', 'countries', 'death', 'boxes', 'days', 'diagnoses')
+    >>> plural("sepsis", kind="event"), plural("death in hospital", 1, kind="event"), plural("age>=65", kind="group")
+    ('events of sepsis', 'event of death in hospital', 'groups by age>=65')
+    >>> plural("deaths"), plural("status"), plural("class")
+    ('deaths', 'statuses', 'classes')
     """
-    if number == 1 or not noun:
+    if not noun:
         return noun
     *before, last = re.split(r"(\s+)", noun)
     lower = last.lower()
-    if lower in _IRREGULAR:
-        last = _IRREGULAR[lower]
+    irregular = _IRREGULAR.get(lower)
+    words = re.split(r"[ -]", noun.lower())
+    if not _WORDS.fullmatch(noun) or _JOINING & set(words) or (lower.endswith("is") and irregular is None):
+        return f"{kind if number == 1 else f'{kind}s'} {_KINDS[kind]} {noun}"
+    if number == 1 or (irregular is None and re.search(r"[^su]s$", lower)):  # "deaths" is a plural already
+        return noun
+    if irregular is not None:
+        last = irregular
     elif re.search(r"[^aeiou]y$", lower):
         last = f"{last[:-1]}ies"
     elif lower.endswith(("s", "x", "z", "ch", "sh")):
@@ -238,6 +266,11 @@ def plural(noun: str, number: float | None = None) -> str:
     else:
         last = f"{last}s"
     return "".join([*before, last])
+
+
+def had_the_event(event: str) -> str:
+    """What is said of rows with the event: "had the event", with its name where it has one."""
+    return "had the event" if event == "event" else f'had the event "{event}"'
 
 
 def listed(words: list[str] | tuple[str, ...]) -> str:

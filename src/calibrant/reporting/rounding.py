@@ -16,6 +16,8 @@ _UNITS = 5
 _MOST = 6
 #: Decimals that no column of a table exceeds.
 _MOST_OF_COLUMNS = 3
+#: Numbers from here on are told by their first digits and a power of ten.
+_HUGE = 1e15
 #: Where no interval decides the decimals: so many significant digits.
 _DIGITS = 2
 
@@ -222,7 +224,9 @@ def p_words(p_value: float, draws: int | None = None) -> str:
 
 
 def p_number(p_value: float, draws: int | None = None) -> str:
-    """The same without the letter, for tables."""
+    """The same without the letter, for tables; a dash where there was no test."""
+    if math.isnan(p_value):
+        return "–"
     if draws is not None and p_value <= 1.0000001 / (draws + 1):
         limit = 1 / (draws + 1)
         return f"≤ {limit:.{max(3, significant(limit, 1))}f}"
@@ -265,10 +269,26 @@ def fixed(value: float, digits: int) -> str:
         return "unknown"
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
+    if abs(value) >= _HUGE:
+        return brief(value)
     text = f"{value:,.{digits}f}"
     if text.startswith("-"):
         text = text[1:] if float(text.replace(",", "")) == 0 else f"{MINUS}{text[1:]}"
     return text
+
+
+def brief(value: float) -> str:
+    """Two significant digits, however large or small the number is.
+
+    Examples
+    --------
+    >>> brief(1.5), brief(-250.0), brief(1.5e-30), brief(1.2e29)
+    ('1.5', '−250', '1.5e−30', '1.2e29')
+    """
+    if value == 0 or not math.isfinite(value) or 10.0**-_MOST <= abs(value) < _HUGE:
+        return fixed(value, significant(value))
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}e{int(power)}".replace("-", MINUS)
 
 
 def _rate(share: float) -> str:

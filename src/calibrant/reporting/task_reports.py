@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.changes_over_time import periods
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiclass_tests import default_draws
+from calibrant.numerics.rows import all_alike
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
     BinCounts,
@@ -53,8 +54,8 @@ from calibrant.reporting.evidence import (
     collected,
     forecast_evidence,
     of_error,
-    of_test,
     rate_interval,
+    verdict_test,
     with_diagram,
 )
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
@@ -67,17 +68,19 @@ from calibrant.reporting.sections.over_time import over_time, since
 from calibrant.reporting.sections.recalibration import binary_code, commands, recalibrated
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
 from calibrant.reporting.sections.task_recalibration import class_recalibration, forecast_recalibration
-from calibrant.reporting.sections.task_sections import classes_section, shares_section, spread_section
+from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import binary_verdict
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled, Words
 from calibrant.reporting.verdicts.forecasts import forecast_verdict
 from calibrant.reporting.verdicts.multiclass import multiclass_verdict
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
-from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.reporting.verdicts.unlabeled import given_in_words, unlabeled_verdict
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
 from calibrant.table.binning import Distinct, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable, merge
 from calibrant.table.task import Gaps, largest_prior
+
+Given = TypeVar("Given")
 
 #: As a reader meets them.
 READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
@@ -216,7 +219,7 @@ def _with_probability_sections(known: Probabilities, part: Part, made: Assembly,
     """Every section, and what the verdict learns from it."""
     diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
     time = time_section(made, part.data, options)
-    remade = made.attempt("Recalibration", lambda: recalibrated(part))
+    remade = made.attempt("Recalibration", lambda: recalibrated(_not_backwards(known, part)))
     after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
     groups = group_sections(made, part.data, options, after=after)
     bins = made.add("ECE and the number of bins", lambda: bin_counts(part))
@@ -227,6 +230,14 @@ def _with_probability_sections(known: Probabilities, part: Part, made: Assembly,
         improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
         made.sections.append(improved)
     return replace(known, recalibration=improved)
+
+
+def _not_backwards(known: Probabilities, given: Given) -> Given:
+    """What a map would be fitted to, unless the scores run backwards."""
+    if known.backwards:
+        message = "The scores run backwards. A map would only hide that the column or the class is wrong."
+        raise CannotBuild(message)
+    return given
 
 
 def probability_facts(known: Probabilities, options: Options) -> Facts:
@@ -277,6 +288,8 @@ def _about_error(known: Probabilities) -> str:
 
 def _about_slope(known: Probabilities) -> str:
     what = "Below 1: high scores are too high and low scores too low."
+    if known.backwards:
+        what = "Below 0: higher scores go with fewer events."
     if known.intercept is None:
         return what
     shift = rounded(known.intercept, least=2, apart=0.0)
@@ -312,17 +325,17 @@ def class_report(data: Multiclass, options: Options) -> Report:
     made, words = Assembly(), Words(options.row or "row", options.event or "event", options.source or "")
     part = Part(data.top_label(), options.seed)
     top = collected(part, made, words=words, tolerance=options.tolerance, confidence=True)
-    test = made.attempt("Test of the whole vector", lambda: vector_test(data))
+    test, tested = verdict_test(made, lambda: vector_test(data))
     known = SeveralClasses(
         n=len(data),
         number=len(data.classes),
         words=words,
         tolerance=options.tolerance,
-        test=None if test is None else of_test(test),
         decisions=_decisions(data, top),
         impossible=made.attempt("", lambda: _impossible(data)) or 0,
         effective_n=top.effective_n,
         clusters=top.clusters,
+        **tested,
     )
     if known.n > 0:
         known = _with_class_sections(known, top, data, part, made, options)
@@ -344,7 +357,9 @@ def class_report(data: Multiclass, options: Options) -> Report:
 
 
 def vector_test(data: Multiclass) -> Significance:
-    """The test of whole vectors, with the number of simulations behind it."""
+    """The test of whole vectors with the number of simulations behind it; of weighted or dependent rows, of classes."""
+    if data.group is not None or not all_alike(data.weight):
+        return each_class(data)[1]
     found = calibration_test(data)
     return replace(found, details={**found.details, "draws": default_draws(len(data))})
 
@@ -360,7 +375,7 @@ def _with_class_sections(
         over_time=time_section(made, part.data, options),
         recalibration=made.add(
             "Recalibration",
-            lambda: with_readers_names(class_recalibration(data, seed=options.seed)),
+            lambda: with_readers_names(class_recalibration(_not_backwards(top, data), seed=options.seed)),
         ),
         groups=group_sections(made, data, options),
     )
@@ -494,18 +509,19 @@ def _forecast_numbers(known: Forecasts) -> tuple[Number, ...]:
 
 def _forecast_measures(part: ForecastPart, made: Assembly) -> tuple[Measure, ...]:
     """Those estimates that this kind of forecast allows; the first is the headline."""
-    data = part.spread_data
+    # The range is that of independent rows.
+    with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
     wanted: tuple[Callable[[], Estimate], ...] = (
         lambda: part.ratio,
-        lambda: _with_reference_range(part.ence),
+        lambda: with_range(part.ence),
         lambda: part.coverage,
         *(
-            lambda estimator=estimator: _with_reference_range(estimator(part.data))
+            lambda estimator=estimator: with_range(estimator(part.data))
             for estimator in (interval_error, quantile_error, pit_error)
         ),
         lambda: debiased_ence(part.cells),
         lambda: uce(part.cells),
-        *(lambda estimator=estimator: estimator(data) for estimator in (std_dispersion, sharpness)),
+        *(lambda estimator=estimator: estimator(part.spread_data) for estimator in (std_dispersion, sharpness)),
         *(lambda estimator=estimator: estimator(part.data) for estimator in (crps, nll, pinball)),
     )
     found = [estimate for make in wanted if (estimate := made.attempt("", make)) is not None]
@@ -533,11 +549,10 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
             made.omitted.append(Omitted(name, reason))
     shares = made.add("Shares of positives", lambda: shares_section(data))
     measures = _unlabeled_measures(cells, made, scores=not isinstance(data, BinTable))
-    test = made.attempt("Test", lambda: calibration_test(cells))
+    test, tested = verdict_test(made, lambda: calibration_test(cells))
     words = Words(options.row or "row", options.event or "event", options.source or "")
     error = of_error(measures[0].estimate) if measures else None
-    known = _unlabeled_evidence(cells, made, shares, words, error, options)
-    known = known if test is None else replace(known, test=of_test(test))
+    known = replace(_unlabeled_evidence(cells, made, shares, words, error, options), **tested)
     found = unlabeled_verdict(known)
     contents = Contents(
         kind="unlabeled",
@@ -548,7 +563,7 @@ def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Re
         numbers=_unlabeled_numbers(known),
         sections=in_reading_order(made),
         omitted=tuple(made.omitted),
-        notes=("The share of positives is an assumption; intervals are of sampling only.",),
+        notes=(f"The {given_in_words(known)} of positives is an assumption; intervals are of sampling only.",),
     )
     tests = () if test is None else (test,)
     return Report(options.title, contents, measures, tests, of_unlabeled(known, found))
@@ -581,6 +596,7 @@ def _unlabeled_evidence(
         errors=() if shares is None else shares.errors,
         impossible=0 if shares is None else sum((one.observed.low or 0.0) > 1 for one in shares.implied),
         ranges=0 if shares is None else len(shares.implied),
+        frequency=gaps.frequency if gaps.known_frequency else None,
     )
 
 

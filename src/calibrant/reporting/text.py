@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,7 +59,7 @@ class Table(NamedTuple):
 def tables(report: Report) -> list[Table]:
     """Every table of the report, in reading order; all text is printable."""
     found = [numbers_table(report.contents.numbers)] if report.contents.numbers else []
-    events = plural(report.contents.facts.event).capitalize()
+    events = plural(report.contents.facts.event, kind="event").capitalize()
     makers: dict[type, Callable[..., Table | None]] = {
         Reliability: lambda section: reliability_table(section, events),
         OverTime: time_table,
@@ -89,7 +90,7 @@ def number_texts(number: Number) -> tuple[str, str, str]:
     held = number.value
     if number.unit == "points":
         if held.low is not None and held.high is not None and held.low <= 0 <= held.value and number.below == "":
-            return f"≤ {bound(held.high)}", "points", ""
+            return f"at most {bound(held.high)}", "points", ""
         found = points(held)
         return found.value, "points", found.ends
     if number.unit == "percent":
@@ -142,21 +143,20 @@ def groups_table(section: Groups) -> Table:
         note = f"{count(hidden)} more {plural('group', hidden)}, not flagged. {note}".strip()
     kept = [row for row in rows if id(row) in shown]
     made = _group_rows(kept, first=_title(section.column))
-    return Table(_title(plural(section.column)) if section.column else "Groups", *made, note)
+    return Table(_title(plural(section.column, kind="group")) if section.column else "Groups", *made, note)
 
 
 def classes_table(section: Classes) -> Table:
     """Every class against the rest, worst first."""
     rows = section.rows[: section.shown]
-    note = (
-        ""
-        if len(rows) == len(section.rows)
-        else f"{len(rows)} of {len(section.rows)} classes, largest deviations first."
-    )
-    return Table("Classes", *_group_rows(rows, first="Class"), note)
+    note = f"{count(len(rows))} of {count(len(section.rows))} classes: flagged ones first, by the size of their error."
+    note = "" if len(rows) == len(section.rows) else note
+    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), note)
 
 
-def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
+def _group_rows(
+    rows: Sequence[GroupRow], *, first: str, draws: int | None = None
+) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     spread = all(row.expected is None for row in rows)
     ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
     errors = value_column([row.error for row in rows], scale=100, at_most=True)
@@ -171,7 +171,7 @@ def _group_rows(rows: Sequence[GroupRow], *, first: str) -> tuple[tuple[str, ...
                 *ratio_text,
                 _with_ends(error),
                 row.direction,
-                p_number(row.p_value),
+                p_number(row.p_value, draws),
             )
         )
     names = ("Ratio", "95 % interval", "ENCE, %") if spread else (
@@ -292,6 +292,9 @@ def _printable(table: Table) -> Table:
 _MARKS = {"problem": "!!", "caution": "!", "note": "-"}
 #: Columns of a terminal.
 _WIDTH = 100
+#: What means something in Markdown: anywhere, in an address, and at the start of a line.
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>&|~#$@^]|:(?=//)|(?i:(?<=www)\.)|^[-+=](?=\s|-|=|$)|^\d+(?=[.)](?:\s|$))")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 _STATES = {
     "not calibrated": "Not calibrated",
@@ -310,7 +313,7 @@ def facts(contents: Contents) -> str:
     if known.classes is not None:
         said.append(f"{count(known.classes)} classes")
     if known.events is not None:
-        what = plural("labelled positive" if unlabeled else known.event, known.events)
+        what = plural("labelled positive" if unlabeled else known.event, known.events, kind="event")
         share = f" ({rate(known.base_rate)})" if known.base_rate is not None and not unlabeled else ""
         said.append(f"{count(known.events)} {what}{share}")
     elif known.base_rate is not None:
@@ -361,20 +364,23 @@ def markdown(report: Report) -> str:
     """For a wiki or a pull request."""
     contents = report.contents
     found = contents.verdict
-    lines = [f"# {_cell(report.title)}", "", _cell(facts(contents)), ""]
-    lines += [
-        f"**{_STATES[found.state]}. {_cell(found.sentence)}**{f' {_cell(found.second)}' if found.second else ''}",
-        "",
-    ]
-    lines += [f"- **{name}.** {_cell(text)}" for name, text in answers(contents)]
+    lines = [f"# {in_markdown(report.title)}", "", in_markdown(facts(contents)), ""]
+    second = f" {in_markdown(found.second)}" if found.second else ""
+    lines += [f"**{_STATES[found.state]}. {in_markdown(found.sentence)}**{second}", ""]
+    lines += [f"- **{name}.** {in_markdown(text)}" for name, text in answers(contents)]
     if report.findings:
-        lines += ["", "## Findings", "", *(f"- **{f.code}** ({f.severity}) {_cell(f.text)}" for f in report.findings)]
+        lines += [
+            "",
+            "## Findings",
+            "",
+            *(f"- **{f.code}** ({f.severity}) {in_markdown(f.text)}" for f in report.findings),
+        ]
     for heading, columns, rows, note in tables(report):
-        lines += ["", f"## {_cell(heading)}", "", _row(columns), _row(["---"] * len(columns)), *map(_row, rows)]
-        lines += ["", _cell(note)] if note else []
+        lines += ["", f"## {in_markdown(heading)}", "", _row(columns), "| --- " * len(columns) + "|", *map(_row, rows)]
+        lines += ["", in_markdown(note)] if note else []
     if contents.omitted:
         lines += ["", "## Not in this report", ""]
-        lines += [f"- {_cell(left.section)}: {_cell(left.reason)}" for left in contents.omitted]
+        lines += [f"- {in_markdown(left.section)}: {in_markdown(left.reason)}" for left in contents.omitted]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -396,9 +402,24 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+    return f"| {' | '.join(in_markdown(cell) for cell in cells)} |"
 
 
-def _cell(text: str) -> str:
-    """Text that cannot break out of a Markdown table or begin a tag."""
-    return printable(text.replace("\n", " ")).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+def in_markdown(text: str) -> str:
+    r"""Text that stays text in Markdown: it begins no tag, link, image, code, emphasis, heading, list or table cell.
+
+    Addresses are escaped too, or many sites would make links of them. An end of a line is written out.
+
+    Examples
+    --------
+    >>> print(in_markdown("![x](https://a.example) | <b> snake_case"))
+    !\[x\](https\://a.example) \| &lt;b&gt; snake\_case
+    >>> print(in_markdown("# a"), in_markdown("1. b"), in_markdown("p < 0.05, -1 %"))
+    \# a 1\. b p &lt; 0.05, -1 %
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        own = found[0]
+        return f"{own}\\" if own.isdigit() else _ENTITIES.get(own, f"\\{own}")
+
+    return _MARKDOWN.sub(escaped, printable(text))

@@ -164,9 +164,9 @@ def test_groups_against_the_rest_in_one_direction_in_several_or_none():
         "Brazil runs against the rest: 1.84 times the predicted frauds occurred"
     )
     one_way = [row for row in hand_made.COUNTRIES if row[3] in ("too high", "not flagged")]
-    assert titles.groups_title(hand_made.groups(one_way), "fraud") == "4 of 6 countries are too high"
+    assert titles.groups_title(hand_made.groups(one_way), "fraud") == "Predictions are too high in 4 of 6 countries"
     single = [row for row in hand_made.COUNTRIES if row[0] in ("Poland", "Sweden")]
-    assert titles.groups_title(hand_made.groups(single), "fraud") == "1 of 2 countries is too high"
+    assert titles.groups_title(hand_made.groups(single), "fraud") == "Predictions are too high in 1 of 2 countries"
     both = [hand_made.COUNTRIES[0], hand_made.COUNTRIES[7], hand_made.COUNTRIES[5]]
     assert titles.groups_title(hand_made.groups(both), "fraud") == "2 of 3 countries are miscalibrated"
     quiet = [row for row in hand_made.COUNTRIES if row[3] == "not flagged"]
@@ -201,6 +201,10 @@ def test_classes():
     )
     quiet = replace(section, rows=tuple(replace(row, flagged=False) for row in section.rows))
     assert titles.classes_title(quiet) == "No class differs beyond chance"
+    spread = "No class by itself differs beyond chance: the error is spread over all of them"
+    assert titles.classes_title(quiet, rejected=True) == spread
+    untested = replace(quiet, rows=tuple(replace(row, p_value=float("nan")) for row in quiet.rows))
+    assert titles.classes_title(untested) == "No class could be tested"
     shape = GroupRow("A", 10, Value(1.0, 0.9, 1.1), Value(0.1), "too extreme", 0.01, flagged=True)
     assert titles.classes_title(replace(section, rows=(shape,))) == "1 of 1 classes is miscalibrated"
 
@@ -237,15 +241,15 @@ def test_coverage_with_and_without_an_interval():
 )
 def test_the_histogram_of_f(first, last, words):
     section = replace(hand_made.spread(), pit=(first, *[200.0] * 18, last))
-    assert words in titles.pit_title(section)
+    assert words in titles.pit_title(section, significant=True)
     uneven = replace(section, pit=(200.0, *[100.0, 300.0] * 9, 200.0))
-    assert "unevenly" in titles.pit_title(uneven)
+    assert "unevenly" in titles.pit_title(uneven, significant=True)
+    assert titles.pit_title(uneven, significant=None) == "Where outcomes fall in their predicted distributions"
 
 
 def test_shares():
-    assert (
-        titles.shares_title(hand_made.shares()) == "No share between 11 and 27 % makes these probabilities calibrated"
-    )
+    none = "No share between 11 and 27 % makes these probabilities calibrated, if labels are at random"
+    assert titles.shares_title(hand_made.shares()) == none
     assert titles.shares_title(hand_made.shares(zero=True)) == "For shares from 11 to 14 % the interval includes 0"
     section = hand_made.shares()
     assert (

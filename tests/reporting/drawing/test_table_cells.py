@@ -12,6 +12,7 @@ from calibrant.reporting.drawing.table_cells import (
     bold_limit,
     gauge,
     share_bar,
+    strip_columns,
     strip_table,
     strip_title,
 )
@@ -134,3 +135,12 @@ def test_names_of_classes_are_escaped():
     section = hand_made.classes()
     rows = tuple(replace(row, name=hand_made.HOSTILE) for row in section.rows)
     assert "<img" not in strip_table(replace(section, rows=rows), hand_made.HOSTILE)
+
+
+def test_columns_without_a_gap_that_shows_are_not_drawn():
+    section = hand_made.classes()
+    assert len(strip_columns(section)) > 2
+    flat = tuple(tuple((1000.0, 3.0, 3.2, 3.0) for _ in section.ranges) for _ in section.cells)
+    assert strip_columns(replace(section, cells=flat)) == []
+    one = (((1000.0, 300.0, 3.0, 3.0), *flat[0][1:]), *flat[1:])
+    assert strip_columns(replace(section, cells=one)) == [0]

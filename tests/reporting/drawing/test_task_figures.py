@@ -36,7 +36,7 @@ def test_coverage_with_and_without_intervals():
 
 
 def test_bars_of_the_histogram_are_relative_to_what_is_expected():
-    figure = pit_figure(replace(hand_made.spread(), pit=(100.0, 300.0), pit_null=(150.0, 250.0)))
+    figure = pit_figure(replace(hand_made.spread(), pit=(100.0, 300.0), pit_null=(150.0, 250.0)), significant=True)
     bars = [
         r for r in ElementTree.fromstring(figure.svg_wide).iter("rect") if (r.get("class") or "").startswith("barm")
     ]

@@ -96,7 +96,7 @@ def test_classes_have_totals_and_a_strip():
     assert "Refunds" in totals.title
     assert "55 cells" in strip.lead
     some, _ = classes_block(replace(hand_made.classes(), shown=3), hand_made.multiclass())
-    assert "3 of 7 classes, largest deviations first" in some.lead
+    assert "3 of 7 classes: flagged ones first" in some.lead
     assert "Refunds" not in some.body.split("<details")[0]
     assert len(list(classes_block(replace(hand_made.classes(), ranges=(), cells=()), hand_made.multiclass()))) == 1
 

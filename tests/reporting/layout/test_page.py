@@ -416,7 +416,7 @@ def test_severity_decides_colour_and_shape():
     ("value", "unit", "big", "small"),
     [
         (Value(0.0083, 0.005, 0.0102), "points", "0.8", "points (0.5 to 1.0)"),
-        (Value(0.001, 0.0, 0.0031), "points", "≤ 0.31", "points"),
+        (Value(0.001, 0.0, 0.0031), "points", "at most 0.31", "points"),
         (Value(0.043), "points", "4.3", "points"),
         (Value(0.825, 0.813, 0.836), "percent", "82.5", "% (81.3 to 83.6 %)"),
         (Value(0.27), "percent", "27", "%"),

@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.sections.task_sections import EDGES, NOMINAL, SPREAD_BINS, classes_section, spread_section
-from tests.reporting.sections.classes_worlds import classes
+from tests.reporting.sections.classes_worlds import classes, softmax
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +155,30 @@ def test_what_has_neither():
     table = cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.EqualWidth(2))
     with pytest.raises(CannotBuild):
         spread_section(table)
+
+
+def test_flagged_classes_are_ranked_by_the_size_of_their_error():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(6), 4000)
+    y = (rng.random((4000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    stated = p * [1.0, 1.0, 1.6, 0.4, 1.3, 1.0]
+    data = cal.Multiclass(y, stated / stated.sum(axis=1, keepdims=True))
+    section = classes_section(data)
+    flagged = [row for row in section.rows if row.flagged]
+    gaps = [abs(row.observed - row.expected) for row in flagged]
+    assert len({row.p_value for row in flagged}) < len(flagged)
+    assert gaps == sorted(gaps, reverse=True)
+    assert section.rows[: len(flagged)] == tuple(flagged)
+    assert "≤ 0.001" in str(cal.report(data)).split("\nClasses\n")[1].split("Recalibration")[0]
+
+
+def test_an_error_spread_over_many_classes_is_said_to_be():
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(500, 300))
+    p, stated = softmax(z), softmax(0.75 * z)
+    y = (rng.random((500, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 299)
+    found = cal.report(cal.Multiclass(y, stated))
+    assert found.verdict.direction == "under-confident"
+    (said,) = [finding for finding in found.findings if finding.code == "CAL212"]
+    assert said.text == "No class by itself differs beyond chance: the error is spread over all 300 classes."
+    assert "the error is spread over all of them" in found.to_html()

@@ -68,11 +68,12 @@ def test_what_it_means_at_a_threshold():
     around = Bin(0.08, 0.12, 400, 36, 0.1, Value(0.09, 0.065, 0.12))
     given = replace(RARE, words=Words("payment", "fraud"), threshold=Threshold(0.1, around, above))
     assert what_it_means(given) == (
-        "Of the 1,904 payments above your threshold of 10 %, 16.6 % were frauds (15.0 to 18.3 %); the predictions say "
+        'Of the 1,904 payments above your threshold of 10 %, 16.6 % had the event "fraud" (15.0 to 18.3 %); the '
+        "predictions say "
         "23.3 %. At the threshold itself the gap is within chance."
     )
     off = replace(around, observed=Value(0.05, 0.03, 0.08))
-    assert "Around the threshold itself, 5 % were (3 to 8 %), where 10 % were predicted" in what_it_means(
+    assert "Around the threshold itself, 5 % had it (3 to 8 %), where 10 % were predicted" in what_it_means(
         replace(given, threshold=Threshold(0.1, off, above))
     )
 
@@ -126,7 +127,7 @@ def test_a_map_is_recommended_only_with_the_interval_of_its_gain():
     assert best_map(maps(-0.02, -0.01, effect="makes it worse")).startswith("Do not recalibrate: every map tried")
     best = maps().maps[0]
     other = replace(best, name="Beta calibration", effect="helps")
-    assert best_map(Recalibration("log loss", 0.4, (best, other))).endswith("Others do as well.")
+    assert best_map(Recalibration("log loss", 0.4, (best, other))).endswith("Other maps perform equally well.")
     unknown = MapRow("Platt scaling", 2, Value(0.0), Value(0.01), "best")
     assert best_map(Recalibration("log loss", 0.4, (unknown,))) == ""
 

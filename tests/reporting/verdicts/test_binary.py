@@ -65,13 +65,19 @@ TABLE = [
     (
         replace(PLAIN, decisions=Decisions(410, Value(0.83, 0.79, 0.87), 1590, Value(0.04, 0.031, 0.05))),
         "B4", "cannot be judged", "caution", None,
-        "The predictions are decisions, not probabilities: of 410 rows predicted 1, 83 % were events (79 to 87 %); "
-        "of 1,590 rows predicted 0, 4.0 % were (3.1 to 5.0 %).",
+        "The predictions are decisions, not probabilities: of 410 rows predicted 1, 83 % had the event (79 to 87 %); "
+        "of 1,590 rows predicted 0, 4.0 % had it (3.1 to 5.0 %).",
     ),
     (
         replace(PLAIN, test=None, untested="3 groups of dependent rows are too few"),
         "BU", "cannot be judged", "caution", None,
-        "Calibration cannot be tested: 3 groups of dependent rows are too few. "
+        "Calibration cannot be judged. The test could not be computed: 3 groups of dependent rows are too few. "
+        "The estimated error is 3.1 points (95 % interval 2.2 to 4.0).",
+    ),
+    (
+        replace(PLAIN, test=None, untested="it failed", only_score=0.3, error=Value(0.01, 0.0, 0.04)),
+        "BU", "cannot be judged", "caution", None,
+        "Calibration cannot be judged. The test could not be computed: it failed. "
         "An error of up to 4.0 points cannot be ruled out.",
     ),
     (

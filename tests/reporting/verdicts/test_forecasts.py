@@ -81,7 +81,7 @@ TABLE = [
     (replace(BASE, n=0), "B0", "cannot be judged", "caution", None,
      "Nothing to judge: no row has both a prediction and an outcome."),
     (replace(BASE, test=None, untested="errors are all 0"), "RU", "cannot be judged", "caution", None,
-     "Calibration cannot be tested: errors are all 0."),
+     "Calibration cannot be judged. The test could not be computed: errors are all 0."),
 ]  # fmt: skip
 
 

@@ -71,7 +71,10 @@ REFUNDS, OTHER = (
 TEST = Significance(0.001, 0.001, "VectorTest(draws=999, seed=0)", 9000)
 CLASSES = Classes(TEST, (REFUNDS, OTHER), (), (), 2)
 QUIET = replace(TOP, test=ACCEPTS, error=Value(0.004, 0.0, 0.0158), ratio=Value(1.0, 0.98, 1.02))
-BASE = SeveralClasses(n=9000, number=7, test=REJECTS, words=TOP.words, top=TOP, classes=CLASSES, recalibration=maps())
+VECTORS_REJECT, VECTORS_ACCEPT = (replace(one, name="whole-vector test") for one in (REJECTS, ACCEPTS))
+BASE = SeveralClasses(
+    n=9000, number=7, test=VECTORS_REJECT, words=TOP.words, top=TOP, classes=CLASSES, recalibration=maps()
+)
 
 TABLE = [
     (BASE, "M1", "not calibrated", "problem", "over-confident",
@@ -86,7 +89,7 @@ TABLE = [
     (replace(BASE, top=QUIET, classes=None), "M2", "not calibrated", "caution", "mixed",
      "The confidence in the predicted class shows no significant error, but the probabilities of the other "
      "classes do."),
-    (replace(BASE, n=5000, number=10, test=ACCEPTS, top=QUIET), "M3", "not significant", "note", None,
+    (replace(BASE, n=5000, number=10, test=VECTORS_ACCEPT, top=QUIET), "M3", "not significant", "note", None,
      "No significant miscalibration detected in the probabilities of 10 classes (whole-vector test, n = 5,000); the "
      "top-label error is at most 1.6 points."),
     (replace(BASE, n=2000, decisions=Value(0.867, 0.851, 0.881)), "M5", "cannot be judged", "caution", None,
@@ -98,11 +101,9 @@ TABLE = [
      "after adjustment: Brazil (too low)."),
     (replace(BASE, n=0), "B0", "cannot be judged", "caution", None,
      "Nothing to judge: no row has both a prediction and an outcome."),
-    (replace(BASE, test=None), "L1", "not calibrated", "problem", "over-confident",
-     "Over-confident: the predicted class is right for 56.9 % of tickets, while the mean confidence is 71.5 %, a "
-     "gap of "
-     "14.6 percentage points (95 % interval 13.7 to 15.6). The whole vector cannot be tested with weights or dependent "
-     "rows."),
+    (replace(BASE, test=None, untested="it failed"), "BU", "cannot be judged", "caution", None,
+     "Calibration cannot be judged. The test could not be computed: it failed. The estimated error is 14.6 points "
+     "(95 % interval 13.6 to 15.6)."),
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.reporting.contents import Bin, Change, Threshold
-from calibrant.reporting.verdicts.evidence import Forecasts, SeveralClasses, VerdictTest
+from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest
 from calibrant.reporting.verdicts.forecasts import biased, forecast_verdict
 from calibrant.reporting.verdicts.severity import (
     changed,
@@ -165,9 +165,3 @@ def test_forecasts_tell_a_change_over_time():
     )
     rejecting = replace(given, test=replace(REJECTS, draws=None), ratio=Value(1.3, 1.2, 1.4))
     assert forecast_verdict(rejecting).second.startswith("Errors changed against the predicted spread")
-
-
-def test_without_a_test_of_whole_vectors_the_top_label_is_adjusted():
-    given = SeveralClasses(n=500, top=with_p_values(0.03), groups=with_p_values(0.5, of_groups=[0.2]).groups)
-    assert not judged_together(given).top.test.rejects
-    assert judged_together(replace(given, test=ACCEPTS)).top.test.rejects

@@ -20,9 +20,9 @@ START = "If 19 % of the unlabeled compounds are positive, predicted probabilitie
 
 TABLE = [
     (BASE, "P1", "not calibrated", "problem", "too low",
-     f"{START} too low by 6.0 percentage points (95 % interval 4.7 to 6.7). The size depends on that share, the "
-     "conclusion "
-     "does not: the error is smallest at 14 % (3.2 points, 1.3 to 3.9)."),
+     f"{START} too low by 6.0 percentage points (95 % interval 4.7 to 6.7). No share from 11 to 27 % would "
+     "make them calibrated, if labelled positives are a random sample of all positives: the error is smallest at "
+     "14 % (3.2 points, 1.3 to 3.9)."),
     (replace(BASE, errors=(*BASE.errors[:1], Value(0.01, 0.0, 0.03), *BASE.errors[2:])), "P1",
      "not calibrated", "problem", "too low",
      f"{START} too low by 6.0 percentage points (95 % interval 4.7 to 6.7). The conclusion depends on that share: for "

@@ -115,11 +115,13 @@ def _is_decade(p: float) -> bool:
 
 
 def _round_steps(low: float, high: float, most: int) -> tuple[float, ...]:
-    size = 10 ** math.floor(math.log10((high - low) / most))
+    if not high > low:
+        return (low,)
+    size = 10.0 ** math.floor(math.log10((high - low) / most))
     found: tuple[float, ...] = ()
     for step in (size * k for k in (1, 2, 2.5, 5, 10, 20, 50)):
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        found = tuple(round(k * step, 12) for k in range(first, last + 1))
+        found = tuple(float(f"{k * step:.12g}") for k in range(first, last + 1))
         if len(found) <= most:
             break
     return found
@@ -157,7 +159,7 @@ def percent_tick(value: float) -> str:
     >>> percent_tick(0.003)
     '0.3 %'
     """
-    return f"{round(100 * value, 6):g} %"
+    return f"{100 * value:g} %"
 
 
 def plain_tick(value: float) -> str:

@@ -6,6 +6,7 @@ A title is one sentence on what is seen, with numbers. All words are made from t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Literal
 
 from calibrant.reporting.contents import (
@@ -129,11 +130,13 @@ def over_time_title(section: OverTime, event: str, *, spread: bool = False) -> s
         if spread:
             return f"{start}errors are {ratio(change.after).value} times the predicted spread"
         share = percent(change.after).value
-        return f"{start}{share} % of the predicted {plural(event)} occurred"
+        return f"{start}{share} % of the predicted {plural(event, kind='event')} occurred"
     flagged = sum(period.flagged for period in section.periods)
     if flagged:
         verb = "differs" if flagged == 1 else "differ"
         return f"{flagged} of {len(section.periods)} periods {verb} from the predictions beyond chance"
+    if all(isnan(period.p_value) for period in section.periods):
+        return "No period could be tested"
     return "No period differs from the predictions beyond chance"
 
 
@@ -142,19 +145,22 @@ def groups_title(section: Groups, event: str, *, spread: bool = False) -> str:
     noun = section.column.replace("_", " ")
     flagged = [row for row in section.rows if row.flagged]
     if not flagged:
-        return f"No {noun} differs beyond chance"
+        tested = not all(isnan(row.p_value) for row in section.rows)
+        return f"No {noun} {'differs beyond chance' if tested else 'could be tested'}"
     lone = _against_the_rest(flagged)
     if lone is not None:
         size = ratio(lone.ratio).value
         if spread:
             return f"{lone.name} runs against the rest: errors are {size} times the predicted spread"
-        return f"{lone.name} runs against the rest: {size} times the predicted {plural(event)} occurred"
-    many = f"{len(flagged)} of {len(section.rows)} {plural(noun)}"
+        return f"{lone.name} runs against the rest: {size} times the predicted {plural(event, kind='event')} occurred"
+    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(noun, kind='group')}"
     directions = {row.direction for row in flagged}
     common = directions.pop() if len(directions) == 1 and "mixed" not in directions else None
     if spread and common in ("too narrow", "too wide"):
         return f"The spread is {common} in {many}"
-    return f"{many} {'is' if len(flagged) == 1 else 'are'} {common or 'miscalibrated'}"
+    if common is not None:
+        return f"{'Forecasts' if spread else 'Predictions'} are {common} in {many}"
+    return f"{many} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
 
 
 def recalibration_title(section: Recalibration, row: str) -> str:
@@ -176,12 +182,16 @@ def bin_counts_title() -> str:
     return "The plain ECE depends on how many bins you choose"
 
 
-def classes_title(section: Classes, label: str = "class") -> str:
-    """How many classes are flagged, and which total is off most."""
+def classes_title(section: Classes, label: str = "class", *, rejected: bool = False) -> str:
+    """How many classes are flagged, and which total is off most; `rejected` where whole vectors are miscalibrated."""
     flagged = [row for row in section.rows if row.flagged]
+    if not flagged and all(isnan(row.p_value) for row in section.rows):
+        return f"No {label} could be tested"
     if not flagged:
-        return f"No {label} differs beyond chance"
-    many = f"{len(flagged)} of {len(section.rows)} {plural(label)} {'is' if len(flagged) == 1 else 'are'} miscalibrated"
+        spread = ": the error is spread over all of them" if rejected else ""
+        return f"No {label} {'by itself ' if rejected else ''}differs beyond chance{spread}"
+    many = f"{count(len(flagged))} of {count(len(section.rows))} {plural(label)}"
+    many += f" {'is' if len(flagged) == 1 else 'are'} miscalibrated"
     off = [row for row in flagged if row.ratio.excludes(1.0)]
     if not off:
         return many
@@ -219,8 +229,10 @@ def coverage_title(section: Spread) -> str:
     return f"{score(chosen.nominal)} intervals hold {found.value} %{ends}"
 
 
-def pit_title(section: Spread) -> str:
+def pit_title(section: Spread, *, significant: bool | None) -> str:
     """Whether outcomes fall into the tails of their predicted distributions too often, too rarely, or on one side."""
+    if significant is None:
+        return "Where outcomes fall in their predicted distributions"
     low, high = section.pit_null
     first, last = section.pit[0], section.pit[-1]
     if first > high and last > high:
@@ -243,7 +255,8 @@ def shares_title(section: Shares) -> str:
         p for p, error in zip(section.priors, section.errors, strict=True) if error.low is not None and error.low <= 0
     ]
     if not zero:
-        return f"No share between {_span(section.priors[0], section.priors[-1])} makes these probabilities calibrated"
+        between = _span(section.priors[0], section.priors[-1])
+        return f"No share between {between} makes these probabilities calibrated, if labels are at random"
     return f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
 
 

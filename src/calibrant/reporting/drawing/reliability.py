@@ -250,7 +250,7 @@ def bin_hint(b: Bin, facts: Facts) -> str:
     return (
         f"Predicted {score(b.low)} to {score(b.high)}: mean {rate(b.predicted)}\n"
         f"Observed {found.value} %{ends}\n"
-        f"{count(b.n)} {plural(facts.row, b.n)}, {count(b.events)} {plural(facts.event, b.events)}"
+        f"{count(b.n)} {plural(facts.row, b.n)}, {count(b.events)} {plural(facts.event, b.events, kind='event')}"
     )
 
 

@@ -144,9 +144,9 @@ Cell = tuple[float, float, float, float]
 
 
 def strip_table(section: Classes, row: str) -> Markup:
-    """One row per shown class, one column per range of predicted probability in which any class has enough rows."""
+    """One row per shown class, and the columns of `strip_columns`."""
     shown = section.cells[: section.shown]
-    kept = [k for k in range(len(section.ranges)) if any(cells[k][0] >= FEWEST for cells in shown)]
+    kept = strip_columns(section)
     largest = max((abs(_gap(cell)) for cells in shown for cell in cells if cell[0] >= FEWEST), default=1.0)
     limit = bold_limit(section)
     head = [tag("th", score_range(*section.ranges[k]), class_="c", scope="col") for k in kept]
@@ -164,6 +164,13 @@ def strip_table(section: Classes, row: str) -> Markup:
         class_="heat",
     )
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Gaps by class")
+
+
+def strip_columns(section: Classes) -> list[int]:
+    """The ranges of probability in which a shown class has enough rows and a gap that its number shows."""
+    shown = section.cells[: section.shown]
+    numbers = range(len(section.ranges))
+    return [k for k in numbers if any(c[k][0] >= FEWEST and _signed(100 * _gap(c[k])) != "0.0" for c in shown)]
 
 
 def bold_limit(section: Classes) -> float:

@@ -63,10 +63,10 @@ def coverage_figure(section: Spread) -> Figure:
     )
 
 
-def pit_figure(section: Spread) -> Figure:
+def pit_figure(section: Spread, *, significant: bool | None) -> Figure:
     """The histogram of F(y), relative to what is expected of each class."""
     draw = partial(_pit, section, "Histogram of F(y): where outcomes fall in their predicted distributions.")
-    return Figure(*both(draw, 1040), title=pit_title(section), text=pit_text(section))
+    return Figure(*both(draw, 1040), title=pit_title(section, significant=significant), text=pit_text(section))
 
 
 def _spread(section: Spread, name: str, width: float, style: str) -> Markup:

@@ -37,7 +37,7 @@ from calibrant.reporting.drawing.reliability import (
     bin_counts_figure,
     reliability_figure,
 )
-from calibrant.reporting.drawing.table_cells import FEWEST, strip_table, strip_title
+from calibrant.reporting.drawing.table_cells import FEWEST, strip_columns, strip_table, strip_title
 from calibrant.reporting.drawing.task_figures import (
     coverage_figure,
     implied_figure,
@@ -58,7 +58,6 @@ from calibrant.reporting.layout.elements import (
     probability_key,
     range_table,
     rejected,
-    rich,
     text_fold,
     threshold_table,
 )
@@ -73,7 +72,7 @@ def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
     """The periods in order, with the change."""
     spread = contents.kind == "regression"
     figure = over_time_figure(section, contents.facts, spread=spread)
-    events = plural(contents.facts.event)
+    events = plural(contents.facts.event, kind="event")
     what = "Root mean squared standardised error" if spread else f"Observed divided by expected {events}"
     periods = len(section.periods)
     lead = (
@@ -97,7 +96,8 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     parts: list[Child] = [group_table(shown, section.column, spread=spread)]
     if others:
         table = group_table(others, section.column, spread=spread)
-        parts.append(text_fold(f"{len(others)} more {plural(noun, len(others))}, not flagged", table))
+        more = plural(noun, len(others), kind="group")
+        parts.append(text_fold(f"{count(len(others))} more {more}, not flagged", table))
     parts.append(text_fold("Figure as text", tag("p", groups_text(section, spread=spread))))
     remaining = [row.name for row in section.rows if row.flagged_after]
     known = any(row.flagged_after is not None for row in section.rows)
@@ -111,14 +111,18 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
         after.append(callout("One map for all.", f"After the best map for all rows, {who} flagged."))
     if section.omitted:
         after.append(callout("Left out.", section.omitted))
-    what = "Error-to-spread ratio" if spread else f"Observed divided by expected {plural(contents.facts.event)}"
+    what = (
+        "Error-to-spread ratio"
+        if spread
+        else f"Observed divided by expected {plural(contents.facts.event, kind='event')}"
+    )
     tested = sum(row.judged for row in section.rows)
     lead = (
         f"{what} by {noun}; marker area shows rows. Red: miscalibrated, allowing for {tested} "
-        f"{plural(noun, tested)} and the other tests ({flagged} of {len(section.rows)})."
+        f"{plural(noun, tested, kind='group')} and the other tests ({flagged} of {len(section.rows)})."
     )
     title = groups_title(section, contents.facts.event, spread=spread)
-    yield Block("groups", plural(noun).capitalize(), title, lead, joined([tag("figure", *parts), *after]))
+    yield Block("groups", plural(noun, kind="group").capitalize(), title, lead, joined([tag("figure", *parts), *after]))
 
 
 def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
@@ -127,10 +131,16 @@ def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
     lead = "Observed divided by predicted frequency of each class; red: miscalibrated after adjustment for all classes."
     shown = section.rows[: section.shown]
     if section.shown < total:
-        lead += f" {section.shown} of {total} classes, largest deviations first."
-    figure = tag("figure", group_table(shown, "class"), text_fold("Figure as text", tag("p", classes_text(section))))
-    yield Block("classes", "Classes", classes_title(section), lead, figure)
-    if not section.ranges:
+        lead += f" {count(section.shown)} of {count(total)} classes: flagged ones first, by the size of their error."
+    figure = tag(
+        "figure",
+        group_table(shown, "class", draws=section.draws),
+        text_fold("Figure as text", tag("p", classes_text(section))),
+    )
+    verdict = contents.verdict
+    off = verdict.state in ("not calibrated", "small") and verdict.rule not in ("MG", "MC")
+    yield Block("classes", "Classes", classes_title(section, rejected=off), lead, figure)
+    if not strip_columns(section):
         return
     cells = sum(cell[0] >= FEWEST for row in section.cells for cell in row)
     about = (
@@ -264,7 +274,7 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
     if figures:
         yield Block("spread", "Spread and error", figures[0].title, lead, tag("div", *body, class_="cols even"))
     if section.pit:
-        pit = pit_figure(section)
+        pit = pit_figure(section, significant=rejected(contents))
         words = (
             "Where outcomes fall in their predicted distributions. Flat if calibrated; a U shape means that the spread "
             "is too narrow, a hump that it is too wide."
@@ -320,7 +330,7 @@ def main_figures(contents: Contents) -> Iterator[tuple[str, Markup]]:
                 rows = [row for row in section.rows if id(row) in chosen]
                 title = groups_title(section, contents.facts.event, spread=spread)
                 yield title, tag("div", group_table(rows, section.column, spread=spread), class_="scroll")
-            case Classes() if section.ranges:
+            case Classes() if strip_columns(section):
                 yield strip_title(section), strip_table(section, contents.facts.row)
             case Spread():
                 figures = [spread_figure(section, significant=significant)] if section.bins else []
@@ -362,5 +372,5 @@ def omitted_block(contents: Contents) -> Block | None:
     """What could not be shown, and why."""
     if not contents.omitted:
         return None
-    lines = [tag("li", tag("b", f"{left.section}: "), rich(left.reason)) for left in contents.omitted]
+    lines = [tag("li", tag("b", f"{left.section}: "), left.reason) for left in contents.omitted]
     return Block("omitted", "Left out", "What is left out", "", tag("ul", *lines, class_="omitted"))

@@ -12,7 +12,7 @@ from calibrant.reporting.drawing.canvas import Figure, Table, dot, stroke
 from calibrant.reporting.drawing.descriptions import range_name, score_range
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
-from calibrant.reporting.names import plural, remaining_error
+from calibrant.reporting.names import had_the_event, plural, remaining_error
 from calibrant.reporting.rounding import count, p_number, rate, score, value_column
 from calibrant.results.estimate import Value
 
@@ -184,7 +184,7 @@ _BANDS = (
 
 def probability_key(row: str, event: str) -> Markup:
     """The diagram of probabilities, in the user's words for one row and one event."""
-    perfect = f" Of 100 {plural(row)} scored 10 %, 10 are {plural(event)}."
+    perfect = f" Of 100 {plural(row)} scored 10 %, 10 {had_the_event(event)}."
     return _key(
         (_sample(_DIAGONAL), "Perfect calibration.", perfect),
         (_sample(_STEPS), "Observed frequency", ", the best rising curve (CORP, isotonic). No bins to choose."),
@@ -291,10 +291,10 @@ class _Column(NamedTuple):
     cells: Sequence[Child]
 
 
-def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False) -> Markup:
+def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, draws: int | None = None) -> Markup:
     """One line per group or class; the ratio is drawn with its interval, flagged ones in red.
 
-    Columns that a phone has no room for are hidden there.
+    Columns that a phone has no room for are hidden there. `draws` are the simulated samples that p-values rank among.
     """
     columns = [_Column(column.replace("_", " ").capitalize(), "name", [row.name for row in rows])]
     # Classes share all rows: what tells them apart is how often each occurred.
@@ -313,7 +313,8 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False) 
         words = "Error, points (95 % interval)"
         columns.append(_Column(words, "n nw hide", [with_interval(found) for found in errors]))
     columns.append(_Column("Direction", "dir", [_direction(row) for row in rows]))
-    columns.append(_Column("Adjusted p", "n hide", [p_number(row.p_value) if row.judged else "–" for row in rows]))
+    p_values = [p_number(row.p_value, draws) if row.judged else "–" for row in rows]
+    columns.append(_Column("Adjusted p", "n hide", p_values))
     names = [tag("th", c.head, scope="col", class_=c.style) for c in columns]
     body = [_line(row, [(c.style, c.cells[k]) for c in columns]) for k, row in enumerate(rows)]
     return tag("table", tag("thead", tag("tr", *names)), tag("tbody", *body), class_="forest")

@@ -160,7 +160,7 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
     confidence = contents.kind in ("top label", "classes")
     unlabeled = contents.kind == "unlabeled"
     if known.events is not None and not confidence:
-        name = "Labelled positives" if unlabeled else plural(known.event).capitalize()
+        name = "Labelled positives" if unlabeled else plural(known.event, kind="event").capitalize()
         share = "" if known.base_rate is None or unlabeled else f" ({rate(known.base_rate)})"
         found.append((name, f"{count(known.events)}{share}"))
     if known.base_rate is not None and (confidence or unlabeled or known.events is None):
@@ -176,9 +176,9 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
 
 def verdict_block(found: Verdict, event: str) -> Markup:
     """The answer with how sure, what it means and what to do."""
-    state = _STATES[found.state].format(events=plural(event))
+    state = _STATES[found.state].format(events=plural(event, kind="event"))
     answers = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
-    three = [tag("div", tag("h3", name), tag("p", rich(text))) for name, text in answers if text]
+    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in answers if text]
     return tag(
         "div",
         tag("h2", "Verdict", class_="vh"),

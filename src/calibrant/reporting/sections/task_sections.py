@@ -26,7 +26,7 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.pu.binned_inference import reliability
 from calibrant.reporting.contents import Bin, CannotBuild, Classes, Coverage, GroupRow, Shares, Spread, SpreadBin
-from calibrant.reporting.sections.groups import WITH_INTERVAL, event_row
+from calibrant.reporting.sections.groups import ALPHA, WITH_INTERVAL, event_row
 from calibrant.results.estimate import Significance, Value
 from calibrant.table.binning import Distinct, Edges, EqualMass, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable
@@ -35,29 +35,30 @@ from calibrant.table.task import Spread as SpreadTask
 
 #: Ranges of a class's probability, narrow where most of them are: near 0 and near 1.
 EDGES = np.array([0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+#: Simulated samples behind the p-values of classes.
+DRAWS = 999
 #: Of more classes than the first number, a figure shows the second.
 MANY, SHOWN = 50, 20
 
 
 def classes_section(data: Multiclass) -> Classes:
-    """Every class against the rest, strongest evidence first.
+    """Every class against the rest: flagged ones first, the largest error first, then the others by their p-value.
 
     Whole vectors are tested by `calibration_test` and classes by `by_class`. Where rows are weighted or clustered,
-    each class is tested for intercept and slope with a covariance over clusters (rows, where they only have weights),
-    with Holm's adjustment, and the test is the smallest of the adjusted p-values.
+    each class is tested by `each_class`.
     """
     if len(data) < 2:
         message = "One row says nothing about the probabilities of several classes."
         raise CannotBuild(message)
     plain = data.group is None and data.weight is None
-    adjusted = _by_class(data) if plain else _by_class_of_clusters(data)
-    test = VectorTest().test(data) if plain else _smallest(adjusted, len(data))
+    adjusted, test = (_by_class(data), VectorTest().test(data)) if plain else each_class(data)
+    draws = DRAWS if plain else None
     probability = data.y_prob.astype(np.float64)
     weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
     cells = _cells(probability, data.y_true, weight)
-    total = cells.sum(axis=1)
-    z = np.abs(total[:, 1] - total[:, 2]) / np.sqrt(np.maximum(total[:, 3], 1e-300))
-    order = np.lexsort((-z, np.nan_to_num(adjusted, nan=1.0)))
+    total, size = cells.sum(axis=1), np.abs(cells[:, :, 1] - cells[:, :, 2]).sum(axis=1)
+    tested = np.nan_to_num(adjusted, nan=1.0)
+    order = np.lexsort((-size, np.where(tested < ALPHA, 0.0, tested)))  # p-values of flagged classes are often alike
     names = group_texts(data.classes)
     ratios = _ratios(probability, data.y_true) if plain else None
     rows = [
@@ -69,27 +70,28 @@ def classes_section(data: Multiclass) -> Classes:
     ]  # fmt: skip
     ranges = tuple(zip(EDGES[:-1].tolist(), EDGES[1:].tolist(), strict=True))
     sums = tuple(tuple(tuple(cell) for cell in cells[k].tolist()) for k in order)
-    return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN)
+    return Classes(test, tuple(rows), ranges, sums, len(rows) if len(rows) <= MANY else SHOWN, draws)
 
 
 def _by_class(data: Multiclass) -> Floats:
-    found = {row.label: row.adjusted for row in by_class(data)}
+    found = {row.label: row.adjusted for row in by_class(data, draws=DRAWS)}
     return np.array([found[label] for label in data.classes])
 
 
-def _by_class_of_clusters(data: Multiclass) -> Floats:
+def each_class(data: Multiclass) -> tuple[Floats, Significance]:
+    """Weighted or dependent rows: the adjusted p-value of each class, and the smallest, also of the confidence.
+
+    Each class against the rest, and the confidence in the predicted class, are tested for intercept and slope with a
+    covariance over clusters (rows, where they only have weights), with Holm's adjustment. NaN where there are too few
+    clusters.
+    """
     group = np.arange(len(data)) if data.group is None else data.group
-    tasks = (Binary(data.y_true == k, data.y_prob[:, k], weight=data.weight, group=group) for k in _numbers(data))
-    return np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
-
-
-def _smallest(adjusted: Floats, n: int) -> Significance:
-    smallest = float(np.nanmin(adjusted)) if not np.isnan(adjusted).all() else 1.0
-    return Significance(smallest, smallest, method="classes one by one, adjusted (Holm)", n=n)
-
-
-def _numbers(data: Multiclass) -> range:
-    return range(len(data.classes))
+    pairs = [(data.y_true == k, data.y_prob[:, k]) for k in range(len(data.classes))]
+    top = data.top_label()
+    tasks = [Binary(y, p, weight=data.weight, group=group) for y, p in (*pairs, (top.y_true, top.y_prob))]
+    adjusted = np.array(holm([float(ClusteredRows.of(task).sums().score_tests()[1][0]) for task in tasks]))
+    smallest = float("nan") if np.isnan(adjusted).all() else float(np.nanmin(adjusted))
+    return adjusted[:-1], Significance(smallest, smallest, method="classes one by one, adjusted (Holm)", n=len(data))
 
 
 def _cells(probability: Floats, codes: Codes, weight: Floats) -> Floats:
@@ -222,7 +224,7 @@ def shares_section(data: PositiveUnlabeled | BinTable) -> Shares:
         message = "There are no labelled positives, or no unlabeled rows."
         raise CannotBuild(message)
     prior = Gaps.of(cells).prior
-    priors = np.unique(np.clip(prior * MULTIPLES, 1e-9, 1 - 1e-9))
+    priors = np.unique(np.minimum(prior * MULTIPLES, 1 - 1e-9))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # shares above 1 are shown, and a finding
         errors = tuple(_error(cells, float(assumed), own=bool(np.isclose(assumed, prior))) for assumed in priors)

@@ -6,7 +6,7 @@ import math
 
 from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
 from calibrant.reporting.contents import Bin, MapRow, Recalibration, State
-from calibrant.reporting.names import map_in_sentence, plural, remaining_error
+from calibrant.reporting.names import had_the_event, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
 from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
 from calibrant.reporting.verdicts.severity import UNRULED, changed, flagged_groups, limit, unruled
@@ -28,7 +28,7 @@ def how_sure(evidence: Probabilities) -> str:
 def strength(evidence: Shared) -> str:
     """The evidence that decided: the test of all rows or, where it does not reject, a change over time or groups."""
     if evidence.test is None:
-        return ""
+        return "Significance is not known, because the test could not be computed." if evidence.untested else ""
     said, change = evidence_in_words(evidence.test), changed(evidence.over_time)
     flagged = flagged_groups(evidence.groups)
     if evidence.test.rejects or (change is None and not flagged):
@@ -105,7 +105,7 @@ def what_it_means(evidence: Probabilities) -> str:
         if around.observed.excludes(around.predicted):
             found = rates(around.observed)
             return (
-                f"{said} Around the threshold itself, {found.value} % were ({found.ends} %), where "
+                f"{said} Around the threshold itself, {found.value} % had it ({found.ends} %), where "
                 f"{score(around.predicted)} were predicted."
             )
         return f"{said} At the threshold itself the gap is within chance."
@@ -141,10 +141,7 @@ def _rows(some: Bin, evidence: Probabilities) -> str:
 def _observed(some: Bin, evidence: Probabilities) -> str:
     found = rates(some.observed)
     ends = f" ({found.ends} %)" if found.ends else ""
-    if evidence.confidence:
-        what = "were right"
-    else:
-        what = "had the event" if evidence.words.event == "event" else f"were {plural(evidence.words.event)}"
+    what = "were right" if evidence.confidence else had_the_event(evidence.words.event)
     says = "the confidence says" if evidence.confidence else "the predictions say"
     return f"{found.value} % {what}{ends}; {says} {score(some.predicted)}"
 
@@ -155,6 +152,11 @@ def what_to_do(evidence: Probabilities, state: State) -> str:
         if evidence.decisions is not None:
             return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
         return to_be_judged(evidence)
+    if evidence.backwards:
+        return (
+            "Check which column holds the scores and which outcome they predict, and make the report again. A "
+            "recalibration map would only hide the mistake."
+        )
     if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
         more = "" if state == "not calibrated" else _more_rows(evidence)
         return f"Too few {plural(evidence.words.row)} to fit or judge a map. {more}".strip()
@@ -168,7 +170,8 @@ def to_be_judged(evidence: Shared) -> str:
     rows = plural(evidence.words.row)
     if evidence.n == 0:
         return f"Give {rows} that have both a prediction and an outcome."
-    return f"Give more {rows} that do not depend on each other, so that calibration can be tested."
+    one = ", for example one per group," if evidence.clusters is not None else ""
+    return f"Give more {rows} that do not depend on each other{one} so that calibration can be tested."
 
 
 def recommendation(evidence: Shared, state: State) -> str:
@@ -207,7 +210,7 @@ def best_map(made: Recalibration) -> str:
     name = map_in_sentence(best.name, start=True)
     gains = f"{name} lowers cross-validated {made.loss} by {found.value} % ({found.ends} %)"
     sentence = f"{gains}; {_remaining(best.remaining, made.loss)}."
-    return f"{sentence} Others do as well." if others else sentence
+    return f"{sentence} Other maps perform equally well." if others else sentence
 
 
 def _as_good(one: MapRow, best: MapRow) -> bool:

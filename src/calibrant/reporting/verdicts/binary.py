@@ -12,6 +12,7 @@ from calibrant.reporting.verdicts.evidence import Probabilities
 from calibrant.reporting.verdicts.severity import changed, flagged_groups, of_probabilities, small, unruled
 from calibrant.reporting.verdicts.special_cases import (
     Row,
+    backwards,
     change_in_words,
     decisions,
     flagged_in_words,
@@ -22,7 +23,7 @@ from calibrant.reporting.verdicts.special_cases import (
     rows_in_words,
     second_sentence,
     too_few,
-    untested,
+    untested_probabilities,
 )
 from calibrant.results.estimate import Value
 
@@ -100,9 +101,9 @@ def small_error(e: Probabilities) -> Row | None:
 def _rare(e: Probabilities) -> Row | None:
     if not e.rare or e.ratio is None or not e.ratio.excludes(1.0) or e.confidence:
         return None
-    observed, expected, found, what = e.events, e.expected, e.ratio, plural(e.words.event)
+    observed, expected, found, what = e.events, e.expected, e.ratio, plural(e.words.event, kind="event")
     if e.base_rate > 0.5:  # the other outcome is the rare one: its ratio, from the same interval
-        observed, expected, what = e.n - e.events, e.n - e.expected, f"non-{plural(e.words.event)}"
+        observed, expected, what = e.n - e.events, e.n - e.expected, f"non-{plural(e.words.event, kind='event')}"
         low, high = (
             None if end is None else (e.n - end * e.expected) / (e.n - e.expected) for end in (found.high, found.low)
         )
@@ -206,9 +207,10 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     too_few,
     one_score,
     decisions,
-    untested,
+    untested_probabilities,
     only_parts,
     not_significant,
+    backwards,
     small_error,
     _rare,
     uncertain_size,

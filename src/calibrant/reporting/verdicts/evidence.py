@@ -11,6 +11,8 @@ from calibrant.results.estimate import Value
 
 #: Significance level of a report: of its tests together; and of a secondary test by itself.
 ALPHA, SECONDARY = 0.05, 0.01
+#: One row with a larger share of the mean squared standardised error is named.
+DOMINANT = 0.2
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Shared:
         Kish's number of rows, where they have weights.
     clusters : int or None
     untested : str
-        Why there is no test.
+        Why there is no test, as a clause.
     adjusted : mapping of str to float
         The p-values of all tests of the report, adjusted for each other (see `several_tests.judged_together`).
     """
@@ -167,6 +169,12 @@ class Probabilities(Shared):
         return self.rarer < 0.05
 
     @property
+    def backwards(self) -> bool:
+        """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
+        below = self.slope is not None and self.slope.high is not None and self.slope.high < 0
+        return below and self.test is not None and self.test.rejects
+
+    @property
     def expected(self) -> float:
         """Events predicted."""
         return self.predicted * self.n
@@ -219,6 +227,8 @@ class Forecasts(Shared):
         Share of outcomes in the central interval of nominal coverage `level`.
     variation : float or None
         Coefficient of variation of the predicted spreads.
+    outputs : int
+        Outputs of each row.
     zero_spread : int
         Rows with a predicted spread of 0 and an error above 0.
     largest_share, largest_row, largest_error, largest_spread
@@ -236,11 +246,17 @@ class Forecasts(Shared):
     coverage: Value | None = None
     level: float = 0.9
     variation: float | None = None
+    outputs: int = 1
     zero_spread: int = 0
     largest_share: float | None = None
     largest_row: int | None = None
     largest_error: float | None = None
     largest_spread: float | None = None
+
+    @property
+    def dominated(self) -> bool:
+        """Whether one row makes up so much of the mean squared standardised error that it decides the means."""
+        return self.largest_share is not None and self.largest_share >= DOMINANT and self.n >= 2 / DOMINANT
 
     @property
     def secondary(self) -> dict[str, float | None]:
@@ -268,6 +284,8 @@ class Unlabeled(Shared):
     error : Value or None
     priors, errors : tuple
         The error over a range of shares.
+    frequency : float or None
+        The label frequency, where it was given instead of the share.
     impossible, ranges : int
         Score ranges whose implied share of positives is above 1, its interval too; and all of them.
     """
@@ -281,5 +299,6 @@ class Unlabeled(Shared):
     error: Value | None = None
     priors: tuple[float, ...] = ()
     errors: tuple[Value, ...] = ()
+    frequency: float | None = None
     impossible: int = 0
     ranges: int = 0

@@ -16,6 +16,7 @@ from calibrant.reporting.verdicts.special_cases import (
     flagged_in_words,
     nothing_to_judge,
     spread_change_in_words,
+    untested,
 )
 from calibrant.results.estimate import Value
 
@@ -65,8 +66,7 @@ def _row(e: Forecasts) -> Row:
     if e.n < FEW and not rejects:
         return Row("R7", "too few", "caution", None, _too_few(e))
     if e.test is None:
-        reason = f": {e.untested}" if e.untested else ""
-        return Row("RU", "cannot be judged", "caution", None, f"Calibration cannot be tested{reason}.")
+        return Row("RU", "cannot be judged", "caution", None, untested(e).sentence)
     if rejects and e.by_spread and e.ratio is not None:
         return _spread(e, e.ratio)
     if rejects:
@@ -207,8 +207,11 @@ def _additions(e: Forecasts) -> list[str]:
 
 def how_sure(e: Forecasts) -> str:
     """Strength of the evidence, and the bias of the means."""
-    said = [answers.strength(e)] if e.test is not None else []
-    if e.bias is not None and not biased(e):
+    said = [told] if (told := answers.strength(e)) else []
+    if e.dominated and not biased(e):
+        row = "" if e.largest_row is None else f", row {e.largest_row}"
+        said.append(f"The mean standardised error is not shown, because one row decides it{row}.")
+    elif e.bias is not None and (e.test is None or not biased(e)):
         found = rounded(e.bias, least=2, apart=0.0)
         said.append(f"The mean standardised error is {found.value} ({found.ends}).")
     return " ".join([*said, *answers.about_rows(e)])
@@ -224,6 +227,8 @@ def what_it_means(e: Forecasts) -> str:
 
 
 def _what_to_do(e: Forecasts, state: State) -> str:
+    if state == "cannot be judged" and e.outputs > 1 and e.clusters is None:
+        return f"Report on each of the {e.outputs} outputs by itself (data.outputs)."
     if state == "cannot be judged":
         return answers.to_be_judged(e)
     if state == "too few" or e.n < answers.FEW_ROWS:

@@ -16,11 +16,12 @@ from calibrant.reporting.verdicts.binary import (
     uncertain_size,
     where_the_error_sits,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses
+from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses, VerdictTest
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
 from calibrant.reporting.verdicts.special_cases import (
     FEW_ROWS,
     Row,
+    backwards,
     change_in_words,
     flagged_in_words,
     nothing,
@@ -29,6 +30,7 @@ from calibrant.reporting.verdicts.special_cases import (
     rows_in_words,
     too_few,
     untested,
+    untested_probabilities,
 )
 from calibrant.results.estimate import printable
 
@@ -84,7 +86,7 @@ RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
     _one_outcome,
     too_few,
     one_score,
-    untested,
+    untested_probabilities,
     only_parts,
     not_significant,
     small_error,
@@ -122,19 +124,17 @@ def _row(e: SeveralClasses) -> tuple[Row, str]:
             f"The predictions are decisions, not probabilities: {found.value} % of {count(e.n)} were right{ends}."
         )
         return Row("M5", "cannot be judged", None, sentence, "caution"), ""
-    if e.test is None:  # weights or clusters: only the confidence can be tested
-        row = top_label_row(e.top)
-        return (
-            row,
-            "The whole vector cannot be tested with weights or dependent rows." if row.state != "too few" else "",
-        )
-    if e.n < FEW_ROWS and not e.test.rejects:
+    if e.n < FEW_ROWS and (e.test is None or not e.test.rejects):
         most = None if e.top.error is None else e.top.error.high
         more = "" if most is None else f" A top-label error of up to {bound(most)} points cannot be ruled out."
         sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
         return Row("M6", "too few", None, sentence, "caution"), ""
+    if e.test is None:
+        return untested(e, e.top.error), ""
     if not e.test.rejects:
-        return _not_significant(e)
+        return _not_significant(e, e.test)
+    if (row := backwards(e.top)) is not None:
+        return row._replace(rule="MB"), _exception(e)
     if e.top.test is not None and e.top.test.rejects:
         row = top_label_row(e.top)
         if row.state == "small" and _severity(e) != "note":
@@ -145,11 +145,11 @@ def _row(e: SeveralClasses) -> tuple[Row, str]:
     return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error"), _exception(e)
 
 
-def _not_significant(e: SeveralClasses) -> tuple[Row, str]:
+def _not_significant(e: SeveralClasses, test: VerdictTest) -> tuple[Row, str]:
     start = f"No significant miscalibration detected in the probabilities of {e.number} classes"
     most = None if e.top is None or e.top.error is None else e.top.error.high
     size = "" if most is None else f"; the top-label error is at most {bound(most)} points"
-    sentence = f"{start} (whole-vector test, n = {count(e.n)}){size}."
+    sentence = f"{start} ({test.name}, n = {count(e.n)}){size}."
     flagged = flagged_groups(e.groups)
     if flagged:
         return Row("MG", "not calibrated", "mixed", f"{start}, but {flagged_in_words(e.groups)}."), ""
@@ -223,9 +223,9 @@ def _severity(e: SeveralClasses) -> Severity:
 
 
 def _how_sure(e: SeveralClasses) -> str:
-    if e.test is None:
-        return "" if e.top is None else answers.how_sure(e.top)
-    said = answers.strength(e).replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
+    said = answers.strength(e)
+    if e.test is not None and e.test.draws is not None:
+        said = said.replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
     error = None if e.top is None else answers.size_of_error(e.top)
     return " ".join(part for part in (said, error, *answers.about_rows(e)) if part)
 
@@ -239,6 +239,8 @@ def _what_to_do(e: SeveralClasses, state: State) -> str:
         )
     if state == "too few" or e.n < answers.FEW_ROWS:
         return f"Too few {plural(e.words.row)} to fit or judge a map."
+    if e.top is not None and e.top.backwards:
+        return "Check that the columns are in the order of the classes, and make the report again."
     if state == "not significant":
         return (
             "Nothing needs to be done for calibration." if e.top is None or not unruled(e.top) else "Collect more rows."

@@ -18,7 +18,6 @@ from calibrant.reporting.verdicts.evidence import (
     SECONDARY,
     Forecasts,
     Probabilities,
-    SeveralClasses,
     Shared,
     VerdictTest,
 )
@@ -156,17 +155,12 @@ def judged_together(evidence: Evidence) -> Evidence:
         "groups": tuple(_groups(one, k, p_values, adjusted) for k, one in enumerate(evidence.groups)),
         "over_time": _over_time(evidence.over_time, adjusted, len(own)),
     }
-    if isinstance(evidence, SeveralClasses) and evidence.test is None and evidence.top is not None:
-        changes["top"] = replace(evidence.top, test=_test(evidence.top.test, adjusted))
     return replace(evidence, **changes)
 
 
 def _families(e: Shared) -> dict[str, tuple[float, float]]:
     """P-value and weight of every test that was made."""
-    test = e.test
-    if test is None and isinstance(e, SeveralClasses) and e.top is not None:
-        test = e.top.test
-    found = {_ALL: (None if test is None else test.p_value, 1.0)}
+    found = {_ALL: (None if e.test is None else e.test.p_value, 1.0)}
     for k, grouping in enumerate(e.groups):
         tested = [row.p_value for row in grouping.rows if not isnan(row.p_value)]
         found[_name(grouping, k)] = (min(tested, default=None), 1.0)

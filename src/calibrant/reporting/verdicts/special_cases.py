@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from calibrant.reporting.contents import Direction, GroupRow, Groups, OverTime, Period, Severity, State
-from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import bound, count, rate, rates, ratio, score
+from calibrant.reporting.names import had_the_event, listed, plural
+from calibrant.reporting.rounding import bound, count, points, rate, rates, ratio, score
 from calibrant.reporting.verdicts.evidence import Probabilities, Shared, Words
 from calibrant.reporting.verdicts.severity import changed, flagged_groups
 from calibrant.results.estimate import Value, printable
@@ -43,7 +43,7 @@ def nothing_to_judge(source: str) -> str:
 
 def one_outcome(e: Probabilities) -> Row | None:
     """Only one outcome was observed (B1)."""
-    if 0 < e.events < e.n or e.n == 0:
+    if 0 < e.events < e.n or e.n == 0 or e.test is None:
         return None
     expected, limits = count(e.expected), e.observed
     if e.events <= 0:
@@ -52,8 +52,8 @@ def one_outcome(e: Probabilities) -> Row | None:
     else:
         least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least")
         sentence = (
-            f"Every one of {rows_in_words(e)} had the {e.words.event}, where {expected} {plural(e.words.event)} "
-            f"were predicted{least}."
+            f"Every one of {rows_in_words(e)} {had_the_event(e.words.event)}, where {expected} "
+            f"{plural(e.words.event, kind='event')} were predicted{least}."
         )
     rejects = e.test is not None and e.test.rejects
     state: State = "not calibrated" if rejects else "too few"
@@ -67,7 +67,7 @@ def _bound_of_rate(end: float, which: str) -> str:
 
 def one_score(e: Probabilities) -> Row | None:
     """All scores are equal (B3)."""
-    if e.only_score is None or e.only_score in (0.0, 1.0):
+    if e.only_score is None or e.only_score in (0.0, 1.0) or e.test is None:
         return None
     found = rates(e.observed or Value(e.base_rate))
     interval = f" (95 % interval {found.ends} %)" if found.ends else ""
@@ -91,7 +91,7 @@ def decisions(e: Probabilities) -> Row | None:
             continue
         found = rates(observed)
         brackets = f" ({found.ends} %)" if found.ends else ""
-        what = f"were {plural(e.words.event)}" if not parts else "were"
+        what = had_the_event(e.words.event) if not parts else "had it"
         rows = plural(e.words.row, number)
         parts.append(f"of {count(number)} {rows} predicted {predicted}, {found.value} % {what}{brackets}")
     sentence = f"The predictions are decisions, not probabilities: {'; '.join(parts)}."
@@ -111,21 +111,50 @@ def too_few(e: Probabilities) -> Row | None:
             f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {rows_in_words(e)}."
         )
     else:
-        what = f"non-{plural(e.words.event)}" if others else plural(e.words.event)
+        what = f"non-{plural(e.words.event, kind='event')}" if others else plural(e.words.event, kind="event")
         start = f"Too few {what} to judge: {count(fewest)} among {rows_in_words(e)}."
     most = None if e.error is None else e.error.high
     more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
     return Row("B2", "too few", None, start + more, "caution")
 
 
-def untested(e: Probabilities) -> Row | None:
-    """No test allows for the way these rows depend on each other."""
-    if e.test is not None:
-        return None
-    most = None if e.error is None else e.error.high
-    size = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
-    reason = f": {e.untested}" if e.untested else ""
-    return Row("BU", "cannot be judged", None, f"Calibration cannot be tested{reason}.{size}", "caution")
+def backwards(e: Probabilities) -> Row | None:
+    """Higher scores go with fewer events: most likely the wrong column or class (BB)."""
+    return Row("BB", "not calibrated", "backwards", backwards_in_words(e), "problem") if e.backwards else None
+
+
+def backwards_in_words(e: Probabilities) -> str:
+    """That scores, or confidences, run backwards, with the slope and the likely cause."""
+    found = ratio(e.slope or Value(0.0))
+    ends = f", 95 % interval {found.ends}" if found.ends else ""
+    if e.confidence:
+        start = "confidence runs backwards: predictions of higher confidence are less often right"
+        cause = "Are the columns in the order of the classes?"
+    else:
+        start = f"scores run backwards: higher scores go with fewer {plural(e.words.event, kind='event')}"
+        cause = "Wrong column, or wrong positive class?"
+    return f"The {start} (slope {found.value}{ends}). {cause}"
+
+
+def untested(e: Shared, error: Value | None = None) -> Row:
+    """A test that did not run, of any task: neither a rejection nor a pass. What is known of the error is said (BU)."""
+    size = ""
+    if error is not None and error.high is not None:
+        found = points(error)
+        size = f" An error of up to {bound(error.high)} points cannot be ruled out."
+        if error.low is not None and error.low > 0:
+            size = f" The estimated error is {found.value} points (95 % interval {found.ends})."
+    return Row("BU", "cannot be judged", None, f"Calibration cannot be judged. {missing_test(e)}{size}", "caution")
+
+
+def missing_test(e: Shared) -> str:
+    """The sentence for a test that did not run, with the reason."""
+    return f"The test could not be computed{f': {e.untested}' if e.untested else ''}."
+
+
+def untested_probabilities(e: Probabilities) -> Row | None:
+    """The same for predicted probabilities, with their error."""
+    return untested(e, e.error) if e.test is None else None
 
 
 def level(e: Probabilities) -> Direction | None:
@@ -187,7 +216,7 @@ def exception_in_words(row: GroupRow, words: Words) -> str:
     if row.direction in ("too high", "too low"):
         return (
             f"{name} runs against the rest, with predictions that are {row.direction}: {found.value} times the "
-            f"predicted {plural(words.event)} occurred{ends}."
+            f"predicted {plural(words.event, kind='event')} occurred{ends}."
         )
     if row.direction in ("too narrow", "too wide"):
         errors = f"errors are {found.value} times it{ends}"
@@ -202,7 +231,7 @@ def change_in_words(over_time: OverTime | None, words: Words) -> str:
     if over_time is None or change is None:
         return ""
     before, after = over_time.periods[: change.first], over_time.periods[change.first :]
-    event = plural(words.event)
+    event = plural(words.event, kind="event")
     told = []
     for some, value in ((before, change.before), (after, change.after)):
         found = ratio(value)
@@ -246,7 +275,7 @@ def flagged_in_words(groups: tuple[Groups, ...]) -> str:
     flagged = flagged_groups(groups)
     number = sum(len(grouping.rows) for grouping in groups)
     column = groups[0].column if len(groups) == 1 else ""
-    what = plural(printable(column)) if column and "×" not in column else "groups"
+    what = plural(printable(column), kind="group") if column and "×" not in column else "groups"
     verb = "is" if len(flagged) == 1 else "are"
     return f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment: {group_names(flagged)}"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from calibrant.reporting.contents import Direction, Severity, State, Verdict
+from calibrant.reporting.contents import Direction, Severity, Verdict
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
-from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge
+from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge, untested
 from calibrant.results.estimate import Value
 
 #: Fewer labelled positives are too few to judge.
@@ -27,7 +27,7 @@ def unlabeled_verdict(e: Unlabeled) -> Verdict:
         second=second,
         how_sure=_how_sure(e),
         what_it_means=_what_it_rests_on(e),
-        what_to_do=_what_to_do(e, row.state),
+        what_to_do=_what_to_do(e, row),
     )
 
 
@@ -45,6 +45,8 @@ def _row(e: Unlabeled) -> tuple[Row, str]:
         more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
         sentence = f"Too few labelled positives to judge: {count(e.positives)}.{more}"
         return Row("P4", "too few", None, sentence, "caution"), ""
+    if e.test is None:
+        return untested(e, e.error)._replace(rule="PU"), _range_of_estimates(e)
     if not rejects:
         size = "" if most is None else f"; the error is at most {bound(most)} points"
         sentence = f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
@@ -103,9 +105,10 @@ def _depends(e: Unlabeled) -> str:
         return f"The conclusion depends on that share: for shares {some} the interval includes 0."
     least, error = min(zip(e.priors, e.errors, strict=True), key=lambda pair: pair[1].value)
     found = points(error)
+    between = f"from {_percent(min(e.priors))} to {score(max(e.priors))}"
     return (
-        "The size depends on that share, the conclusion does not: the error is smallest at "
-        f"{score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
+        f"No share {between} would make them calibrated, if labelled positives are a random sample of all positives: "
+        f"the error is smallest at {score(least)} ({found.value} points{f', {found.ends}' if found.ends else ''})."
     )
 
 
@@ -124,11 +127,21 @@ def _percent(share: float) -> str:
 
 def _how_sure(e: Unlabeled) -> str:
     if e.test is None:
-        return ""
-    told = answers.evidence_in_words(e.test).replace(" evidence:", " evidence, given the assumed share:", 1)
-    return " ".join(
-        [f"{told} The share itself is an input; these data cannot confirm it, only bound it.", *answers.about_rows(e)]
-    )
+        return answers.strength(e)
+    given = given_in_words(e)
+    told = answers.evidence_in_words(e.test).replace(" evidence:", f" evidence, given the assumed {given}:", 1)
+    source = "The share itself is an input; these data cannot confirm it, only bound it."
+    if e.frequency is not None:
+        source = (
+            f"The share of positives is estimated, from the given label frequency of {score(e.frequency)}; these data "
+            "cannot confirm that frequency, only bound it."
+        )
+    return " ".join([f"{told} {source}", *answers.about_rows(e)])
+
+
+def given_in_words(e: Unlabeled) -> str:
+    """What the user gave, on which everything rests."""
+    return "share" if e.frequency is None else "label frequency"
 
 
 def _what_it_rests_on(e: Unlabeled) -> str:
@@ -140,11 +153,12 @@ def _what_it_rests_on(e: Unlabeled) -> str:
     )
 
 
-def _what_to_do(e: Unlabeled, state: State) -> str:
-    if state == "cannot be judged" and e.largest_prior is not None:
+def _what_to_do(e: Unlabeled, row: Row) -> str:
+    if row.rule == "P3":
         return "Lower the assumed share, or check how positives were chosen for labelling."
-    if state in ("too few", "cannot be judged"):
+    if row.state in ("too few", "cannot be judged"):
         return "Label more positives."
-    if state == "not significant":
-        return "Nothing needs to be done for calibration, if the share is right."
-    return "Check the share first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
+    if row.state == "not significant":
+        return f"Nothing needs to be done for calibration, if the {given_in_words(e)} is right."
+    given = given_in_words(e)
+    return f"Check the {given} first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
