@@ -63,7 +63,7 @@ BAD = {
     "unknown": ("bad.parquet", "r", "_new", "There is no column 'r'"),
     "word": ("bad.csv", "p", "_new", "Column 'p' is 'half', which is not a number in row 2"),
     "hole": ("hole.csv", "p", "_new", "Column 'p' is missing in row 2"),
-    "short row": ("short.csv", "p", "_new", "Row 2 has 1 fields, the header 2"),
+    "short row": ("short.csv", "p", "_new", "Line 3 has 1 field, but the header in line 1 names 2 columns"),
     "above 1": ("above.csv", "p", "_new", r"Column 'p' must lie in \[0, 1\], but 1 of 2 rows does not"),
     "no key": ("bad.jsonl", "p", "_new", "Column 'p' is missing in row 2"),
     "clash in JSON": ("taken.jsonl", "p", "_new", "Row 2 has a column 'p_new' already"),

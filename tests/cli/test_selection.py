@@ -72,8 +72,19 @@ def test_percent_signs_are_read_as_percent(tmp_path):
     ],
 )
 def test_groups_are_columns_expressions_and_crosses(path, by, expected):
+    if by == ("code",) and path.suffix == ".csv":
+        expected = {"1.0": 1, "2.5": 1, "(missing)": 1}  # as the file has them
     for found in both(path, by=by, percent=True, drop_missing=True):
         assert sizes(found.by) == expected
+
+
+def test_groups_of_csv_files_are_their_text(tmp_path):
+    (tmp_path / "log.csv").write_text("y,p,g,h\n0,0.1,1.1,01\n1,0.9,1.10,1\n0,0.2,1.1,\n1,0.7,1.10,1\n")
+    for found in both(tmp_path / "log.csv", by=("g", "h", "g,h", "g + 1"), where="g < 2 AND h IS NOT NULL"):
+        assert sizes(found.by) == {
+            "g = 1.1": 1, "g = 1.10": 2, "h = 01": 1, "h = 1": 2, "g,h = 1.1, 01": 1, "g,h = 1.10, 1": 2,
+            "g + 1 = 2.1": 3,
+        }  # fmt: skip
 
 
 def test_a_group_may_be_called_anything(tmp_path):
@@ -92,10 +103,12 @@ def test_groups_that_double_precision_does_not_tell_apart_are_refused(tmp_path):
     frame = pd.DataFrame({"y": [0, 1], "p": [0.5, 0.5], "id": [2**53 + 1, 2**53 + 2]})
     frame.to_parquet(tmp_path / "log.parquet")
     frame.to_csv(tmp_path / "log.csv", index=False)
-    for found in both(tmp_path / "log.parquet", by=("id",)):
-        assert set(sizes(found.by)) == {str(2**53 + 1), str(2**53 + 2)}
+    frame.to_json(tmp_path / "log.jsonl", orient="records", lines=True)
+    for name in ("log.parquet", "log.csv"):
+        for found in both(tmp_path / name, by=("id",)):
+            assert set(sizes(found.by)) == {str(2**53 + 1), str(2**53 + 2)}
     with pytest.raises(InvalidPredictions, match="cannot be told from its neighbours"):
-        both(tmp_path / "log.csv", by=("id",))
+        both(tmp_path / "log.jsonl", by=("id",))
 
 
 def test_known_positives_among_unlabeled_rows(tmp_path):
@@ -160,8 +173,31 @@ CASES = {
         {"quantiles": ("0.1=a", "0.9=b")},
         "Column 'b' (--quantiles) is missing in 1 of 2 rows (first: row 2 of 'log.csv').",
     ),
-    "text": ("y,p\n0,high\n1,low\n", {}, "--prob must hold numbers, but column 'p' holds String values"),
+    "text": (
+        "y,p\n0,0.5\n0,high\n1,low\n",
+        {},
+        "--prob must hold numbers, but column 'p' holds 'high' in row 2 of 'log.csv', the first of 2 such rows. Take "
+        'text as missing values and leave them out: --prob "TRY_CAST(p AS DOUBLE)" --drop-missing.',
+    ),
+    "percent signs": (
+        "y,p\n0,12.3%\n1,50%\n",
+        {},
+        "'12.3%' in row 1 of 'log.csv', the first of 2 such rows. If they are in percent, say --percent.",
+    ),
+    "a second header": (
+        "y,p\n0,0.5\ny,p\n1,0.5\n",
+        {},
+        "--prob must hold numbers, but column 'p' holds 'p' in row 2 of 'log.csv'. The row repeats the header",
+    ),
+    "marks of missing values": (
+        "y,p\n0,0.5\n1,NA\nnull,-\n",
+        {},
+        "Column 'p' (--prob) is missing in 2 of 3 rows (first: row 2 of 'log.csv'). Leave such rows out with "
+        "--drop-missing.",
+    ),
     "decimal commas": ("y;p\n0;0,5\n1;0,25\n", {}, "A file with decimal commas needs --decimal-comma"),
+    "another case": ("y,Score\n0,0.5\n", {"prob": ("score",)}, "Did you mean 'Score'?"),
+    "two of one name": ("y,p,p\n0,0.5,0.6\n", {}, "There are 2 columns called 'p' in 'log.csv': rename all but one"),
     "no such column": (
         "y,p\n0,0.5\n",
         {"by": ("month",)},

@@ -23,9 +23,10 @@ from calibrant.cli.arrow_files import (
 )
 from calibrant.cli.console import UsageError, copy_of_standard_input
 from calibrant.cli.maps import Inputs, NewColumns, Numbers
-from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, opened_text, suffix_of
+from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, suffix_of
 from calibrant.data.validation import InvalidPredictions
 from calibrant.recalibrate.export import SqlMap
+from calibrant.scale.csv_files import opened_text
 
 _CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
 

@@ -158,7 +158,7 @@ def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[
 
 def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
     """The rows that the options select; there must be some, and two labels where one of them was named."""
-    selection = selected(table, table.relation, columns)
+    selection = selected(table, columns)
     if columns.drop_missing:
         selection, note = without_missing(selection, columns)
         notes.extend([note] if note else [])

@@ -32,7 +32,7 @@ from calibrant.scale.checks import (
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
 from calibrant.scale.duckdb_files import FLOATING, FileTable, filtered, literal, quoted
 from calibrant.scale.group_by import LARGEST_WHOLE
-from calibrant.scale.named_columns import NamedFrame, bound
+from calibrant.scale.named_columns import NamedFrame, NotNumbers, bound, first_text, text_remedy
 from calibrant.scale.sources import FirstRow, first_invalid
 
 _GROUP, LABEL = "_calibrant_group_", "_calibrant_label"
@@ -55,12 +55,16 @@ class Selection:
         return self.columns.held.get(name, name)
 
 
-def selected(table: FileTable, relation: Any, columns: Columns) -> Selection:
-    """The rows of a relation that fit the condition, probabilities in percent as shares, groups under their names."""
+def selected(table: FileTable, columns: Columns, relation: Any = None) -> Selection:
+    """The rows that fit the condition, probabilities in percent as shares, groups under their names.
+
+    `relation` has all rows unless told.
+    """
+    relation = table.with_texts(_group_columns(table, columns)) if relation is None else relation
     if columns.where:
         relation = filtered(relation, columns.where, table.refused)
-    crossings = {by: separated(by, relation.columns, "--by") for by in columns.by}
-    wanted = {name: "--by" for names in crossings.values() for name in names} | columns.roles
+    crossings = {by: separated(by, table.relation.columns, "--by") for by in columns.by}
+    wanted = dict.fromkeys(_group_columns(table, columns), "--by") | columns.roles
     named = bound(nw.from_native(relation), wanted, table.refused)
     chosen = Selection(named, {})
     if columns.percent:
@@ -70,6 +74,11 @@ def selected(table: FileTable, relation: Any, columns: Columns) -> Selection:
     if columns.labelled is not None:
         labels[LABEL] = _text(chosen, columns.truth or "")
     return replace(_with(chosen, labels, new=True), groups=groups)
+
+
+def _group_columns(table: FileTable, columns: Columns) -> list[str]:
+    """The columns of all groupings."""
+    return [name for by in columns.by for name in separated(by, table.relation.columns, "--by")]
 
 
 def without_missing(selection: Selection, columns: Columns) -> tuple[Selection, str | None]:
@@ -125,9 +134,10 @@ def _label(selection: Selection, names: Sequence[str]) -> str:
     Where columns are crossed, missing parts are named, and a backslash marks what could be taken for something else
     within the parts (commas, backslashes, the name of missing parts), so that no two crosses have one name.
     """
-    for name in names:
+    texts = [selection.columns.as_text(name) for name in names]
+    for name in texts:
         _require_told_apart(selection, name)
-    values = [_text(selection, name) for name in names]
+    values = [_text(selection, name) for name in texts]
     if len(values) == 1:
         return values[0]
     missing, alike = literal(MISSING), literal(rf"\{MISSING}")
@@ -165,6 +175,9 @@ OPTIONS = {
     "std": "--std",
     "where": "--where",
 }
+
+#: Those that are words of English too: they are arguments only where a sentence or a part of one begins.
+_WORDS = ("weight", "draws", "mean", "where")
 
 
 def positive_label(columns: NamedFrame, options: Columns) -> Any:
@@ -222,6 +235,8 @@ def _uncrossed(columns: NamedFrame, names: list[str]) -> tuple[Check, ...]:
 
 def located(table: FileTable, options: Columns, error: Exception) -> Exception:
     """The error in the words of the command line; where rows break a rule, with their number and the first of them."""
+    if isinstance(error, NotNumbers):
+        return InvalidPredictions(_text_among_numbers(table, options, error))
     found = (_broken_rule(table, options, model) for model in options.models)
     said = next((message for message in found if message is not None), in_options(str(error)))
     return InvalidPredictions(said)
@@ -229,7 +244,7 @@ def located(table: FileTable, options: Columns, error: Exception) -> Exception:
 
 def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | None:
     """What to say of the rows that break a rule of one model; None if there are none."""
-    whole = _chosen(table, table.relation, options)
+    whole = _chosen(table, options)
     columns, checks = rules(whole.columns, model)
     counts = _counts(columns, checks)
     first = _first(table, options, model)
@@ -246,15 +261,30 @@ def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | No
     return sentence[0].upper() + sentence[1:] + remedy
 
 
+def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -> str:
+    """What to say of a column of text that must hold numbers: the first such text, its row, and what to do."""
+    for file, relation in table.numbered(_group_columns(table, options)):
+        found = first_text(_chosen(table, options, relation).columns, error.name)
+        if found is not None:
+            value, row, count = found
+            said = in_options(error.at(value, f"row {row:,} of {_shown(file)!r}", count))
+            option = options.roles.get(error.name, "--truth")
+            percent = " If they are in percent, say --percent." if option == "--prob" else f' Say {option} "{{}}".'
+            other = f' Take text as missing values and leave them out: {option} "{{}}" --drop-missing.'
+            return said + in_options(text_remedy(value, error.name, percent=percent, other=other))
+    return in_options(str(error))
+
+
 def in_options(message: str) -> str:
     """A message of the library with the options in place of its arguments; names of columns, quoted, stay."""
     for name, option in OPTIONS.items():
-        message = re.sub(rf"(?<![\w'\-]){name}(?![\w'])", option, message)
+        before = r"(^|[:;,.] |\()" if name in _WORDS else r"((?<![\w'\-]))"
+        message = re.sub(rf"{before}{name}(?![\w'])", rf"\1{option}", message)
     return message.replace("decimal=','", "--decimal-comma").replace("EventColumns(positive=...)", "--positive")
 
 
-def _chosen(table: FileTable, relation: Any, options: Columns) -> Selection:
-    chosen = selected(table, relation, options)
+def _chosen(table: FileTable, options: Columns, relation: Any = None) -> Selection:
+    chosen = selected(table, options, relation)
     return without_missing(chosen, options)[0] if options.drop_missing else chosen
 
 
@@ -265,8 +295,8 @@ def _counts(columns: NamedFrame, checks: tuple[Check, ...]) -> dict[int, int]:
 
 
 def _first(table: FileTable, options: Columns, model: Columns) -> FirstRow | None:
-    for name, relation in table.numbered():
-        found = first_invalid(*rules(_chosen(table, relation, options).columns, model))
+    for name, relation in table.numbered(_group_columns(table, options)):
+        found = first_invalid(*rules(_chosen(table, options, relation).columns, model))
         if found is not None:
             return FirstRow(_shown(name), *found)
     return None

@@ -8,8 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,23 +19,12 @@ from calibrant.cli.arrow_files import ArrowTable
 from calibrant.cli.console import UsageError
 from calibrant.cli.maps import NewColumns, Numbers
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, opened_text
 
 #: Rows that are mapped at once.
 BATCH = 2**16
 #: How compressed files end.
 PACKED = (".gz", ".zst", ".bz2")
-_DELIMITERS = ",;\t|"
-#: Fields of a CSV file may be as long as a line of it.
-_LONGEST_FIELD = 2**30
-
-
-@contextmanager
-def opened_text(path: str) -> Iterator[io.TextIOWrapper]:
-    """A file of text, compressed or not; bytes that are no UTF-8 are passed on as they are."""
-    import pyarrow as pa
-
-    with pa.input_stream(path, compression="detect") as stream:
-        yield io.TextIOWrapper(io.BufferedReader(stream), encoding="utf8", errors="surrogateescape", newline="")
 
 
 class CsvText:
@@ -47,33 +35,17 @@ class CsvText:
     file : text file
     """
 
-    def __init__(self, file: Iterator[str]) -> None:
-        csv.field_size_limit(_LONGEST_FIELD)
-        self._lines = _Recorded(file)
-        first = next(self._lines, "")
-        self._lines.taken.clear()
-        self.delimiter = max(_DELIMITERS, key=first.count)
-        self._head = first
-        while _quotes_are_open(self._head):  # a name of a column may go over several lines
-            self._head += next(self._lines)
-            self._lines.taken.clear()
-        self.header = next(csv.reader([self._head.removeprefix("\ufeff")], delimiter=self.delimiter), [])
+    def __init__(self, file: Iterable[str]) -> None:
+        self._records = CsvRecords(file)
+        self.delimiter, self.header = self._records.header.delimiter, list(self._records.header.names)
 
     def rows(self) -> Iterator[tuple[list[str], str]]:
         """Fields and text of each row, blank lines left out."""
-        width = len(self.header)
-        for row, fields in enumerate(csv.reader(self._lines, delimiter=self.delimiter), 1):
-            text = "".join(self._lines.taken)
-            self._lines.taken.clear()
-            if fields and len(fields) != width:
-                message = f"Row {row:,} has {len(fields)} fields, the header {width}."
-                raise InvalidPredictions(message)
-            if fields:
-                yield fields, text
+        return ((record.fields, record.text) for record in self._records)
 
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all rows, each with its new values."""
-        write(_with_fields(self._head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
+        write(_with_fields(self._records.head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
         places = [self.header.index(name) for name in new.inputs]
         rows, first = self.rows(), 1
         while batch := list(islice(rows, BATCH)):
@@ -118,25 +90,6 @@ class JsonText:
             first += len(batch)
 
 
-class _Recorded:
-    """Lines, and those taken since somebody last looked."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines, self.taken = lines, list[str]()
-
-    def __iter__(self) -> _Recorded:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.taken.append(line)
-        return line
-
-
-def _quotes_are_open(text: str) -> bool:
-    return text.count('"') % 2 == 1
-
-
 def _with_fields(text: str, values: Sequence[str], delimiter: str) -> str:
     """The text of a row with further fields before its line break."""
     body = text.rstrip("\r\n")
@@ -155,7 +108,8 @@ def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
         return np.array([number(value) for value in values])
     except (TypeError, ValueError):
         row, value = next((k, value) for k, value in enumerate(values, first) if not _is_number(value))
-        what = "is missing" if value in (None, "") else f"is {value!r}, which is not a number"
+        absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
+        what = "is missing" if absent else f"is {value!r}, which is not a number"
         message = f"Column {name!r} {what} in row {row:,}."
         raise InvalidPredictions(message) from None
 
