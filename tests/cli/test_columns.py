@@ -42,6 +42,23 @@ def test_guesses_are_noted_and_never_forced():
         require_columns(["b"], ["a"])
 
 
+def test_of_several_columns_that_would_do_a_gate_takes_none():
+    notes = []
+    header = ["y", "label", "p", "score"]
+    found = Columns().guessed(header, notes)
+    assert (found.truth, found.prob) == ("y", ("p",))
+    assert notes == [
+        "Taking column 'y' as --truth; 'label' could be it too: say --truth NAME.",
+        "Taking column 'p' as --prob; 'score' could be it too: say --prob NAME.",
+    ]
+    with pytest.raises(UsageError, match="Columns 'y', 'label' could each be --truth: a gate needs --truth NAME"):
+        Columns(gate=True).guessed(header, [])
+    with pytest.raises(UsageError, match="Columns 'p', 'score' could each be --prob"):
+        Columns("y", gate=True).guessed(header, [])
+    assert Columns("y", ("p",), gate=True).guessed(header, []).prob == ("p",)
+    assert Columns(gate=True).guessed(["y", "p"], []).prob == ("p",)
+
+
 def test_patterns_name_columns_and_what_they_stand_for():
     header = ["y", "p_cat", "p_dog", "q_0.1", "q_0.9", "m_1", "m_2"]
     classes = Columns(prob=("p_*",)).guessed(header, [])

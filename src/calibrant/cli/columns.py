@@ -120,7 +120,8 @@ class Columns:
 
     Every column may be an SQL expression of columns. Each entry of `by` is a grouping of its own; several columns in
     one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
-    columns of predictions count. `classes` are the labels of the columns of `prob`.
+    columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is chosen of
+    several whose names would do.
     """
 
     truth: str | None = None
@@ -141,6 +142,7 @@ class Columns:
     reading: ReadOptions = DEFAULT
     classes: tuple[str, ...] = ()
     others: tuple[Columns, ...] = ()
+    gate: bool = False
 
     @property
     def task(self) -> Task:
@@ -199,9 +201,9 @@ class Columns:
         """The same with the columns of patterns, and with those that no option names; every guess is noted."""
         columns = self
         if columns.truth is None:
-            columns = replace(columns, truth=guessed_column("truth", header, notes))
+            columns = replace(columns, truth=guessed_column("truth", header, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
-            columns = replace(columns, prob=(guessed_column("prob", header, notes),))
+            columns = replace(columns, prob=(guessed_column("prob", header, notes, gate=self.gate),))
         columns = replace(
             columns,
             prob=expanded(columns.prob, header, "--prob"),
@@ -245,15 +247,19 @@ class Columns:
                 raise UsageError(message)
 
 
-def guessed_column(what: str, header: Collection[str], notes: list[str]) -> str:
-    """The column that by its name is the truth or the probability; the guess is noted."""
+def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate: bool = False) -> str:
+    """The column that by its name is the truth or the probability; the guess is noted, with what it could be too."""
     lower = {name.lower(): name for name in header}
-    found = next((lower[name] for name in GUESSES[what] if name in lower), None)
+    found, *others = [lower[name] for name in GUESSES[what] if name in lower] or [None]
     if found is None:
-        others = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
-        message = f"Which column is --{what}? Say --{what} NAME{others}; the file has {_listed(header)}."
+        more = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
+        message = f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}."
         raise UsageError(message)
-    note = f"Taking column {found!r} as --{what}."
+    if others and gate:
+        message = f"Columns {_listed([found, *others])} could each be --{what}: a gate needs --{what} NAME."
+        raise UsageError(message)
+    also = f"; {_listed(others)} could be it too: say --{what} NAME" if others else ""
+    note = f"Taking column {found!r} as --{what}{also}."
     if note not in notes:
         notes.append(note)
     return found

@@ -145,30 +145,46 @@ def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
     start = file.readline().removeprefix("\ufeff")
     while start and not start.strip():
         start = file.readline()
-    one = _parsed(start)
+    one = _parsed(start, 1)
     if one is None:
         yield from _json_whole(start + file.read())
         return
     yield one, start.strip()
     for row, line in enumerate(file, 2):
         if line.strip():
-            found = _parsed(line)
+            found = _parsed(line, row)
             if found is None:
                 message = f"Line {row:,} is not a JSON object."
                 raise InvalidPredictions(message)
             yield found, line.strip()
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def _parsed(line: str, row: int) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        found = json.loads(line, object_pairs_hook=_with_names_once)
+    except _NameTwice as error:
+        message = f"Line {row:,} has several values of {error}: leave all but one out."
+        raise InvalidPredictions(message) from None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
+class _NameTwice(Exception):
+    """An object has several values of one name."""
+
+
+def _with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; Python would take the last value of a name, and other readers the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _NameTwice(repr(next(name for name in names if names.count(name) > 1)))
+    return found
+
+
 def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
-    decoder, at, row = json.JSONDecoder(), 0, 0
+    decoder, at, row = json.JSONDecoder(object_pairs_hook=_with_names_once), 0, 0
     try:
         if text.lstrip().startswith("["):
             json.loads(text)  # a list that was cut short would look whole below
@@ -179,6 +195,9 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         row += 1
         try:
             found, end = decoder.raw_decode(text, at)
+        except _NameTwice as error:
+            message = f"Object {row:,} of the file has several values of {error}: leave all but one out."
+            raise InvalidPredictions(message) from None
         except (ValueError, RecursionError) as error:
             message = f"The file is not JSON: object {row:,} cannot be read ({error})."
             raise InvalidPredictions(message) from error

@@ -155,9 +155,9 @@ def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
     """The part without the columns whose name others have too; DuckDB would tell them apart by numbers."""
     if kind == "json" or is_remote(part.first) or len(part.types) == len({_before_number(name) for name in part.types}):
         return part
-    from pyarrow import feather, parquet
+    from pyarrow import parquet
 
-    schema = parquet.read_schema(part.first) if kind == "parquet" else feather.read_table(part.first).schema
+    schema = parquet.read_schema(part.first) if kind == "parquet" else _arrow_table(part.first).schema
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
     kept = set(part.types) - {name for name, own in zip(part.types, schema.names, strict=False) if own in repeated}
     refused = {name: _repeated(name, schema.names.count(name), part.first) for name in repeated}
@@ -302,16 +302,25 @@ def _types(opened: Any, scan: str) -> dict[str, str]:
 
 
 def _arrow_view(opened: Any, name: str) -> str:
-    from pyarrow import ArrowInvalid, feather
+    view = f"arrow {name}"
+    opened.register(view, _arrow_table(name))
+    return quoted(view)
+
+
+def _arrow_table(name: str) -> Any:
+    """An Arrow file, or a stream that was saved as one, as it lies on the disk."""
+    import pyarrow as pa
 
     try:
-        table = feather.read_table(name)
-    except ArrowInvalid as error:
+        with pa.memory_map(name) as mapped:
+            try:
+                return pa.ipc.open_file(mapped).read_all()
+            except pa.ArrowInvalid:
+                mapped.seek(0)
+                return pa.ipc.open_stream(mapped).read_all()
+    except pa.ArrowException as error:
         message = f"Cannot read {name!r} as Arrow: {error}"
         raise InvalidPredictions(message) from error
-    view = f"arrow {name}"
-    opened.register(view, table)
-    return quoted(view)
 
 
 def _parquet_marks(opened: Any, names: Sequence[str]) -> list[tuple[str, Any]]:

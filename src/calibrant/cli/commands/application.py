@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,11 +66,11 @@ def _version(
         raise typer.Exit
 
 
-def loaded_from(files: list[str], columns: Columns) -> Loaded:
-    """The predictions of the files; what was guessed or left out is said."""
+def loaded_from(files: list[str], columns: Columns, *, gate: bool = False) -> Loaded:
+    """The predictions of the files; what was guessed or left out is said. A gate refuses guesses among several."""
     from calibrant.cli.files import load
 
     with stage("Reading"):
-        loaded = load(files, columns)
+        loaded = load(files, replace(columns, gate=gate))
     say(*loaded.notes)
     return loaded

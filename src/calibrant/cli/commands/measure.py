@@ -39,7 +39,7 @@ def measure(
 
     rule = None if fail_above is None else Gate(fail_above, by=gate)  # type: ignore[arg-type]  # which it checks
     measuring = Measuring(norm, fraction("--level", level), rule, per_group)
-    loaded = loaded_from(files, columns)
+    loaded = loaded_from(files, columns, gate=rule is not None)
     with stage("Measuring"):
         found = measuring.of(loaded.data, loaded.by)
     if as_json:
