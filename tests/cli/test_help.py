@@ -50,6 +50,7 @@ def test_each_command_says_what_it_does_and_what_it_takes(command):
     assert FIRST_LINES[command] in words(shown.output)
     for option in OPTIONS[command].split():
         assert option in shown.output
+    assert "<bool>" not in shown.output
 
 
 def test_the_version_is_printed():

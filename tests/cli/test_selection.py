@@ -196,6 +196,23 @@ CASES = {
         "--drop-missing.",
     ),
     "decimal commas": ("y;p\n0;0,5\n1;0,25\n", {}, "A file with decimal commas needs --decimal-comma"),
+    "swapped columns": (
+        "y,p\n0,0.5\n1,0.25\n",
+        {"truth": "p", "prob": ("y",)},
+        "is not 0 or 1 in 2 of 2 rows (first: row 1 of 'log.csv'). Are --truth and --prob swapped?",
+    ),
+    "swapped columns of words": (
+        "y,p\nno,0\nYes,1\n",
+        {"truth": "p", "prob": ("y",)},
+        "column 'y' holds 'no' in row 1 of 'log.csv', the first of 2 such rows. Are --truth and --prob swapped?",
+    ),
+    "numbers that are no labels": ("y,p\n1,0.5\n2,0.25\n", {}, "Say which number is the event, --positive VALUE."),
+    "labels of two pairs": (
+        "y,p\nyes,0.5\nfalse,0.25\n",
+        {},
+        "Column 'y' mixes the labels 'false', 'yes': use one pair of words, or name the event's label with --positive",
+    ),
+    "log odds": ("y,p\n1,0.5\n0,-2.5\n", {}, "(first: row 2 of 'log.csv'). If they are log odds, say --logits."),
     "another case": ("y,Score\n0,0.5\n", {"prob": ("score",)}, "Did you mean 'Score'?"),
     "two of one name": ("y,p,p\n0,0.5,0.6\n", {}, "There are 2 columns called 'p' in 'log.csv': rename all but one"),
     "no such column": (
@@ -220,3 +237,28 @@ def test_a_message_says_option_column_row_and_remedy(tmp_path, monkeypatch, cont
 def test_the_words_of_the_library_become_options_and_names_of_columns_stay():
     said = in_options("y_prob must hold numbers, but column 'y_prob' does not; see decimal=','.")
     assert said == "--prob must hold numbers, but column 'y_prob' does not; see --decimal-comma."
+
+
+def test_arguments_that_are_words_of_english_too_stay_words_within_sentences():
+    said = in_options(
+        "mean must hold numbers, weight is missing. Did you mean 'score'? Divide by their mean where it is."
+    )
+    assert (
+        said == "--mean must hold numbers, --weight is missing. Did you mean 'score'? Divide by their mean where it is."
+    )
+
+
+@pytest.mark.parametrize(("yes", "no"), [("Y", "n"), ("yes", "NO"), ("True", "False"), ("t", "F")])
+def test_pairs_of_words_are_labels(tmp_path, yes, no):
+    (tmp_path / "log.csv").write_text(f"y,p\n{yes},0.75\n{no},0.5\n{yes.upper()},0.25\n")
+    for data in loaded(tmp_path / "log.csv"):
+        assert cal.brier(data) == pytest.approx(cal.brier([1, 0, 1], [0.75, 0.5, 0.25]))
+
+
+def test_classes_that_are_texts_of_numbers_are_those_of_the_columns(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"y": "1", "r": [0.25, 0.75]}\n{"y": "0", "r": [0.5, 0.5]}\n')
+    (data, _) = loaded(tmp_path / "log.jsonl", truth="y", prob=("r[1] + 0", "r[2] + 0"))
+    assert cal.brier(data) == pytest.approx(cal.brier(cal.Multiclass(["1", "0"], [[0.25, 0.75], [0.5, 0.5]])))
+    (tmp_path / "log.jsonl").write_text('{"y": "1", "p": 0.75}\n{"y": "0", "p": 0.25}\n')
+    for data in loaded(tmp_path / "log.jsonl"):
+        assert cal.brier(data) == pytest.approx(0.0625)

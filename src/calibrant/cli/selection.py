@@ -6,7 +6,7 @@ What rows of a file break which rule, in the words of the command line: option, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,15 @@ from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import (
+    NO,
+    YES,
     Check,
     all_hold,
     finite,
     first_broken,
     fitting,
     is_text,
+    labels_of_columns,
     outcome,
     present,
     probability,
@@ -195,6 +198,13 @@ def positive_label(columns: NamedFrame, options: Columns) -> Any:
         return fitting(given, kind, name)
 
 
+def text_classes(options: Columns, labels: Iterable[Any]) -> tuple[str, ...]:
+    """The classes of the columns where labels are words: their names, or else their numbers, if labels are such."""
+    names, found = options.classes or options.prob, {str(label) for label in labels}
+    numbers = tuple(map(str, labels_of_columns(None, options.prob)))
+    return numbers if not found & set(names) and found <= set(numbers) else names
+
+
 def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Check, ...]]:
     """The rules for the rows of the task, and the frame that they are about."""
     truth, weight = options.truth or "", options.weight
@@ -210,7 +220,8 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
         numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
         return columns, (*numbers, *_uncrossed(columns, levels), *weighed)
     if options.task == "classes":
-        classes = (options.classes or options.prob) if is_text(columns.kind(truth, "--truth")) else None
+        text = is_text(columns.kind(truth, "--truth"))
+        classes = text_classes(options, some_labels(columns, truth)) if text else None
         found = TopLabelColumns(classes).rows(columns, truth, options.prob)
         return found.columns, (*found.checks, *weighed)
     labels = present(columns, truth, "y_true", implied=False)
@@ -269,10 +280,15 @@ def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -
             value, row, count = found
             said = in_options(error.at(value, f"row {row:,} of {_shown(file)!r}", count))
             option = options.roles.get(error.name, "--truth")
+            if option == "--prob" and value.lower() in (*YES, *NO):
+                return said + _SWAPPED
             percent = " If they are in percent, say --percent." if option == "--prob" else f' Say {option} "{{}}".'
             other = f' Take text as missing values and leave them out: {option} "{{}}" --drop-missing.'
             return said + in_options(text_remedy(value, error.name, percent=percent, other=other))
     return in_options(str(error))
+
+
+_SWAPPED = " Are --truth and --prob swapped?"
 
 
 def in_options(message: str) -> str:
@@ -280,7 +296,7 @@ def in_options(message: str) -> str:
     for name, option in OPTIONS.items():
         before = r"(^|[:;,.] |\()" if name in _WORDS else r"((?<![\w'\-]))"
         message = re.sub(rf"{before}{name}(?![\w'])", rf"\1{option}", message)
-    return message.replace("decimal=','", "--decimal-comma").replace("EventColumns(positive=...)", "--positive")
+    return message.replace("decimal=','", "--decimal-comma").replace("EventColumns(positive=...)", "--positive VALUE")
 
 
 def _chosen(table: FileTable, options: Columns, relation: Any = None) -> Selection:
@@ -323,7 +339,9 @@ def _remedy(selection: Selection, check: Check, options: Columns) -> str:
         low, high = (
             selection.columns.frame.select(values.min().alias("low"), values.max().alias("high")).collect().row(0)
         )
-        return " If they are in percent, say --percent." if low >= 0 and 1 < high <= 100 else ""
+        if low >= 0 and 1 < high <= 100:
+            return " If they are in percent, say --percent."
+        return " If they are log odds, say --logits."
     if check.broken == "is no class":
         named = ", ".join(map(repr, (options.classes or options.prob)[:5]))
         names = options.classes or options.prob
@@ -331,9 +349,20 @@ def _remedy(selection: Selection, check: Check, options: Columns) -> str:
         hint = f' If those are what follows {start!r}, say --prob "{start}*".' if start else ""
         return f" The classes are {named}, as --prob names them, or column numbers from 0.{hint}"
     if check.broken == "not 0 or 1":
-        words = unknown_labels(some_labels(selection.columns, options.truth or ""))
-        return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
+        return _label_remedy(selection, options)
     return ""
+
+
+def _label_remedy(selection: Selection, options: Columns) -> str:
+    """What to do about labels that are not 0 and 1: swap the columns, or name the event's label."""
+    truth, (prob,) = options.truth or "", options.prob
+    if is_text(selection.columns.kind(truth, "--truth")):
+        words = unknown_labels(some_labels(selection.columns, truth))
+        return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
+    held, score = (selection.columns.number(name, option) for name, option in ((truth, "--truth"), (prob, "--prob")))
+    shares, labels = (held >= 0) & (held <= 1), (score == 0) | (score == 1)
+    found = selection.columns.frame.select(shares.all().alias("shares"), labels.all().alias("labels")).collect().row(0)
+    return _SWAPPED if all(found) else " Say which number is the event, --positive VALUE."
 
 
 def _common_start(first: str, last: str) -> str:

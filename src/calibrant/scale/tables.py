@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.checks import counted, named_reasons, require_two, some_labels, unknown_labels
+from calibrant.scale.checks import (
+    counted,
+    is_text,
+    named_reasons,
+    require_one_pair,
+    require_two,
+    some_labels,
+    unknown_labels,
+)
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns
 from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined, with_missing_named
 from calibrant.scale.named_columns import NamedFrame
@@ -32,9 +40,11 @@ LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
 def require_known_labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
-    """Where one label was named the event, there is one other."""
+    """Where one label was named the event, there is one other; words are a pair, such as yes and no."""
     if isinstance(plan.task, EventColumns) and plan.task.positive is not None:
         require_two(_labels(parts, plan, watch), plan.task.positive, plan.y_true)
+    elif isinstance(plan.task, EventColumns):
+        require_one_pair(_labels(parts, plan, watch), plan.y_true)
 
 
 def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
@@ -100,13 +110,17 @@ def require_squares(tables: Tables, column: str | None) -> None:
 
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
     """Some of the distinct labels, enough to tell two from more."""
-    work = partial(_some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
-    wanted = {plan.y_true: "y_true"}
-    return set[Any]().union(*(part.apply(work, wanted, watch, _union) for part in parts))
+    return set[Any]().union(
+        *(part.apply(partial(_some_labels, plan=plan), plan.wanted, watch, _union) for part in parts)
+    )
 
 
-def _some_labels(columns: NamedFrame, name: str, positive: Any, *, counted: bool) -> set[Any]:
-    return some_labels(columns, name, positive)
+def _some_labels(columns: NamedFrame, plan: Plan, *, counted: bool) -> set[Any]:
+    plan.rows(columns)  # a column that cannot be used is the first thing to be said
+    positive = getattr(plan.task, "positive", None)
+    if positive is None and not is_text(columns.kind(plan.y_true, "y_true")):
+        return set()  # numbers are looked at row by row
+    return some_labels(columns, plan.y_true, positive)
 
 
 def _union(found: Sequence[set[Any]]) -> set[Any]:

@@ -105,6 +105,9 @@ def apply_map(
     from calibrant.recalibrate.persistence import load
 
     inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()), tuple(members or ()), percent)
+    if not map_file.is_file():
+        message = f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}."
+        raise UsageError(message)
     if sql:
         print("\n".join(sql_of(load(map_file), inputs, dialect)))
         return
