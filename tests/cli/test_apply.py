@@ -127,3 +127,11 @@ def test_what_cannot_be_printed_as_sql_is_a_wrong_option():
     ):
         with pytest.raises(UsageError, match=message):
             sql_of(made, Inputs(columns), dialect)
+
+
+def test_arrays_of_numpy_and_log_odds_are_recalibrated(tmp_path):
+    z = np.array([-2.0, 0.5, 3.0])
+    np.savez(tmp_path / "scores.npz", z=z)
+    apply_to_file(MAP, str(tmp_path / "scores.npz"), tmp_path / "f.parquet", Inputs(("z",), logits=True), suffix="_new")
+    expected = MAP.predict_proba(1 / (1 + np.exp(-z)))[:, 1]
+    np.testing.assert_allclose(read(tmp_path / "f.parquet")["z_new"], expected, rtol=1e-12)

@@ -23,7 +23,7 @@ FIRST_LINES = {
     "serve": "Open the report in the browser, served on this machine only.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
-READING = "--where --percent --drop-missing --hive --decimal-comma"
+READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
 PREDICTIONS = "--prob --mean --std --quantiles --members"
 TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
@@ -31,7 +31,7 @@ OPTIONS = {
     "measure": f"{TASK} --by --norm --level --fail-above --gate --per-group --json",
     "test": f"{TASK} --alpha --fail --json",
     "recalibrate": f"{TASK} --method --output --force",
-    "apply": f"{PREDICTIONS} --percent --output --suffix --force --sql --dialect",
+    "apply": f"{PREDICTIONS} --percent --logits --output --suffix --force --sql --dialect",
     "simulate": f"--scores --truth --prob --positive {READING} --seed --json",
     "compare": f"{TASK} --json",
     "serve": f"{TASK} --by --port --seed",

@@ -262,3 +262,17 @@ def test_classes_that_are_texts_of_numbers_are_those_of_the_columns(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"y": "1", "p": 0.75}\n{"y": "0", "p": 0.25}\n')
     for data in loaded(tmp_path / "log.jsonl"):
         assert cal.brier(data) == pytest.approx(0.0625)
+
+
+def test_log_odds_and_logits_of_classes_are_read_as_the_probabilities_they_stand_for(tmp_path):
+    from scipy.special import expit, softmax
+
+    z = np.array([[0.3, -1.0, 2.0], [-800.0, 1.0, 700.0], [800.0, 0.5, -3.0]])
+    frame = pd.DataFrame(z, columns=["z_0", "z_1", "z_2"]).assign(y=[1, 0, 1], c=[2, 1, 0])
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    for data in loaded(tmp_path / "log.csv", prob=("z_0",), logits=True):
+        assert cal.brier(data) == pytest.approx(cal.brier([1, 0, 1], expit(z[:, 0])), abs=1e-6)
+    (data, _) = loaded(tmp_path / "log.csv", truth="c", prob=("z_*",), logits=True)
+    np.testing.assert_allclose(data.y_prob, softmax(z, axis=1), atol=1e-12)
+    with pytest.raises(InvalidPredictions, match="If they are log odds, say --logits"):
+        loaded(tmp_path / "log.csv", truth="c", prob=("z_*",))

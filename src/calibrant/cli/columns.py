@@ -138,6 +138,7 @@ class Columns:
     weight: str | None = None
     where: str | None = None
     percent: bool = False
+    logits: bool = False
     drop_missing: bool = False
     reading: ReadOptions = DEFAULT
     classes: tuple[str, ...] = ()
@@ -226,8 +227,10 @@ class Columns:
             "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.": sum(kinds)
             + bool(self.members)
             > 1,
-            "--labelled needs --prior, the share of positives in the population.": self.labelled is not None
-            and self.prior is None,
+            "--labelled needs --prior, the share of positives in the population. If it is not known, try several, or "
+            "estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).": self.prior
+            is None
+            and self.labelled is not None,
             "--prior goes with --labelled, the label of known positives among unlabeled rows.": self.prior is not None
             and self.labelled is None,
             "--single-sample goes with --labelled, the label of known positives.": self.single_sample
@@ -241,6 +244,9 @@ class Columns:
             is not None
             and (len(self.prob) > 1 or forecast),
             "--percent is for probabilities, not for forecasts.": self.percent and forecast,
+            "--logits is for scores of an event or of classes, not for forecasts.": self.logits and forecast,
+            "--percent is for probabilities, --logits for scores that are none. Give one of them.": self.percent
+            and self.logits,
         }
         for message, broken in rules.items():
             if broken:

@@ -72,6 +72,8 @@ def selected(table: FileTable, columns: Columns, relation: Any = None) -> Select
     chosen = Selection(named, {})
     if columns.percent:
         chosen = _with(chosen, {chosen.held(name): _share(chosen, name) for name in columns.probabilities}, new=False)
+    if columns.logits:
+        chosen = _with(chosen, _of_logits(chosen, columns), new=False)
     groups = {by: f"{_GROUP}{place}" for place, by in enumerate(crossings)}
     labels = {groups[by]: _label(chosen, names) for by, names in crossings.items()}
     if columns.labelled is not None:
@@ -129,6 +131,23 @@ def _share(selection: Selection, name: str) -> str:
     if _kind(selection, name) == "VARCHAR":
         column = f"rtrim({column}, '% ')"
     return f"CAST({column} AS DOUBLE) / 100"
+
+
+def _of_logits(selection: Selection, columns: Columns) -> dict[str, str]:
+    """SQL of the probabilities that log odds, or the logits of several classes, stand for."""
+    found: dict[str, str] = {}
+    for model in columns.models:
+        for name in model.prob:
+            selection.columns.number(name, "--prob")
+        held = [quoted(selection.held(name)) for name in model.prob]
+        if len(held) == 1:
+            (one,) = held
+            shares = [f"CASE WHEN {one} >= 0 THEN 1 / (1 + exp(-{one})) ELSE exp({one}) / (1 + exp({one})) END"]
+        else:
+            powers = [f"exp({one} - greatest({', '.join(held)}))" for one in held]
+            shares = [f"{power} / ({' + '.join(powers)})" for power in powers]
+        found |= {selection.held(name): share for name, share in zip(model.prob, shares, strict=True)}
+    return found
 
 
 def _label(selection: Selection, names: Sequence[str]) -> str:
@@ -334,14 +353,12 @@ def _broken(check: Check) -> str:
 def _remedy(selection: Selection, check: Check, options: Columns) -> str:
     if check.broken == "missing":
         return " Leave such rows out with --drop-missing."
-    if check.role == "y_prob" and check.column is not None and not options.percent:
-        values = selection.columns.number(check.column, "y_prob")
-        low, high = (
-            selection.columns.frame.select(values.min().alias("low"), values.max().alias("high")).collect().row(0)
-        )
-        if low >= 0 and 1 < high <= 100:
-            return " If they are in percent, say --percent."
-        return " If they are log odds, say --logits."
+    if check.broken == "outside [0, 1]" and not (options.percent or options.logits):
+        values = [selection.columns.number(name, "y_prob") for name in options.prob]
+        ends = [f(one).alias(f"{f.__name__}_{k}") for k, one in enumerate(values) for f in (nw.Expr.min, nw.Expr.max)]
+        found = [end for end in selection.columns.frame.select(*ends).collect().row(0) if end is not None]
+        shares = min(found) >= 0 and max(found) <= 100
+        return " If they are in percent, say --percent." if shares else " If they are log odds, say --logits."
     if check.broken == "is no class":
         named = ", ".join(map(repr, (options.classes or options.prob)[:5]))
         names = options.classes or options.prob

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, Header, first_fault, read_header, require_rows
+from calibrant.scale.numpy_files import numpy_table
 from calibrant.scale.paths import Files, Format, as_pattern, is_remote
 
 #: DuckDB's types of whole numbers, and of floating-point ones.
@@ -128,7 +129,8 @@ def alike_parts(opened: Any, files: Files, kind: Format, names: tuple[str, ...],
         return [_csv_part(opened, files, tuple(same), columns) for columns, same in parts.items()]
     for name in names:
         part = part_of(opened, files, kind, (name,), whole=whole)
-        parts.setdefault(name if kind == "arrow" else tuple(sorted(part.types.items())), []).append(name)
+        one_by_one = kind in ("arrow", "numpy")
+        parts.setdefault(name if one_by_one else tuple(sorted(part.types.items())), []).append(name)
     return [part_of(opened, files, kind, tuple(same), whole=whole) for same in parts.values()]
 
 
@@ -136,8 +138,12 @@ def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, 
     """Files of one format and the same columns, by the types of the first."""
     if kind == "csv":
         return _csv_part(opened, files, names, _csv_columns(opened, names[0], files.options.decimal, whole=whole))
+    if kind == "numpy":
+        table, refused = numpy_table(names[0])
+        scan = _view(opened, names[0], table)
+        return Part(scan, _types(opened, scan), names[0], refused=refused)
     if kind == "arrow":
-        scan = _arrow_view(opened, names[0])
+        scan = _view(opened, names[0], _arrow_table(names[0]))
         return _without_repeated(opened, Part(scan, _types(opened, scan), names[0]), kind)
     inside = _types(
         opened, _scan(kind, names[:1], replace(files, options=replace(files.options, hive=False)), whole=whole)
@@ -301,9 +307,9 @@ def _types(opened: Any, scan: str) -> dict[str, str]:
     return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
-def _arrow_view(opened: Any, name: str) -> str:
+def _view(opened: Any, name: str, table: Any) -> str:
     view = f"arrow {name}"
-    opened.register(view, _arrow_table(name))
+    opened.register(view, table)
     return quoted(view)
 
 
