@@ -137,3 +137,10 @@ def test_marks_of_missing_values_are_missing(tmp_path):
     (tmp_path / "scores.csv").write_text("p\n0.5\nN/A\n")
     with pytest.raises(ValueError, match="Column 'p' is missing in row 2"):
         apply_to_file(MAP, str(tmp_path / "scores.csv"), tmp_path / "f.csv", Inputs(("p",)), suffix="_new")
+
+
+@pytest.mark.parametrize("text", ['[{"p": 0.5}, [{"p": 0.5}]]', '[[], {"p": 0.5}]', '{"p": 0.5}\n[{"p": 0.5}]'])
+def test_a_list_within_json_is_no_row_and_is_not_opened(tmp_path, text):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(ValueError, match=r"is not a JSON object"):
+        apply_to_file(MAP, str(tmp_path / "scores.json"), tmp_path / "f.jsonl", Inputs(("p",)), suffix="_new")

@@ -12,4 +12,6 @@ FUZZERS = {
     "map files": damaged_files.map_files,
     "table files": damaged_files.table_files,
     "tabular files": tabular_files.tabular,
+    "rows of text": tabular_files.rows_of_text,
+    "rows of tables": tabular_files.rows_of_tables,
 }

@@ -9,7 +9,14 @@ from tests.fuzz.damaged_files import changed_bytes, changed_value
 from tests.fuzz.fuzzers import FUZZERS
 
 #: Cases per fuzzer, for about a second each.
-CASES = {"order of rows": 3, "unit of weights": 3, "tabular files": 3, "map files": 60, "table files": 40}
+CASES = {
+    "order of rows": 3,
+    "unit of weights": 3,
+    "tabular files": 3,
+    "rows of tables": 5,
+    "map files": 60,
+    "table files": 40,
+}
 OF_FILES = ("map files", "table files")
 
 

@@ -183,15 +183,23 @@ def _with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_SPACE = " \t\r\n"
+
+
 def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     decoder, at, row = json.JSONDecoder(object_pairs_hook=_with_names_once), 0, 0
+    between, wrong = _SPACE, 0
     try:
         if text.lstrip().startswith("["):
-            json.loads(text)  # a list that was cut short would look whole below
+            between, listed = f"{_SPACE},[]", json.loads(text)  # a list that was cut short would look whole below
+            wrong = next((k for k, one in enumerate(listed, 1) if not isinstance(one, dict)), 0)
     except (ValueError, RecursionError) as error:
         message = f"The file is not JSON: {error}."
         raise InvalidPredictions(message) from error
-    while (at := _after_space(text, at)) < len(text):
+    if wrong:
+        message = f"Object {wrong:,} of the file is not a JSON object of names and values."
+        raise InvalidPredictions(message)
+    while (at := _after(between, text, at)) < len(text):
         row += 1
         try:
             found, end = decoder.raw_decode(text, at)
@@ -208,9 +216,9 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         at = end
 
 
-def _after_space(text: str, at: int) -> int:
-    """The place of the next object: white space, and the commas and brackets of a list, are passed over."""
-    while at < len(text) and text[at] in " \t\r\n,[]":
+def _after(between: str, text: str, at: int) -> int:
+    """The place of the next object, after any letters of those between objects."""
+    while at < len(text) and text[at] in between:
         at += 1
     return at
 

@@ -174,7 +174,7 @@ def bin_table(
     Parameters
     ----------
     source : path, frame, or list of them
-        A file, folder or pattern (Parquet, CSV, JSON, Arrow; read by an embedded DuckDB, which also knows ``s3://``
+        A file, folder or pattern (Parquet, CSV, JSON, Arrow, NumPy; read by an embedded DuckDB, which also knows ``s3://``
         and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask. A path
         that exists is that file, others are patterns. Whole and floating-point numbers of several files are widened;
         a column of other mixed types is refused.
@@ -242,8 +242,9 @@ def bin_tables(
     source, y_true, y_prob, weight, where, grid, exact, max_invalid, hive, decimal, progress
         As for `bin_table`.
     by : column name or names, optional
-        One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Rows whose group is missing (null
-        or NaN) are the group ``"(missing)"``, or ``"((missing))"`` where another is called so.
+        One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Groups of a CSV file are told apart
+        by their text. Rows whose group is missing (null or NaN) are the group ``"(missing)"``, or ``"((missing))"``
+        where another is called so.
     fold : column name, optional
         One table per fold: needed where rows are weighted or belong together. The folds of independent rows are drawn
         from the cell counts afterwards.
