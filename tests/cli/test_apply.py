@@ -63,7 +63,7 @@ BAD = {
     "unknown": ("bad.parquet", "r", "_new", "There is no column 'r'"),
     "word": ("bad.csv", "p", "_new", "Column 'p' is 'half', which is not a number in row 2"),
     "hole": ("hole.csv", "p", "_new", "Column 'p' is missing in row 2"),
-    "short row": ("short.csv", "p", "_new", "Row 2 has 1 fields, the header 2"),
+    "short row": ("short.csv", "p", "_new", "Line 3 has 1 field, but the header in line 1 names 2 columns"),
     "above 1": ("above.csv", "p", "_new", r"Column 'p' must lie in \[0, 1\], but 1 of 2 rows does not"),
     "no key": ("bad.jsonl", "p", "_new", "Column 'p' is missing in row 2"),
     "clash in JSON": ("taken.jsonl", "p", "_new", "Row 2 has a column 'p_new' already"),
@@ -127,3 +127,11 @@ def test_what_cannot_be_printed_as_sql_is_a_wrong_option():
     ):
         with pytest.raises(UsageError, match=message):
             sql_of(made, Inputs(columns), dialect)
+
+
+def test_arrays_of_numpy_and_log_odds_are_recalibrated(tmp_path):
+    z = np.array([-2.0, 0.5, 3.0])
+    np.savez(tmp_path / "scores.npz", z=z)
+    apply_to_file(MAP, str(tmp_path / "scores.npz"), tmp_path / "f.parquet", Inputs(("z",), logits=True), suffix="_new")
+    expected = MAP.predict_proba(1 / (1 + np.exp(-z)))[:, 1]
+    np.testing.assert_allclose(read(tmp_path / "f.parquet")["z_new"], expected, rtol=1e-12)

@@ -14,7 +14,9 @@ from calibrant.cli.console import UsageError
         (Columns(prob=("p",), members=("m_*",)), "Give one kind of predictions"),
         (Columns(single_sample=True), "--single-sample goes with --labelled"),
         (Columns(labelled="1", prior=0.5, members=("m_*",)), "--labelled is for the probability of one event"),
-        (Columns(labelled="1"), "--labelled needs --prior"),
+        (Columns(labelled="1"), r"--labelled needs --prior.*calibrant\.pu\.estimate_prior"),
+        (Columns(percent=True, logits=True), "Give one of them"),
+        (Columns(logits=True, mean="m", std="s"), "--logits is for scores"),
         (Columns(prior=0.5), "--prior goes with --labelled"),
         (Columns(positive="1", labelled="1", prior=0.5), "Give one of them"),
         (Columns(positive="1", prob=("a", "b")), "--positive is for the probability of one event"),
@@ -37,6 +39,23 @@ def test_guesses_are_noted_and_never_forced():
         guessed_column("prob", ["a"], notes)
     with pytest.raises(UsageError, match="There is no column 'b'"):
         require_columns(["b"], ["a"])
+
+
+def test_of_several_columns_that_would_do_a_gate_takes_none():
+    notes = []
+    header = ["y", "label", "p", "score"]
+    found = Columns().guessed(header, notes)
+    assert (found.truth, found.prob) == ("y", ("p",))
+    assert notes == [
+        "Taking column 'y' as --truth; 'label' could be it too: say --truth NAME.",
+        "Taking column 'p' as --prob; 'score' could be it too: say --prob NAME.",
+    ]
+    with pytest.raises(UsageError, match="Columns 'y', 'label' could each be --truth: a gate needs --truth NAME"):
+        Columns(gate=True).guessed(header, [])
+    with pytest.raises(UsageError, match="Columns 'p', 'score' could each be --prob"):
+        Columns("y", gate=True).guessed(header, [])
+    assert Columns("y", ("p",), gate=True).guessed(header, []).prob == ("p",)
+    assert Columns(gate=True).guessed(["y", "p"], []).prob == ("p",)
 
 
 def test_patterns_name_columns_and_what_they_stand_for():

@@ -287,3 +287,31 @@ def test_errors_are_one_sentence_with_the_remedy(folder, invoke_in, arguments, m
 
 def test_debug_shows_the_traceback(folder, invoke_in):
     assert "Traceback" in invoke_in(folder, "measure", "nothing.parquet", "--debug")[2]
+
+
+def test_an_option_that_is_given_twice_is_refused(folder, invoke_in):
+    for words in (("--truth", "y", "--truth", "p"), ("--truth=y", "--truth=p"), ("--title", "--truth", "--title=b")):
+        code, out, err = invoke_in(folder, "report", "scores.csv", *words)
+        assert (code, out) == (2, "")
+        assert "is given 2 times, but takes one value." in err
+    code, _, err = invoke_in(
+        folder, "measure", "scores.csv", "--by", "country", "--by", "country,y", "--where", "--truth"
+    )
+    assert "times" not in err
+
+
+def test_a_gate_does_not_choose_among_columns(folder, invoke_in):
+    FRAME.assign(score=P).to_csv(folder / "two.csv", index=False)
+    for words in (("measure", "two.csv", "--fail-above", "0.5"), ("test", "two.csv", "--fail")):
+        code, _, err = invoke_in(folder, *words)
+        assert code == 2
+        assert "Columns 'p', 'score' could each be --prob: a gate needs --prob NAME." in err
+    code, _, err = invoke_in(folder, "measure", "two.csv")
+    assert code == 0
+    assert "Taking column 'p' as --prob; 'score' could be it too: say --prob NAME." in err
+
+
+def test_a_map_that_is_not_there_is_named(folder, invoke_in):
+    code, _, err = invoke_in(folder, "apply", "none.json", "scores.csv")
+    assert code == 2
+    assert "There is no map 'none.json': make one with calibrant recalibrate" in err

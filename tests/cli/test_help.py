@@ -24,7 +24,7 @@ FIRST_LINES = {
     "serve": "Open the report in the browser, served on this machine only.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
-READING = "--where --percent --drop-missing --hive --decimal-comma"
+READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
 PREDICTIONS = "--prob --mean --std --quantiles --members"
 TASK = f"--truth {PREDICTIONS} --positive --labelled --prior --single-sample --weight {READING}"
 OPTIONS = {
@@ -32,7 +32,7 @@ OPTIONS = {
     "measure": f"{TASK} --by --norm --level --fail-above --limit --gate --per-group --max-missing --json",
     "test": f"{TASK} --alpha --fail --max-missing --json",
     "recalibrate": f"{TASK} --method --output --force",
-    "apply": f"{PREDICTIONS} --percent --output --suffix --force --sql --dialect",
+    "apply": f"{PREDICTIONS} --percent --logits --output --suffix --force --sql --dialect",
     "simulate": f"--scores --truth --prob --positive {READING} --seed --json",
     "compare": f"{TASK} --json",
     "serve": f"{TASK} --by --port --seed",
@@ -51,6 +51,7 @@ def test_each_command_says_what_it_does_and_what_it_takes(command):
     assert FIRST_LINES[command] in words(shown.output)
     for option in OPTIONS[command].split():
         assert option in shown.output
+    assert "<bool>" not in shown.output
 
 
 def test_the_version_is_printed():

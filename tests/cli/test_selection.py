@@ -69,8 +69,19 @@ def test_percent_signs_are_read_as_percent(tmp_path):
     ],
 )
 def test_groups_are_columns_expressions_and_crosses(path, by, expected):
+    if by == ("code",) and path.suffix == ".csv":
+        expected = {"1.0": 1, "2.5": 1, "(missing)": 1}  # as the file has them
     for found in both(path, by=by, percent=True, drop_missing=True):
         assert sizes(found.by) == expected
+
+
+def test_groups_of_csv_files_are_their_text(tmp_path):
+    (tmp_path / "log.csv").write_text("y,p,g,h\n0,0.1,1.1,01\n1,0.9,1.10,1\n0,0.2,1.1,\n1,0.7,1.10,1\n")
+    for found in both(tmp_path / "log.csv", by=("g", "h", "g,h", "g + 1"), where="g < 2 AND h IS NOT NULL"):
+        assert sizes(found.by) == {
+            "g = 1.1": 1, "g = 1.10": 2, "h = 01": 1, "h = 1": 2, "g,h = 1.1, 01": 1, "g,h = 1.10, 1": 2,
+            "g + 1 = 2.1": 3,
+        }  # fmt: skip
 
 
 def test_a_group_may_be_called_anything(tmp_path):
@@ -89,10 +100,12 @@ def test_groups_that_double_precision_does_not_tell_apart_are_refused(tmp_path):
     frame = pd.DataFrame({"y": [0, 1], "p": [0.5, 0.5], "id": [2**53 + 1, 2**53 + 2]})
     frame.to_parquet(tmp_path / "log.parquet")
     frame.to_csv(tmp_path / "log.csv", index=False)
-    for found in both(tmp_path / "log.parquet", by=("id",)):
-        assert set(sizes(found.by)) == {str(2**53 + 1), str(2**53 + 2)}
+    frame.to_json(tmp_path / "log.jsonl", orient="records", lines=True)
+    for name in ("log.parquet", "log.csv"):
+        for found in both(tmp_path / name, by=("id",)):
+            assert set(sizes(found.by)) == {str(2**53 + 1), str(2**53 + 2)}
     with pytest.raises(InvalidPredictions, match="cannot be told from its neighbours"):
-        both(tmp_path / "log.csv", by=("id",))
+        both(tmp_path / "log.jsonl", by=("id",))
 
 
 def test_known_positives_among_unlabeled_rows(tmp_path):
@@ -157,8 +170,48 @@ CASES = {
         {"quantiles": ("0.1=a", "0.9=b")},
         "Column 'b' (--quantiles) is missing in 1 of 2 rows (first: row 2 of 'log.csv').",
     ),
-    "text": ("y,p\n0,high\n1,low\n", {}, "--prob must hold numbers, but column 'p' holds String values"),
+    "text": (
+        "y,p\n0,0.5\n0,high\n1,low\n",
+        {},
+        "--prob must hold numbers, but column 'p' holds 'high' in row 2 of 'log.csv', the first of 2 such rows. Take "
+        'text as missing values and leave them out: --prob "TRY_CAST(p AS DOUBLE)" --drop-missing.',
+    ),
+    "percent signs": (
+        "y,p\n0,12.3%\n1,50%\n",
+        {},
+        "'12.3%' in row 1 of 'log.csv', the first of 2 such rows. If they are in percent, say --percent.",
+    ),
+    "a second header": (
+        "y,p\n0,0.5\ny,p\n1,0.5\n",
+        {},
+        "--prob must hold numbers, but column 'p' holds 'p' in row 2 of 'log.csv'. The row repeats the header",
+    ),
+    "marks of missing values": (
+        "y,p\n0,0.5\n1,NA\nnull,-\n",
+        {},
+        "Column 'p' (--prob) is missing in 2 of 3 rows (first: row 2 of 'log.csv'). Leave such rows out with "
+        "--drop-missing.",
+    ),
     "decimal commas": ("y;p\n0;0,5\n1;0,25\n", {}, "A file with decimal commas needs --decimal-comma"),
+    "swapped columns": (
+        "y,p\n0,0.5\n1,0.25\n",
+        {"truth": "p", "prob": ("y",)},
+        "is not 0 or 1 in 2 of 2 rows (first: row 1 of 'log.csv'). Are --truth and --prob swapped?",
+    ),
+    "swapped columns of words": (
+        "y,p\nno,0\nYes,1\n",
+        {"truth": "p", "prob": ("y",)},
+        "column 'y' holds 'no' in row 1 of 'log.csv', the first of 2 such rows. Are --truth and --prob swapped?",
+    ),
+    "numbers that are no labels": ("y,p\n1,0.5\n2,0.25\n", {}, "Say which number is the event, --positive VALUE."),
+    "labels of two pairs": (
+        "y,p\nyes,0.5\nfalse,0.25\n",
+        {},
+        "Column 'y' mixes the labels 'false', 'yes': use one pair of words, or name the event's label with --positive",
+    ),
+    "log odds": ("y,p\n1,0.5\n0,-2.5\n", {}, "(first: row 2 of 'log.csv'). If they are log odds, say --logits."),
+    "another case": ("y,Score\n0,0.5\n", {"prob": ("score",)}, "Did you mean 'Score'?"),
+    "two of one name": ("y,p,p\n0,0.5,0.6\n", {}, "There are 2 columns called 'p' in 'log.csv': rename all but one"),
     "no such column": (
         "y,p\n0,0.5\n",
         {"by": ("month",)},
@@ -181,3 +234,42 @@ def test_a_message_says_option_column_row_and_remedy(tmp_path, monkeypatch, cont
 def test_the_words_of_the_library_become_options_and_names_of_columns_stay():
     said = in_options("y_prob must hold numbers, but column 'y_prob' does not; see decimal=','.")
     assert said == "--prob must hold numbers, but column 'y_prob' does not; see --decimal-comma."
+
+
+def test_arguments_that_are_words_of_english_too_stay_words_within_sentences():
+    said = in_options(
+        "mean must hold numbers, weight is missing. Did you mean 'score'? Divide by their mean where it is."
+    )
+    assert (
+        said == "--mean must hold numbers, --weight is missing. Did you mean 'score'? Divide by their mean where it is."
+    )
+
+
+@pytest.mark.parametrize(("yes", "no"), [("Y", "n"), ("yes", "NO"), ("True", "False"), ("t", "F")])
+def test_pairs_of_words_are_labels(tmp_path, yes, no):
+    (tmp_path / "log.csv").write_text(f"y,p\n{yes},0.75\n{no},0.5\n{yes.upper()},0.25\n")
+    for data in loaded(tmp_path / "log.csv"):
+        assert cal.brier(data) == pytest.approx(cal.brier([1, 0, 1], [0.75, 0.5, 0.25]))
+
+
+def test_classes_that_are_texts_of_numbers_are_those_of_the_columns(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"y": "1", "r": [0.25, 0.75]}\n{"y": "0", "r": [0.5, 0.5]}\n')
+    (data, _) = loaded(tmp_path / "log.jsonl", truth="y", prob=("r[1] + 0", "r[2] + 0"))
+    assert cal.brier(data) == pytest.approx(cal.brier(cal.Multiclass(["1", "0"], [[0.25, 0.75], [0.5, 0.5]])))
+    (tmp_path / "log.jsonl").write_text('{"y": "1", "p": 0.75}\n{"y": "0", "p": 0.25}\n')
+    for data in loaded(tmp_path / "log.jsonl"):
+        assert cal.brier(data) == pytest.approx(0.0625)
+
+
+def test_log_odds_and_logits_of_classes_are_read_as_the_probabilities_they_stand_for(tmp_path):
+    from scipy.special import expit, softmax
+
+    z = np.array([[0.3, -1.0, 2.0], [-800.0, 1.0, 700.0], [800.0, 0.5, -3.0]])
+    frame = pd.DataFrame(z, columns=["z_0", "z_1", "z_2"]).assign(y=[1, 0, 1], c=[2, 1, 0])
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    for data in loaded(tmp_path / "log.csv", prob=("z_0",), logits=True):
+        assert cal.brier(data) == pytest.approx(cal.brier([1, 0, 1], expit(z[:, 0])), abs=1e-6)
+    (data, _) = loaded(tmp_path / "log.csv", truth="c", prob=("z_*",), logits=True)
+    np.testing.assert_allclose(data.y_prob, softmax(z, axis=1), atol=1e-12)
+    with pytest.raises(InvalidPredictions, match="If they are log odds, say --logits"):
+        loaded(tmp_path / "log.csv", truth="c", prob=("z_*",))

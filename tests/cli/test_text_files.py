@@ -6,7 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.cli.apply import apply_to_file
+from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError
+from calibrant.cli.files import load
 from calibrant.cli.maps import Inputs
 from calibrant.cli.text_files import number, suffix_of
 from tests.cli.odd_tables import MAP
@@ -111,3 +113,31 @@ def test_a_bad_number_of_a_csv_file_is_named_by_its_row(tmp_path):
     (tmp_path / "scores.csv").write_text("p\n0.5\nhalf\n")
     with pytest.raises(ValueError, match="Column 'p' is 'half', which is not a number in row 2"):
         apply_to_file(MAP, str(tmp_path / "scores.csv"), tmp_path / "f.parquet", Inputs(("p",)), suffix="_new")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("scores.jsonl", '{"p": 0.5}\n{"p": 0.5, "p": 0.7}\n', "Line 2"),
+        ("scores.json", '[{"p": 0.5},\n{"p": 0.5, "p": 0.7}]', "Object 2"),
+    ],
+)
+def test_two_values_of_one_name_in_json_are_refused_by_every_command(tmp_path, name, text, place):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=f"{place}.* has several values of 'p'"):
+        apply_to_file(MAP, str(tmp_path / name), tmp_path / "f.jsonl", Inputs(("p",)), suffix="_new")
+    with pytest.raises(ValueError, match='duplicate key "p"'):
+        load([str(tmp_path / name)], Columns("p > 0.5", ("p",)))
+
+
+def test_marks_of_missing_values_are_missing(tmp_path):
+    (tmp_path / "scores.csv").write_text("p\n0.5\nN/A\n")
+    with pytest.raises(ValueError, match="Column 'p' is missing in row 2"):
+        apply_to_file(MAP, str(tmp_path / "scores.csv"), tmp_path / "f.csv", Inputs(("p",)), suffix="_new")
+
+
+@pytest.mark.parametrize("text", ['[{"p": 0.5}, [{"p": 0.5}]]', '[[], {"p": 0.5}]', '{"p": 0.5}\n[{"p": 0.5}]'])
+def test_a_list_within_json_is_no_row_and_is_not_opened(tmp_path, text):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(ValueError, match=r"is not a JSON object"):
+        apply_to_file(MAP, str(tmp_path / "scores.json"), tmp_path / "f.jsonl", Inputs(("p",)), suffix="_new")

@@ -198,3 +198,8 @@ def test_parameters_of_any_shape_serve_several_outputs(loc):
         found, wanted = metric(data), metric(twin)
         assert found == pytest.approx(wanted)
         assert found.details["outputs"] == pytest.approx(wanted.details["outputs"])
+
+
+def test_quantiles_in_the_wrong_order_of_arguments_are_told_so():
+    with pytest.raises(cal.InvalidPredictions, match=r"the order is Quantiles\(y_true, levels, values\)"):
+        cal.Quantiles([1.0, 3.0], [[0, 1, 2], [1, 2, 3]], [0.1, 0.5, 0.9])

@@ -18,4 +18,6 @@ FUZZERS = {
     "table files": damaged_files.table_files,
     "tabular files": tabular_files.tabular,
     "hostile texts": hostile_texts.hostile_texts,
+    "rows of text": tabular_files.rows_of_text,
+    "rows of tables": tabular_files.rows_of_tables,
 }

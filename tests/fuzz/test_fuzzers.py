@@ -16,6 +16,7 @@ CASES = {
     "map files": 60,
     "table files": 40,
     "hostile texts": 8,
+    "rows of tables": 5,
 }
 OF_FILES = ("map files", "table files")
 

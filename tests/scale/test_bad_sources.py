@@ -143,9 +143,14 @@ def test_a_column_missing_in_one_file_of_many_names_the_file(tmp_path):
 def test_text_where_numbers_should_be_is_refused(tmp_path):
     mixed = pd.DataFrame({"p": ["0.5", "high"], "y": [0, 1]})
     mixed.to_csv(tmp_path / "mixed.csv", index=False)
-    for source in (mixed, tmp_path / "mixed.csv"):
-        with pytest.raises(cal.InvalidPredictions, match="y_prob must hold numbers, but column 'p' holds String"):
+    for source, held in (
+        (mixed, "String"),
+        (tmp_path / "mixed.csv", r"'high' in row 2 of '.*mixed\.csv'\. Other text"),
+    ):
+        with pytest.raises(cal.InvalidPredictions, match=f"y_prob must hold numbers, but column 'p' holds {held}"):
             bin_table(source, y_true="y", y_prob="p")
+    found = bin_table(tmp_path / "mixed.csv", y_true="y", y_prob="TRY_CAST(p AS DOUBLE)", max_invalid=0.5)
+    assert found.invalid == {"y_prob missing": 1}
 
 
 def test_a_file_without_rows_or_without_the_column_is_named(tmp_path):

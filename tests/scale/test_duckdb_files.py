@@ -301,3 +301,97 @@ def test_long_queries_print_no_progress_bar():
 
     with connection() as opened:
         assert opened.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+
+
+def test_rows_before_a_wider_header_are_not_left_out(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("y,p\n" + "1,0.1\n" * 4 + "y,p,ms\n" + "0,0.2,7\n1,0.8,7\n" * 20)
+    for read in (lambda: bin_table(path, y_true="y", y_prob="p"), lambda: loaded(path, truth="y", prob=("p",))):
+        with pytest.raises(cal.InvalidPredictions, match=r"log\.csv': Line 6 has 3 fields, but the header in line 1"):
+            read()
+
+
+def test_a_number_sign_begins_a_row_like_any_other(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("id,y,p\n" + "1,0,0.5\n#2,1,0.25\n" * 30)
+    assert bin_table(path, y_true="y", y_prob="p").count.tolist() == [30, 30]
+    assert [cal.brier(data) for data in loaded(path)] == pytest.approx([(0.5**2 + 0.75**2) / 2] * 2)
+
+
+def test_groups_of_csv_files_are_told_apart_by_their_text(tmp_path):
+    for name, text in (("a", "y,p,g\n0,0.5,1.1\n1,0.5,1.10\n"), ("b", "g,y,p\n01,0,0.5\n1,1,0.5\n")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    tables = bin_tables(tmp_path, y_true="y", y_prob="p", by="g")
+    assert {name: table.n for name, table in tables.items()} == {"01": 1, "1": 1, "1.1": 1, "1.10": 1}
+    tables = bin_tables(tmp_path, y_true="y", y_prob="p", by="g", where="g > 1")
+    assert set(tables) == {"1.1", "1.10"}
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.arrow"])
+def test_of_two_columns_of_one_name_none_is_chosen(tmp_path, name):
+    columns = pa.table([[0, 1], [0.5, 0.5], [0.5, 0.6], [1, 2]], names=["y", "p", "p", "q_1"])
+    if name == "log.csv":
+        (tmp_path / name).write_text("y,p,p,q_1\n0,0.5,0.5,1\n1,0.5,0.6,2\n")
+    elif name == "log.parquet":
+        pq.write_table(columns, tmp_path / name)
+    else:
+        with pa.ipc.new_file(tmp_path / name, columns.schema) as writer:
+            writer.write_table(columns)
+    for prob in ("p", "p + 0"):
+        with pytest.raises(cal.InvalidPredictions, match=r"There are 2 columns called 'p' in '.*': rename all but one"):
+            bin_table(tmp_path / name, y_true="y", y_prob=prob)
+    assert bin_table(tmp_path / name, y_true="y", y_prob="q_1 / 2").predicted.tolist() == [0.5, 1]
+
+
+def test_names_without_letters_and_of_another_case_have_numbers(tmp_path):
+    (tmp_path / "log.csv").write_text(",y,P,p\n0,0,0.5,0.25\n1,1,0.5,0.25\n")
+    assert bin_table(tmp_path, y_true="column0", y_prob="p_1").predicted.tolist() == [0.5]
+
+
+def test_nothing_is_downloaded_for_a_word_of_an_expression(tmp_path):
+    from calibrant.scale.duckdb_files import connection
+
+    with connection() as opened:
+        settings = ("autoinstall_known_extensions", "autoload_known_extensions")
+        for name in settings:
+            assert opened.execute(f"SELECT current_setting('{name}')").fetchone() == (False,)
+    make_log(10).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(cal.InvalidPredictions, match=r"no SQL expression of its columns either .*inet"):
+        bin_table(tmp_path, y_true="y", y_prob="inet '1.1.1.1'")
+
+
+def test_the_day_of_a_time_does_not_depend_on_the_machine(tmp_path, monkeypatch):
+    import time
+
+    days = pd.to_datetime(["2026-01-05T23:30:00-05:00", "2026-01-05T12:00:00-05:00"], utc=True)
+    frame = pd.DataFrame({"y": [0, 1], "p": [0.5, 0.5], "seen": days})
+    frame.to_parquet(tmp_path / "log.parquet")
+    (tmp_path / "log.csv").write_text("y,p,seen\n0,0.5,2026-01-05T23:30:00-05:00\n1,0.5,2026-01-05 17:00\n")
+    for zone in ("America/New_York", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        for name in ("log.parquet", "log.csv"):
+            tables = bin_tables(tmp_path / name, y_true="y", y_prob="p", by="CAST(CAST(seen AS DATE) AS VARCHAR)")
+            assert list(tables) == ["2026-01-05", "2026-01-06"]
+            for found in both(tmp_path / name, by=("day(seen)",)):
+                assert set(found.by) == {"5", "6"}
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_saved_stream_of_arrow_is_read_as_a_file(tmp_path):
+    columns = pa.table({"y": [0, 1], "p": [0.25, 0.5]})
+    with pa.ipc.new_stream(tmp_path / "log.arrow", columns.schema) as writer:
+        writer.write_table(columns)
+    assert bin_table(tmp_path / "log.arrow", y_true="y", y_prob="p").predicted.tolist() == [0.25, 0.5]
+    assert len(loaded(tmp_path / "log.arrow")[0]) == 2
+
+
+def test_the_header_of_a_remote_file_is_that_of_a_local_one(tmp_path, monkeypatch):
+    from calibrant.scale import duckdb_files
+
+    path = tmp_path / "log.csv"
+    path.write_text('y;"p\nq";"a;b"\r\n1;2;3\r\n'.replace("\r\n", "\n"))
+    monkeypatch.setattr(duckdb_files, "is_remote", lambda name: True)
+    with duckdb_files.connection() as opened:
+        assert duckdb_files._header(opened, str(path)) == duckdb_files.read_header(str(path))

@@ -4,6 +4,7 @@ import dask.dataframe as dd
 import duckdb
 import ibis
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -76,8 +77,9 @@ def test_every_file_gives_the_tables_of_memory_and_so_does_the_command_line(desi
     for name, path in as_files(frame, tmp_path_factory.mktemp("log")).items():
         if name == "three formats" and design.labels == "bool":
             continue  # of JSON lines' true and false only the words are known, which do not mix with numbers
-        assert_same_tables(tables_of(path, design), design, frame)
-        assert_same_answers(path, design, frame)
+        written = frame.cast({"g": pl.String}) if name == "log.csv" else frame  # whose groups are texts
+        assert_same_tables(tables_of(path, design), design, written)
+        assert_same_answers(path, design, written)
 
 
 def assert_same_answers(path, design, frame):

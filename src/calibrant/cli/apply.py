@@ -22,11 +22,13 @@ from calibrant.cli.arrow_files import (
 )
 from calibrant.cli.console import UsageError, copy_of_standard_input, temporary_folder
 from calibrant.cli.maps import Inputs, NewColumns, Numbers
-from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, opened_text, suffix_of
+from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, suffix_of
 from calibrant.data.validation import InvalidPredictions
 from calibrant.recalibrate.export import SqlMap
+from calibrant.scale.csv_files import opened_text
+from calibrant.scale.numpy_files import numpy_table
 
-_CSV_INPUT, _JSON_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json")
+_CSV_INPUT, _JSON_INPUT, _NUMPY_INPUT = (*CSV, ".tsv", ".txt"), (*JSON_LINES, ".json"), (".npz", ".npy")
 
 
 Done = Callable[[float, float | None], None]
@@ -65,8 +67,8 @@ def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
     if not isinstance(fitted, SqlMap):
         message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
         raise UsageError(message)
-    if inputs.percent:
-        message = "--sql is an expression of probabilities: give a column of probabilities, not --percent."
+    if inputs.percent or inputs.logits:
+        message = "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits."
         raise UsageError(message)
     if any("*" in name for name in inputs.prob):
         message = "--sql reads no file, so that a pattern names no columns: give --prob once per column."
@@ -112,6 +114,9 @@ def _arrow_table(fitted: Any, source: str, inputs: Inputs, suffix: str) -> Itera
     if kind in (*PARQUET, *ARROW):
         with opened_arrow(source) as table:
             yield table
+    elif kind in _NUMPY_INPUT:
+        arrays, _ = numpy_table(source)
+        yield ArrowTable(arrays.schema, lambda: iter([arrays]), rows=len(arrays))
     elif kind in _CSV_INPUT:
         with opened_text(source) as file:
             header = CsvText(file).header
@@ -119,7 +124,7 @@ def _arrow_table(fitted: Any, source: str, inputs: Inputs, suffix: str) -> Itera
     elif kind in _JSON_INPUT:
         yield json_table(source)
     else:
-        known = ", ".join((*PARQUET, *ARROW, *_CSV_INPUT, *_JSON_INPUT))
+        known = ", ".join((*PARQUET, *ARROW, *_CSV_INPUT, *_JSON_INPUT, *_NUMPY_INPUT))
         message = f"Cannot tell the format of {source!r} from its name; known endings are {known}."
         raise UsageError(message)
 

@@ -120,7 +120,8 @@ class Columns:
 
     Every column may be an SQL expression of columns. Each entry of `by` is a grouping of its own; several columns in
     one, separated by commas, are crossed. `others` are further models that predict the same rows; of these only the
-    columns of predictions count. `classes` are the labels of the columns of `prob`.
+    columns of predictions count. `classes` are the labels of the columns of `prob`. For a `gate` no column is chosen of
+    several whose names would do.
     """
 
     truth: str | None = None
@@ -137,10 +138,12 @@ class Columns:
     weight: str | None = None
     where: str | None = None
     percent: bool = False
+    logits: bool = False
     drop_missing: bool = False
     reading: ReadOptions = DEFAULT
     classes: tuple[str, ...] = ()
     others: tuple[Columns, ...] = ()
+    gate: bool = False
 
     @property
     def task(self) -> Task:
@@ -199,9 +202,9 @@ class Columns:
         """The same with the columns of patterns, and with those that no option names; every guess is noted."""
         columns = self
         if columns.truth is None:
-            columns = replace(columns, truth=guessed_column("truth", header, notes))
+            columns = replace(columns, truth=guessed_column("truth", header, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
-            columns = replace(columns, prob=(guessed_column("prob", header, notes),))
+            columns = replace(columns, prob=(guessed_column("prob", header, notes, gate=self.gate),))
         columns = replace(
             columns,
             prob=expanded(columns.prob, header, "--prob"),
@@ -224,8 +227,10 @@ class Columns:
             "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.": sum(kinds)
             + bool(self.members)
             > 1,
-            "--labelled needs --prior, the share of positives in the population.": self.labelled is not None
-            and self.prior is None,
+            "--labelled needs --prior, the share of positives in the population. If it is not known, try several, or "
+            "estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).": self.prior
+            is None
+            and self.labelled is not None,
             "--prior goes with --labelled, the label of known positives among unlabeled rows.": self.prior is not None
             and self.labelled is None,
             "--single-sample goes with --labelled, the label of known positives.": self.single_sample
@@ -239,21 +244,29 @@ class Columns:
             is not None
             and (len(self.prob) > 1 or forecast),
             "--percent is for probabilities, not for forecasts.": self.percent and forecast,
+            "--logits is for scores of an event or of classes, not for forecasts.": self.logits and forecast,
+            "--percent is for probabilities, --logits for scores that are none. Give one of them.": self.percent
+            and self.logits,
         }
         for message, broken in rules.items():
             if broken:
                 raise UsageError(message)
 
 
-def guessed_column(what: str, header: Collection[str], notes: list[str]) -> str:
-    """The column that by its name is the truth or the probability; the guess is noted."""
+def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate: bool = False) -> str:
+    """The column that by its name is the truth or the probability; the guess is noted, with what it could be too."""
     lower = {name.lower(): name for name in header}
-    found = next((lower[name] for name in GUESSES[what] if name in lower), None)
-    if found is None:
-        others = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
-        message = f"Which column is --{what}? Say --{what} NAME{others}; the file has {_listed(header)}."
+    known = [lower[name] for name in GUESSES[what] if name in lower]
+    if not known:
+        more = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
+        message = f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}."
         raise UsageError(message)
-    note = f"Taking column {found!r} as --{what}."
+    found, *others = known
+    if others and gate:
+        message = f"Columns {_listed([found, *others])} could each be --{what}: a gate needs --{what} NAME."
+        raise UsageError(message)
+    also = f"; {_listed(others)} could be it too: say --{what} NAME" if others else ""
+    note = f"Taking column {found!r} as --{what}{also}."
     if note not in notes:
         notes.append(note)
     return found

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 #: How compressed content begins.
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 #: How content of a format begins, after white space, and the ending that says so; the rest is CSV.
-_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"{": ".jsonl", b"[": ".json"}
+_BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff" * 4: ".arrow",
+    b"PK\x03\x04": ".npz",
+    b"\x93NUMPY": ".npy",
+    b"{": ".jsonl",
+    b"[": ".json",
+}
 
 
 class UsageError(Exception):

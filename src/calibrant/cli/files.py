@@ -13,13 +13,22 @@ from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError, named
-from calibrant.cli.selection import LABEL, Selection, in_options, located, positive_label, selected, without_missing
+from calibrant.cli.selection import (
+    LABEL,
+    Selection,
+    in_options,
+    located,
+    positive_label,
+    selected,
+    text_classes,
+    without_missing,
+)
 from calibrant.data.forecasts import Gaussian, Quantiles, Samples
 from calibrant.data.groups import groups
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.checks import labels_of_columns, outcome, require_two, some_labels
+from calibrant.scale.checks import is_text, labels_of_columns, outcome, require_one_pair, require_two, some_labels
 from calibrant.scale.columns import EventColumns
 from calibrant.scale.duckdb_files import FileTable, read
 from calibrant.scale.paths import files
@@ -48,8 +57,8 @@ def task_from(found: Arrays, columns: Columns) -> Predictions:
     if columns.task == "unlabeled":
         return _unlabeled(y, found[columns.prob[0]], weight, columns)
     if columns.task == "classes":
-        words = columns.classes or columns.prob
-        labels = words if y.dtype.kind in "OUS" else labels_of_columns(None, columns.prob)
+        text = y.dtype.kind in "OUS"
+        labels = text_classes(columns, np.unique(y)) if text else labels_of_columns(None, columns.prob)
         return Multiclass(y, _matrix(found, columns.prob), classes=list(labels), weight=weight)
     return Binary(y, found[columns.prob[0]], weight=weight)
 
@@ -157,7 +166,7 @@ def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[
 
 def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
     """The rows that the options select; there must be some, and two labels where one of them was named."""
-    selection = selected(table, table.relation, columns)
+    selection = selected(table, columns)
     if columns.drop_missing:
         selection, note = without_missing(selection, columns)
         notes.extend([note] if note else [])
@@ -165,9 +174,14 @@ def _chosen(table: FileTable, columns: Columns, notes: list[str]) -> Selection:
         conditions = ["fit --where"] if columns.where else []
         conditions += ["have no missing values"] if columns.drop_missing else []
         raise NoRows(f" that {' and '.join(conditions)}" if conditions else "")
+    truth = columns.truth or ""
+    for name in columns.numbers:
+        selection.columns.number(name, columns.roles[name])  # text among them is the first thing to be said
     if columns.positive is not None:
-        positive, truth = positive_label(selection.columns, columns), columns.truth or ""
+        positive = positive_label(selection.columns, columns)
         require_two(some_labels(selection.columns, truth, positive), positive, truth)
+    elif columns.one_event and is_text(selection.columns.kind(truth, "--truth")):
+        require_one_pair(some_labels(selection.columns, truth), truth)
     return selection
 
 

@@ -25,6 +25,7 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.labels import numbered
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.special import expit, softmax
 from calibrant.pu.recalibration import PURecalibrator
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
 from calibrant.recalibrate.regression_base import ForecastRecalibrator
@@ -103,6 +104,7 @@ class Inputs:
     quantiles: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     percent: bool = False
+    logits: bool = False
 
     def expanded(self, header: Sequence[str]) -> Inputs:
         """The same with the columns that patterns name."""
@@ -137,7 +139,7 @@ class NewColumns:
             raise UsageError(message)
         else:
             names = inputs.prob or (guessed_column("prob", header, notes),)
-            made = _of_probabilities(fitted, _in_order(names, labels, fitted), suffix, percent=inputs.percent)
+            made = _of_probabilities(fitted, _in_order(names, labels, fitted), suffix, inputs)
         require_columns(made.inputs, header)
         _require_once(made.inputs, header)
         _require_new(made.outputs, header)
@@ -169,8 +171,8 @@ def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> t
     return names
 
 
-def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, *, percent: bool) -> NewColumns:
-    unit = 100 if percent else 1
+def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: Inputs) -> NewColumns:
+    unit = 100 if inputs.percent else 1
     if fitted.n_features_in_ != len(names):
         message = (
             f"The map was fitted to {fitted.n_features_in_} columns of probabilities, but --prob names {len(names)}."
@@ -178,7 +180,9 @@ def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, *, perce
         raise UsageError(message)
 
     def compute(values: Floats) -> Floats:
-        values = values / unit if percent else values
+        values = values / unit if inputs.percent else values
+        if inputs.logits:
+            values = softmax(values) if len(names) > 1 else expit(values)
         if fitted.input == "probabilities":
             for k, name in enumerate(names):
                 validation.in_unit_interval(f"Column {name!r}", values[:, k], clip=fitted.clip)

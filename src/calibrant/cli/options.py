@@ -11,7 +11,7 @@ import typer
 from calibrant.cli.columns import Columns
 from calibrant.scale.paths import ReadOptions
 
-KINDS = "CSV, Parquet, JSON or Arrow"
+KINDS = "CSV, Parquet, JSON, Arrow or NumPy"
 Files = Annotated[
     list[str], typer.Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
 ]
@@ -49,6 +49,9 @@ Quantiles = Annotated[
 Members = Annotated[
     list[str] | None,
     typer.Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
+]
+Logits = Annotated[
+    bool, typer.Option("--logits", help="Scores are log odds, or logits of several classes, not probabilities.")
 ]
 Percent = Annotated[bool, typer.Option("--percent", help="Probabilities are in percent, 0 to 100.")]
 
@@ -121,6 +124,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "percent": (Percent, False),
+    "logits": (Logits, False),
     "drop_missing": (
         Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values, and say so.")],
         False,
@@ -135,7 +139,7 @@ SHARED: dict[str, tuple[Any, Any]] = {
 #: Groups of options, to be named together.
 PREDICTIONS = ("prob", "mean", "std", "quantiles", "members")
 LABELS = ("positive", "labelled", "prior", "single_sample")
-READING = ("where", "percent", "drop_missing", "hive", "decimal_comma")
+READING = ("where", "percent", "logits", "drop_missing", "hive", "decimal_comma")
 #: What makes up a task.
 TASK = ("truth", *PREDICTIONS, *LABELS, "weight", *READING)
 

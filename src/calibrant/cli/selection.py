@@ -6,7 +6,7 @@ Errors are in the words of the command line: option, column, row of the file, re
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,15 @@ from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import (
+    NO,
+    YES,
     Check,
     all_hold,
     finite,
     first_broken,
     fitting,
     is_text,
+    labels_of_columns,
     outcome,
     present,
     probability,
@@ -32,7 +35,7 @@ from calibrant.scale.checks import (
 from calibrant.scale.columns import GaussianColumns, TopLabelColumns
 from calibrant.scale.duckdb_files import FLOATING, FileTable, filtered, literal, quoted
 from calibrant.scale.group_by import LARGEST_WHOLE
-from calibrant.scale.named_columns import NamedFrame, bound
+from calibrant.scale.named_columns import NamedFrame, NotNumbers, bound, first_text, text_remedy
 from calibrant.scale.sources import FirstRow, first_invalid
 
 _GROUP, LABEL = "_calibrant_group_", "_calibrant_label"
@@ -57,21 +60,32 @@ class Selection:
         return self.columns.held.get(name, name)
 
 
-def selected(table: FileTable, relation: Any, columns: Columns) -> Selection:
-    """The rows of a relation that fit the condition, probabilities in percent as shares, groups under their names."""
+def selected(table: FileTable, columns: Columns, relation: Any = None) -> Selection:
+    """The rows that fit the condition, probabilities in percent as shares, groups under their names.
+
+    `relation` has all rows unless told.
+    """
+    relation = table.with_texts(_group_columns(table, columns)) if relation is None else relation
     if columns.where:
         relation = filtered(relation, columns.where, table.refused)
-    crossings = {by: separated(by, relation.columns, "--by") for by in columns.by}
-    wanted = {name: "--by" for names in crossings.values() for name in names} | columns.roles
+    crossings = {by: separated(by, table.relation.columns, "--by") for by in columns.by}
+    wanted = dict.fromkeys(_group_columns(table, columns), "--by") | columns.roles
     named = bound(nw.from_native(relation), wanted, table.refused)
     chosen = Selection(named, {})
     if columns.percent:
         chosen = _with(chosen, {chosen.held(name): _share(chosen, name) for name in columns.probabilities}, new=False)
+    if columns.logits:
+        chosen = _with(chosen, _of_logits(chosen, columns), new=False)
     groups = {by: f"{_GROUP}{place}" for place, by in enumerate(crossings)}
     labels = {groups[by]: _label(chosen, names) for by, names in crossings.items()}
     if columns.labelled is not None:
         labels[LABEL] = _text(chosen, columns.truth or "")
     return replace(_with(chosen, labels, new=True), groups=groups)
+
+
+def _group_columns(table: FileTable, columns: Columns) -> list[str]:
+    """The columns of all groupings."""
+    return [name for by in columns.by for name in separated(by, table.relation.columns, "--by")]
 
 
 def without_missing(selection: Selection, columns: Columns) -> tuple[Selection, str | None]:
@@ -122,15 +136,33 @@ def _share(selection: Selection, name: str) -> str:
     return f"CAST({column} AS DOUBLE) / 100"
 
 
+def _of_logits(selection: Selection, columns: Columns) -> dict[str, str]:
+    """SQL of the probabilities that log odds, or the logits of several classes, stand for."""
+    found: dict[str, str] = {}
+    for model in columns.models:
+        for name in model.prob:
+            selection.columns.number(name, "--prob")
+        held = [quoted(selection.held(name)) for name in model.prob]
+        if len(held) == 1:
+            (one,) = held
+            shares = [f"CASE WHEN {one} >= 0 THEN 1 / (1 + exp(-{one})) ELSE exp({one}) / (1 + exp({one})) END"]
+        else:
+            powers = [f"exp({one} - greatest({', '.join(held)}))" for one in held]
+            shares = [f"{power} / ({' + '.join(powers)})" for power in powers]
+        found |= {selection.held(name): share for name, share in zip(model.prob, shares, strict=True)}
+    return found
+
+
 def _label(selection: Selection, names: Sequence[str]) -> str:
     """SQL of the name of a group, null where it is missing.
 
     Where columns are crossed, missing parts are named, and a backslash marks what could be taken for something else
     within the parts (commas, backslashes, the name of missing parts), so that no two crosses have one name.
     """
-    for name in names:
+    texts = [selection.columns.as_text(name) for name in names]
+    for name in texts:
         _require_told_apart(selection, name)
-    values = [_text(selection, name) for name in names]
+    values = [_text(selection, name) for name in texts]
     if len(values) == 1:
         return values[0]
     missing, alike = literal(MISSING), literal(rf"\{MISSING}")
@@ -169,6 +201,9 @@ OPTIONS = {
     "where": "--where",
 }
 
+#: Those that are words of English too: they are arguments only where a sentence or a part of one begins.
+_WORDS = ("weight", "draws", "mean", "where")
+
 
 def positive_label(columns: NamedFrame, options: Columns) -> Any:
     """The label of --positive as a value of the column's type."""
@@ -183,6 +218,13 @@ def positive_label(columns: NamedFrame, options: Columns) -> Any:
         return float(given)
     except ValueError:
         return fitting(given, kind, name)
+
+
+def text_classes(options: Columns, labels: Iterable[Any]) -> tuple[str, ...]:
+    """The classes of the columns where labels are words: their names, or else their numbers, if labels are such."""
+    names, found = options.classes or options.prob, {str(label) for label in labels}
+    numbers = tuple(map(str, labels_of_columns(None, options.prob)))
+    return numbers if not found & set(names) and found <= set(numbers) else names
 
 
 def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Check, ...]]:
@@ -200,7 +242,8 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
         numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
         return columns, (*numbers, *_uncrossed(columns, levels), *weighed)
     if options.task == "classes":
-        classes = (options.classes or options.prob) if is_text(columns.kind(truth, "--truth")) else None
+        text = is_text(columns.kind(truth, "--truth"))
+        classes = text_classes(options, some_labels(columns, truth)) if text else None
         found = TopLabelColumns(classes).rows(columns, truth, options.prob)
         return found.columns, (*found.checks, *weighed)
     labels = present(columns, truth, "y_true", implied=False)
@@ -225,6 +268,8 @@ def _uncrossed(columns: NamedFrame, names: list[str]) -> tuple[Check, ...]:
 
 def located(table: FileTable, options: Columns, error: Exception) -> Exception:
     """The error in the words of the command line; where rows break a rule, with their number and the first of them."""
+    if isinstance(error, NotNumbers):
+        return InvalidPredictions(_text_among_numbers(table, options, error))
     found = (_broken_rule(table, options, model) for model in options.models)
     said = next((message for message in found if message is not None), in_options(str(error)))
     return InvalidPredictions(said)
@@ -232,7 +277,7 @@ def located(table: FileTable, options: Columns, error: Exception) -> Exception:
 
 def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | None:
     """What to say of the rows that break a rule of one model; None if there are none."""
-    whole = _chosen(table, table.relation, options)
+    whole = _chosen(table, options)
     columns, checks = rules(whole.columns, model)
     counts = _counts(columns, checks)
     first = _first(table, options, model)
@@ -249,15 +294,35 @@ def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | No
     return sentence[0].upper() + sentence[1:] + remedy
 
 
+def _text_among_numbers(table: FileTable, options: Columns, error: NotNumbers) -> str:
+    """What to say of a column of text that must hold numbers: the first such text, its row, and what to do."""
+    for file, relation in table.numbered(_group_columns(table, options)):
+        found = first_text(_chosen(table, options, relation).columns, error.name)
+        if found is not None:
+            value, row, count = found
+            said = in_options(error.at(value, f"row {row:,} of {_shown(file)!r}", count))
+            option = options.roles.get(error.name, "--truth")
+            if option == "--prob" and value.lower() in (*YES, *NO):
+                return said + _SWAPPED
+            percent = " If they are in percent, say --percent." if option == "--prob" else f' Say {option} "{{}}".'
+            other = f' Take text as missing values and leave them out: {option} "{{}}" --drop-missing.'
+            return said + in_options(text_remedy(value, error.name, percent=percent, other=other))
+    return in_options(str(error))
+
+
+_SWAPPED = " Are --truth and --prob swapped?"
+
+
 def in_options(message: str) -> str:
     """A message of the library with the options in place of its arguments; names of columns, quoted, stay."""
     for name, option in OPTIONS.items():
-        message = re.sub(rf"(?<![\w'\-]){name}(?![\w'])", option, message)
-    return message.replace("decimal=','", "--decimal-comma").replace("EventColumns(positive=...)", "--positive")
+        before = r"(^|[:;,.] |\()" if name in _WORDS else r"((?<![\w'\-]))"
+        message = re.sub(rf"{before}{name}(?![\w'])", rf"\1{option}", message)
+    return message.replace("decimal=','", "--decimal-comma").replace("EventColumns(positive=...)", "--positive VALUE")
 
 
-def _chosen(table: FileTable, relation: Any, options: Columns) -> Selection:
-    chosen = selected(table, relation, options)
+def _chosen(table: FileTable, options: Columns, relation: Any = None) -> Selection:
+    chosen = selected(table, options, relation)
     return without_missing(chosen, options)[0] if options.drop_missing else chosen
 
 
@@ -268,8 +333,8 @@ def _counts(columns: NamedFrame, checks: tuple[Check, ...]) -> dict[int, int]:
 
 
 def _first(table: FileTable, options: Columns, model: Columns) -> FirstRow | None:
-    for name, relation in table.numbered():
-        found = first_invalid(*rules(_chosen(table, relation, options).columns, model))
+    for name, relation in table.numbered(_group_columns(table, options)):
+        found = first_invalid(*rules(_chosen(table, options, relation).columns, model))
         if found is not None:
             return FirstRow(_shown(name), *found)
     return None
@@ -291,12 +356,12 @@ def _broken(check: Check) -> str:
 def _remedy(selection: Selection, check: Check, options: Columns) -> str:
     if check.broken == "missing":
         return " Leave such rows out with --drop-missing."
-    if check.role == "y_prob" and check.column is not None and not options.percent:
-        values = selection.columns.number(check.column, "y_prob")
-        low, high = (
-            selection.columns.frame.select(values.min().alias("low"), values.max().alias("high")).collect().row(0)
-        )
-        return " If they are in percent, say --percent." if low >= 0 and 1 < high <= 100 else ""
+    if check.broken == "outside [0, 1]" and not (options.percent or options.logits):
+        values = [selection.columns.number(name, "y_prob") for name in options.prob]
+        ends = [f(one).alias(f"{f.__name__}_{k}") for k, one in enumerate(values) for f in (nw.Expr.min, nw.Expr.max)]
+        found = [end for end in selection.columns.frame.select(*ends).collect().row(0) if end is not None]
+        shares = min(found) >= 0 and max(found) <= 100
+        return " If they are in percent, say --percent." if shares else " If they are log odds, say --logits."
     if check.broken == "is no class":
         named = ", ".join(map(repr, (options.classes or options.prob)[:5]))
         names = options.classes or options.prob
@@ -304,9 +369,20 @@ def _remedy(selection: Selection, check: Check, options: Columns) -> str:
         hint = f' If those are what follows {start!r}, say --prob "{start}*".' if start else ""
         return f" The classes are {named}, as --prob names them, or column numbers from 0.{hint}"
     if check.broken == "not 0 or 1":
-        words = unknown_labels(some_labels(selection.columns, options.truth or ""))
-        return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
+        return _label_remedy(selection, options)
     return ""
+
+
+def _label_remedy(selection: Selection, options: Columns) -> str:
+    """What to do about labels that are not 0 and 1: swap the columns, or name the event's label."""
+    truth, (prob,) = options.truth or "", options.prob
+    if is_text(selection.columns.kind(truth, "--truth")):
+        words = unknown_labels(some_labels(selection.columns, truth))
+        return f" Its labels are {words}: say which one is the event, --positive VALUE." if words else ""
+    held, score = (selection.columns.number(name, option) for name, option in ((truth, "--truth"), (prob, "--prob")))
+    shares, labels = (held >= 0) & (held <= 1), (score == 0) | (score == 1)
+    found = selection.columns.frame.select(shares.all().alias("shares"), labels.all().alias("labels")).collect().row(0)
+    return _SWAPPED if all(found) else " Say which number is the event, --positive VALUE."
 
 
 def _common_start(first: str, last: str) -> str:

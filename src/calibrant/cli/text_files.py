@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,23 +16,12 @@ from calibrant.cli.arrow_files import ArrowTable
 from calibrant.cli.console import UsageError
 from calibrant.cli.maps import NewColumns, Numbers
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, opened_text
 
 #: Rows that are mapped at once.
 BATCH = 2**16
 #: How compressed files end.
 PACKED = (".gz", ".zst", ".bz2")
-_DELIMITERS = ",;\t|"
-#: Fields of a CSV file may be as long as a line of it.
-_LONGEST_FIELD = 2**30
-
-
-@contextmanager
-def opened_text(path: str) -> Iterator[io.TextIOWrapper]:
-    """A file of text, compressed or not; bytes that are no UTF-8 are passed on as they are."""
-    import pyarrow as pa
-
-    with pa.input_stream(path, compression="detect") as stream:
-        yield io.TextIOWrapper(io.BufferedReader(stream), encoding="utf8", errors="surrogateescape", newline="")
 
 
 class CsvText:
@@ -44,33 +32,17 @@ class CsvText:
     file : text file
     """
 
-    def __init__(self, file: Iterator[str]) -> None:
-        csv.field_size_limit(_LONGEST_FIELD)
-        self._lines = _Recorded(file)
-        first = next(self._lines, "")
-        self._lines.taken.clear()
-        self.delimiter = max(_DELIMITERS, key=first.count)
-        self._head = first
-        while _quotes_are_open(self._head):  # a name of a column may go over several lines
-            self._head += next(self._lines)
-            self._lines.taken.clear()
-        self.header = next(csv.reader([self._head.removeprefix("\ufeff")], delimiter=self.delimiter), [])
+    def __init__(self, file: Iterable[str]) -> None:
+        self._records = CsvRecords(file)
+        self.delimiter, self.header = self._records.header.delimiter, list(self._records.header.names)
 
     def rows(self) -> Iterator[tuple[list[str], str]]:
         """Fields and text of each row, blank lines left out."""
-        width = len(self.header)
-        for row, fields in enumerate(csv.reader(self._lines, delimiter=self.delimiter), 1):
-            text = "".join(self._lines.taken)
-            self._lines.taken.clear()
-            if fields and len(fields) != width:
-                message = f"Row {row:,} has {len(fields)} fields, the header {width}."
-                raise InvalidPredictions(message)
-            if fields:
-                yield fields, text
+        return ((record.fields, record.text) for record in self._records)
 
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all rows, each with its new values."""
-        write(_with_fields(self._head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
+        write(_with_fields(self._records.head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
         places = [self.header.index(name) for name in new.inputs]
         rows, first = self.rows(), 1
         while batch := list(islice(rows, BATCH)):
@@ -115,25 +87,6 @@ class JsonText:
             first += len(batch)
 
 
-class _Recorded:
-    """Lines, and those taken since somebody last looked."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines, self.taken = lines, list[str]()
-
-    def __iter__(self) -> _Recorded:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.taken.append(line)
-        return line
-
-
-def _quotes_are_open(text: str) -> bool:
-    return text.count('"') % 2 == 1
-
-
 def _with_fields(text: str, values: Sequence[str], delimiter: str) -> str:
     """The text of a row with further fields before its line break."""
     body = text.rstrip("\r\n")
@@ -152,7 +105,8 @@ def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
         return np.array([number(value) for value in values])
     except (TypeError, ValueError):
         row, value = next((k, value) for k, value in enumerate(values, first) if not _is_number(value))
-        what = "is missing" if value in (None, "") else f"is {value!r}, which is not a number"
+        absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
+        what = "is missing" if absent else f"is {value!r}, which is not a number"
         message = f"Column {name!r} {what} in row {row:,}."
         raise InvalidPredictions(message) from None
 
@@ -188,40 +142,67 @@ def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
     start = file.readline().removeprefix("\ufeff")
     while start and not start.strip():
         start = file.readline()
-    one = _parsed(start)
+    one = _parsed(start, 1)
     if one is None:
         yield from _json_whole(start + file.read())
         return
     yield one, start.strip()
     for row, line in enumerate(file, 2):
         if line.strip():
-            found = _parsed(line)
+            found = _parsed(line, row)
             if found is None:
                 message = f"Line {row:,} is not a JSON object."
                 raise InvalidPredictions(message)
             yield found, line.strip()
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def _parsed(line: str, row: int) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        found = json.loads(line, object_pairs_hook=_with_names_once)
+    except _NameTwice as error:
+        message = f"Line {row:,} has several values of {error}: leave all but one out."
+        raise InvalidPredictions(message) from None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
+class _NameTwice(Exception):
+    """An object has several values of one name."""
+
+
+def _with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; Python would take the last value of a name, and other readers the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _NameTwice(repr(next(name for name in names if names.count(name) > 1)))
+    return found
+
+
+_SPACE = " \t\r\n"
+
+
 def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
-    decoder, at, row = json.JSONDecoder(), 0, 0
+    decoder, at, row = json.JSONDecoder(object_pairs_hook=_with_names_once), 0, 0
+    between, wrong = _SPACE, 0
     try:
         if text.lstrip().startswith("["):
-            json.loads(text)  # a list that was cut short would look whole below
+            between, listed = f"{_SPACE},[]", json.loads(text)  # a list that was cut short would look whole below
+            wrong = next((k for k, one in enumerate(listed, 1) if not isinstance(one, dict)), 0)
     except (ValueError, RecursionError) as error:
         message = f"The file is not JSON: {error}."
         raise InvalidPredictions(message) from error
-    while (at := _after_space(text, at)) < len(text):
+    if wrong:
+        message = f"Object {wrong:,} of the file is not a JSON object of names and values."
+        raise InvalidPredictions(message)
+    while (at := _after(between, text, at)) < len(text):
         row += 1
         try:
             found, end = decoder.raw_decode(text, at)
+        except _NameTwice as error:
+            message = f"Object {row:,} of the file has several values of {error}: leave all but one out."
+            raise InvalidPredictions(message) from None
         except (ValueError, RecursionError) as error:
             message = f"The file is not JSON: object {row:,} cannot be read ({error})."
             raise InvalidPredictions(message) from error
@@ -232,9 +213,9 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         at = end
 
 
-def _after_space(text: str, at: int) -> int:
-    """The place of the next object: white space, and the commas and brackets of a list, are passed over."""
-    while at < len(text) and text[at] in " \t\r\n,[]":
+def _after(between: str, text: str, at: int) -> int:
+    """The place of the next object, after any letters of those between objects."""
+    while at < len(text) and text[at] in between:
         at += 1
     return at
 

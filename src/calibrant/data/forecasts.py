@@ -182,6 +182,9 @@ class Quantiles(Forecast):
         group: ArrayLike | None = None,
         sort: bool = False,
     ) -> None:
+        if np.ndim(levels) == 2 and np.ndim(values) == 1:
+            message = "levels is a matrix and values is not: the order is Quantiles(y_true, levels, values)."
+            raise InvalidPredictions(message)
         self._align(y_true=y_true, values=values, weight=weight, group=group)
         self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
         self.levels = validation.column("levels", levels).astype(np.float64)

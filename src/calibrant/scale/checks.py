@@ -1,7 +1,7 @@
 """Rules for the rows of a source: which values and labels are valid, and how invalid rows are counted and described.
 
-Labels of an event are 0 and 1, truth values, yes and no, or any two values one of which is named. Class labels belong
-to columns of probabilities.
+Labels of an event are 0 and 1, truth values, words such as yes and no, or any two values one of which is named. Class
+labels belong to columns of probabilities.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ def counted(reasons: Mapping[str, int], named: Mapping[str, str]) -> str:
     return ", ".join(f"{named.get(reason, reason)}: {count:,}" for reason, count in reasons.items())
 
 
-#: Words for 1 and for 0, in any case.
-YES, NO = ("true", "yes"), ("false", "no")
+#: Words for 1 and for 0, in any case; a column has those of one pair.
+PAIRS = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"))
+YES, NO = (tuple(words) for words in zip(*PAIRS, strict=True))
 #: Distinct labels that are looked at, at most.
 MOST = 5
 
@@ -143,6 +144,17 @@ def require_two(labels: Iterable[Any], positive: Any, name: str) -> None:
         message = (
             f"Column {name!r} has more than two labels: beside the positive {positive!r} there are {_listed(others)}. "
             "Filter the rows, or measure several classes."
+        )
+        raise InvalidPredictions(message)
+
+
+def require_one_pair(labels: Iterable[Any], name: str) -> None:
+    """Refuse words of several pairs, such as yes and false, of which nobody knows what they mean together."""
+    words = {str(label).lower() for label in labels}
+    if words <= {*YES, *NO} and not any(words <= set(pair) for pair in PAIRS):
+        message = (
+            f"Column {name!r} mixes the labels {_listed(sorted(map(str, labels)))}: use one pair of words, or name the "
+            "event's label with EventColumns(positive=...)."
         )
         raise InvalidPredictions(message)
 

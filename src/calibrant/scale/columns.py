@@ -39,8 +39,8 @@ class RowExpressions:
 class EventColumns:
     """`y_true` says whether an event occurred, `y_prob` is one column: its predicted probability.
 
-    Labels are 0 and 1, booleans, or the words true/false and yes/no in any case. With `positive` they are any two
-    values, of which `positive` is the event; a third one is refused.
+    Labels are 0 and 1, booleans, or one of the pairs yes/no, true/false, y/n, t/f in any case. With `positive` they are
+    any two values, of which `positive` is the event; a third one is refused.
 
     Examples
     --------

@@ -1,21 +1,24 @@
 """Files as one table of an embedded DuckDB: how each format is read, and one type per column for all files.
 
 Types are those of the files; those of several files are compared, widened where they are numbers, and refused where
-they differ otherwise. Text files have no types, and DuckDB finds them from the first rows. Since it would round later
-numbers to a type of whole numbers, and take words such as ``no`` for truth values, numbers of text files are always
-double precision and words stay words.
+they differ otherwise. Text files have no types: numbers are always double precision and words such as ``no`` stay
+words. A CSV file is read as text, by the rules of `csv_files`; of a column of numbers the text is kept beside the
+numbers, since groups are told apart by it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, Header, first_fault, read_header, require_rows
+from calibrant.scale.numpy_files import numpy_table
 from calibrant.scale.paths import Files, Format, as_pattern, is_remote
 
 #: DuckDB's types of whole numbers, and of floating-point ones.
@@ -28,13 +31,16 @@ FLOATING = ("FLOAT", "DOUBLE")
 class Part:
     """Files whose columns have the same names and types: what to read them by, and what is in them.
 
-    `absent_is_missing` says that a column which is not there has missing values, as in JSON.
+    `absent_is_missing` says that a column which is not there has missing values, as in JSON. `texts` are the columns of
+    the scan that hold the text of columns, by their names, and `refused` says why columns cannot be used.
     """
 
     scan: str
     types: dict[str, str]
     first: str
     absent_is_missing: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,8 @@ def common_schema(parts: Sequence[Part], is_empty: Callable[[Part, str], bool]) 
     fits every type.
     """
     types: dict[str, str] = {}
-    refused: dict[str, str] = {}
-    for column in dict.fromkeys(column for part in parts for column in part.types):
+    refused: dict[str, str] = {name: why for part in parts for name, why in part.refused.items()}
+    for column in dict.fromkeys(column for part in parts for column in part.types if column not in refused):
         holders = [part for part in parts if column in part.types]
         lacking = [part for part in parts if column not in part.types and not part.absent_is_missing]
         if lacking:
@@ -95,10 +101,6 @@ def _mixed(column: str, parts: Sequence[Part]) -> str:
     )
 
 
-#: What the words and numbers of a CSV file may become.
-TEXT_TYPES = ("TIMESTAMP", "DOUBLE", "VARCHAR")
-
-
 def quoted(name: str) -> str:
     """A column name that SQL takes for nothing else."""
     return '"' + name.replace('"', '""') + '"'
@@ -118,17 +120,28 @@ def alike_parts(opened: Any, files: Files, kind: Format, names: tuple[str, ...],
             alike.setdefault(mark, []).append(name)
         return [part_of(opened, files, kind, tuple(same), whole=whole) for same in alike.values()]
     parts: dict[Any, list[str]] = {}
+    if kind == "csv":
+        for name in names:
+            parts.setdefault(_csv_columns(opened, name, files.options.decimal, whole=whole), []).append(name)
+        return [_csv_part(opened, files, tuple(same), columns) for columns, same in parts.items()]
     for name in names:
         part = part_of(opened, files, kind, (name,), whole=whole)
-        parts.setdefault(name if kind == "arrow" else tuple(sorted(part.types.items())), []).append(name)
+        one_by_one = kind in ("arrow", "numpy")
+        parts.setdefault(name if one_by_one else tuple(sorted(part.types.items())), []).append(name)
     return [part_of(opened, files, kind, tuple(same), whole=whole) for same in parts.values()]
 
 
 def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, whole: bool) -> Part:
     """Files of one format and the same columns, by the types of the first."""
+    if kind == "csv":
+        return _csv_part(opened, files, names, _csv_columns(opened, names[0], files.options.decimal, whole=whole))
+    if kind == "numpy":
+        table, refused = numpy_table(names[0])
+        scan = _view(opened, names[0], table)
+        return Part(scan, _types(opened, scan), names[0], refused=refused)
     if kind == "arrow":
-        scan = _arrow_view(opened, names[0])
-        return Part(scan, _types(opened, scan), names[0])
+        scan = _view(opened, names[0], _arrow_table(names[0]))
+        return _without_repeated(opened, Part(scan, _types(opened, scan), names[0]), kind)
     inside = _types(
         opened, _scan(kind, names[:1], replace(files, options=replace(files.options, hive=False)), whole=whole)
     )
@@ -138,7 +151,131 @@ def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, 
     if files.options.hive:
         _require_no_clash(inside, names[0])
         types = _types(opened, _scan(kind, names[:1], files, whole=whole, columns=columns))
-    return Part(scan, types, names[0], absent_is_missing=kind == "json")
+    return _without_repeated(opened, Part(scan, types, names[0], absent_is_missing=kind == "json"), kind)
+
+
+def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
+    """The part without the columns whose name others have too; DuckDB would tell them apart by numbers."""
+    if kind == "json" or is_remote(part.first) or len(part.types) == len({_before_number(name) for name in part.types}):
+        return part
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(part.first) if kind == "parquet" else _arrow_table(part.first).schema
+    repeated = {name for name in schema.names if schema.names.count(name) > 1}
+    kept = set(part.types) - {name for name, own in zip(part.types, schema.names, strict=False) if own in repeated}
+    refused = {name: _repeated(name, schema.names.count(name), part.first) for name in repeated}
+    return replace(part, types={name: found for name, found in part.types.items() if name in kept}, refused=refused)
+
+
+def _before_number(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
+
+
+def _repeated(name: str, count: int, file: str) -> str:
+    return f"There are {count} columns called {name!r} in {file!r}: rename all but one."
+
+
+#: How text becomes numbers and times; times with an offset become those of UTC.
+_NUMBER, _TIME = "CAST({} AS DOUBLE)", "CAST(CAST({} AS TIMESTAMPTZ) AS TIMESTAMP)"
+#: Columns of a CSV file as they are read, before they have names and types.
+_FIELD = "_calibrant_field_"
+#: Rows from which the types of a CSV file are found first.
+_SAMPLE = 20_480
+
+
+CsvColumns = tuple[Header, tuple[tuple[str, str], ...]]
+"""The header of a CSV file, and of each column its type and the SQL that makes it of the text."""
+
+
+def _csv_part(opened: Any, files: Files, names: tuple[str, ...], columns: CsvColumns) -> Part:
+    """CSV files of the same columns: a scan of text, and over it the columns under their names and types."""
+    header, found = columns
+    text = _csv_scan(header, names, hive=files.options.hive)
+    shown = _shown_names(header)
+    kinds = {name: kind for name, (kind, _) in zip(shown, found, strict=True) if name is not None}
+    listed = ", ".join(f"{sql} AS {quoted(name)}" for name, (_, sql) in zip(shown, found, strict=True) if name)
+    texts = {name: f"{_FIELD}{k}" for k, name in enumerate(shown) if name is not None}
+    refused = {name: _repeated(name, header.names.count(name), names[0]) for name in header.repeated if name}
+    if files.options.hive:
+        _require_no_clash(dict.fromkeys(header.names, ""), names[0])
+        kinds |= {name: kind for name, kind in _types(opened, text).items() if not name.startswith(_FIELD)}
+    scan = f"(SELECT {listed}{', ' if listed else ''}* FROM {text})"
+    return Part(scan, kinds, names[0], texts=texts, refused=refused)
+
+
+def _header(opened: Any, name: str) -> Header:
+    """The header of a CSV file; that of a remote one is read by DuckDB."""
+    if not is_remote(name):
+        return read_header(name)
+    lines = (
+        "columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = ''"
+    )
+    opened.execute("SET preserve_insertion_order = true")
+    found = opened.sql(f"SELECT line FROM read_csv({literal(name)}, {lines}, strict_mode = false) LIMIT 100").fetchall()
+    return CsvRecords(f"{line}\n" for (line,) in found).header
+
+
+def _shown_names(header: Header) -> list[str | None]:
+    """The name of each column: none where others are called alike, a number where names differ only in case."""
+    found: list[str | None] = []
+    for place, name in enumerate(header.names):
+        own, number = name or f"column{place}", 0
+        taken = {other.lower() for other in found if other is not None}
+        while own.lower() in taken:
+            number += 1
+            own = f"{name}_{number}"
+        found.append(None if name in header.repeated and name else own)
+    return found
+
+
+def _csv_scan(header: Header, names: Sequence[str], *, hive: bool) -> str:
+    """SQL that reads every field as text and leaves nothing about rows to be guessed."""
+    fields = ", ".join(f"'{_FIELD}{k}': 'VARCHAR'" for k in range(len(header.names)))
+    options = {
+        "auto_detect": "false",
+        "columns": f"{{{fields}}}",
+        "delim": literal(header.delimiter),
+        "quote": "'\"'",
+        "escape": "'\"'",
+        "header": "true",
+        "skip": "0",
+        "comment": "''",
+        "nullstr": "''",
+        "null_padding": "false",
+        "ignore_errors": "false",
+        "strict_mode": "true",
+        "hive_partitioning": str(hive).lower(),
+    }
+    listed = ", ".join(literal(as_pattern(name)) for name in names)
+    return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"
+
+
+def _csv_columns(opened: Any, name: str, decimal: str, *, whole: bool) -> CsvColumns:
+    """The columns of a CSV file, their types found from the first rows or from all of them."""
+    header = _header(opened, name)
+    rows = f"(SELECT * FROM {_csv_scan(header, [name], hive=False)}{'' if whole else f' LIMIT {_SAMPLE}'})"
+    fields = [f"{_FIELD}{k}" for k in range(len(header.names))]
+    numbers = [text if decimal == "." else f"translate({text}, ',.', '.,')" for text in fields]
+    absent = f"({', '.join(map(literal, MISSING_NUMBERS))})"
+    asked = []
+    for text, number in zip(fields, numbers, strict=True):
+        asked += [f"count({text})", f"count({_tried(_NUMBER).format(number)})"]
+        asked += [f"count(*) FILTER (lower(trim({text})) IN {absent})"]
+        asked += [f"count(CASE WHEN {text}[5] = '-' THEN {_tried(_TIME).format(text)} END)"]
+    counts = opened.sql(f"SELECT {', '.join(asked)} FROM {rows}").fetchall()[0]
+    found = []
+    for place, (text, number) in enumerate(zip(fields, numbers, strict=True)):
+        values, numeric, missing, times = counts[4 * place : 4 * place + 4]
+        if numeric and numeric + missing == values:
+            value = f"CASE WHEN lower(trim({text})) NOT IN {absent} THEN {number} END" if missing else number
+            found.append(("DOUBLE", _NUMBER.format(value)))
+        else:
+            found.append(("TIMESTAMP", _TIME.format(text)) if times == values > 0 else ("VARCHAR", text))
+    return header, tuple(found)
+
+
+def _tried(cast: str) -> str:
+    return cast.replace("CAST(", "TRY_CAST(")
 
 
 def _scan(
@@ -146,9 +283,6 @@ def _scan(
 ) -> str:
     """SQL that reads the files; `whole` finds types from all rows, `columns` gives them."""
     options = {"hive_partitioning": str(files.options.hive).lower()}
-    if kind == "csv":
-        options["auto_type_candidates"] = f"[{', '.join(map(literal, TEXT_TYPES))}]"
-        options["decimal_separator"] = literal(files.options.decimal)
     if kind != "parquet":
         options["union_by_name"] = "true"
         options |= {"sample_size": "-1"} if whole else {}
@@ -170,17 +304,26 @@ def _types(opened: Any, scan: str) -> dict[str, str]:
     return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
-def _arrow_view(opened: Any, name: str) -> str:
-    from pyarrow import ArrowInvalid, feather
-
-    try:
-        table = feather.read_table(name)
-    except ArrowInvalid as error:
-        message = f"Cannot read {name!r} as Arrow: {error}"
-        raise InvalidPredictions(message) from error
+def _view(opened: Any, name: str, table: Any) -> str:
     view = f"arrow {name}"
     opened.register(view, table)
     return quoted(view)
+
+
+def _arrow_table(name: str) -> Any:
+    """An Arrow file, or a stream that was saved as one, as it lies on the disk."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(name) as mapped:
+            try:
+                return pa.ipc.open_file(mapped).read_all()
+            except pa.ArrowInvalid:
+                mapped.seek(0)
+                return pa.ipc.open_stream(mapped).read_all()
+    except pa.ArrowException as error:
+        message = f"Cannot read {name!r} as Arrow: {error}"
+        raise InvalidPredictions(message) from error
 
 
 def _parquet_marks(opened: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
@@ -216,8 +359,10 @@ def _require_no_clash(inside: dict[str, str], name: str) -> None:
 DIRECT_BITS = 17
 #: The number of a row in its file, from 1, without the header.
 FILE_ROW = "_calibrant_file_row"
+#: How the names of columns begin that hold the text of numbers.
+TEXT = "_calibrant_text_"
 _LACKING = (
-    "Reading {name!r} needs DuckDB's extension {extension!r}, which is not here and could not be downloaded. "
+    "Reading {name!r} needs DuckDB's extension {extension!r}, which is not installed. "
     "Install it once where there is a network, python -c \"import duckdb; duckdb.install_extension('{extension}')\", "
     "or give a frame that reads the files itself, e.g. polars.scan_parquet(...)."
 )
@@ -231,22 +376,36 @@ class FileTable:
 
     opened: Any
     files: Files
-    relation: Any
+    parts: Sequence[Part]
     schema: Schema
     whole: bool
 
+    @cached_property
+    def relation(self) -> Any:
+        """All rows."""
+        return self.with_texts(())
+
     @property
     def refused(self) -> dict[str, str]:
-        """Columns that not all files have with one type, and what to say of them."""
+        """Columns that not all files have with one type, or that several are called alike, and what to say of them."""
         return self.schema.refused
 
-    def numbered(self) -> Iterator[tuple[str, Any]]:
+    def with_texts(self, names: Iterable[str]) -> Any:
+        """All rows, and beside columns of numbers their text, as `TEXT` and the name, where all files are CSV."""
+        return self.opened.sql(_select(self.parts, self.schema, self._texts(names)))
+
+    def numbered(self, names: Iterable[str] = ()) -> Iterator[tuple[str, Any]]:
         """Each file by itself, in order, with the number of the row in the file as `FILE_ROW`."""
         self.opened.execute("SET preserve_insertion_order = true")
+        texts = self._texts(names)
         for kind, name in self.files.each:
             part = part_of(self.opened, replace(self.files, names={kind: (name,)}), kind, (name,), whole=self.whole)
-            relation = self.opened.sql(_select([part], self.schema if self.schema.types else None))
+            relation = self.opened.sql(_select([part], self.schema, texts))
             yield name, relation.project(f"*, row_number() OVER () AS {FILE_ROW}")
+
+    def _texts(self, names: Iterable[str]) -> list[str]:
+        numbers = [name for name in dict.fromkeys(names) if self.schema.types.get(name) == "DOUBLE"]
+        return [name for name in numbers if all(name in part.texts for part in self.parts)]
 
 
 @contextmanager
@@ -259,6 +418,9 @@ def connection() -> Iterator[Any]:
         raise ImportError(message) from error
     with duckdb.connect(":memory:") as opened:
         opened.execute("SET enable_progress_bar = false")  # it would write into the output of programs
+        opened.execute("SET autoinstall_known_extensions = false")  # a word of the user's must not download programs
+        opened.execute("SET autoload_known_extensions = false")
+        opened.execute("SET TimeZone = 'UTC'")  # else the day of a time depends on the machine
         opened.execute("SET preserve_insertion_order = false")
         opened.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
         yield opened
@@ -273,19 +435,43 @@ def read(files: Files, use: Callable[[FileTable], Result]) -> Result:
     with connection() as opened:
         import duckdb
 
+        _load_extensions(opened, files)
         try:
+            _require_all_rows(opened, files)
             return use(_table(opened, files, whole=False))
         except duckdb.Error as error:
-            lacking = re.search(r"required extension '?\"?(\w+)", str(error))
-            if lacking:
-                name = files.each[0][1]
-                raise ImportError(_LACKING.format(name=name, extension=lacking.group(1))) from error
             if not files.text:
                 raise InvalidPredictions(_explained(opened, files, error)) from error
         try:
             return use(_table(opened, files, whole=True))
         except duckdb.Error as error:
             raise InvalidPredictions(_explained(opened, files, error)) from error
+
+
+#: The extension of DuckDB that reads from an address, by how it begins; the others need httpfs.
+_EXTENSIONS = {"az": "azure", "azure": "azure", "abfss": "azure"}
+
+
+def _load_extensions(opened: Any, files: Files) -> None:
+    """Load what remote files need, if it is installed; nothing is ever downloaded."""
+    import duckdb
+
+    for _, name in files.each:
+        if is_remote(name):
+            extension = _EXTENSIONS.get(name.partition("://")[0].lower(), "httpfs")
+            try:
+                opened.execute(f"LOAD {extension}")
+            except duckdb.Error as error:
+                raise ImportError(_LACKING.format(name=name, extension=extension)) from error
+
+
+def _require_all_rows(opened: Any, files: Files) -> None:
+    """Raise unless DuckDB finds as many rows in each CSV file as it has."""
+    for name in files.names.get("csv", ()):
+        if not is_remote(name):
+            header = read_header(name)
+            found = opened.sql(f"SELECT count(*) FROM {_csv_scan(header, [name], hive=False)}").fetchall()[0][0]
+            require_rows(name, header, found)
 
 
 def filtered(relation: Any, where: str, refused: Mapping[str, str]) -> Any:
@@ -315,23 +501,22 @@ def _table(opened: Any, files: Files, *, whole: bool) -> FileTable:
         part for kind, names in files.names.items() for part in alike_parts(opened, files, kind, names, whole=whole)
     ]
     if len(parts) == 1:
-        return FileTable(opened, files, opened.sql(_select(parts, None)), Schema({}), whole)
+        return FileTable(opened, files, parts, Schema(parts[0].types, dict(parts[0].refused)), whole)
     schema = common_schema(parts, lambda part, column: _is_empty(opened, part, column))
     if not schema.types:
         raise InvalidPredictions(next(iter(schema.refused.values())))
-    return FileTable(opened, files, opened.sql(_select(parts, schema)), schema, whole)
+    return FileTable(opened, files, parts, schema, whole)
 
 
-def _select(parts: Sequence[Part], schema: Schema | None) -> str:
+def _select(parts: Sequence[Part], schema: Schema, texts: Sequence[str] = ()) -> str:
     """SQL for all rows of the parts, under the types of the schema."""
-    if schema is None:
-        return f"SELECT * FROM {parts[0].scan}"
     selects = []
     for part in parts:
-        columns = (
+        columns = [
             quoted(name) if part.types.get(name) == kind else f"CAST({_value(part, name)} AS {kind}) AS {quoted(name)}"
             for name, kind in schema.types.items()
-        )
+        ]
+        columns += [f"{part.texts[name]} AS {quoted(TEXT + name)}" for name in texts]
         selects.append(f"SELECT {', '.join(columns)} FROM {part.scan}")
     return " UNION ALL ".join(selects)
 
@@ -349,7 +534,8 @@ def _explained(opened: Any, files: Files, error: Exception) -> str:
     text = str(error).strip()
     said = re.search(r'(?:read|in) file "([^"]+)"', text)
     culprit = said.group(1) if said else _culprit(opened, files)
-    return f"Cannot read {culprit!r}: {text}"
+    fault = first_fault(culprit) if culprit in files.names.get("csv", ()) and not is_remote(culprit) else None
+    return f"Cannot read {culprit!r}: {fault or text}"
 
 
 def _culprit(opened: Any, files: Files) -> str:

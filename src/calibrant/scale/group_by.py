@@ -147,6 +147,7 @@ class Plan:
         """The columns that separate tables; NaN is as missing as null."""
         found = []
         for place, name in enumerate(self.keys):
+            name = columns.as_text(name)
             value = columns[name]
             if columns.kind(name, "by or fold").is_float():
                 value = nw.when(~value.is_nan()).then(value)

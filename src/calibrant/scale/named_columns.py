@@ -15,12 +15,32 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.duckdb_files import first_line, unusable
+from calibrant.scale.duckdb_files import FILE_ROW, TEXT, first_line, quoted, unusable
 
 Frame = nw.LazyFrame[Any]
 _HELD = "_calibrant_held_"
 #: A name and nothing else: SQL would find it whatever its case, so it is never taken for an expression.
 _NAME = re.compile(r"\w+")
+
+
+class NotNumbers(InvalidPredictions):
+    """A column of text where numbers are needed.
+
+    Parameters
+    ----------
+    role, name : str
+        What the column is for, and its name.
+    kind : type of Narwhals
+    """
+
+    def __init__(self, role: str, name: str, kind: Any) -> None:
+        super().__init__(f"{role} must hold numbers, but column {name!r} holds {kind} values.{_remedy(kind)}")
+        self.role, self.name = role, name
+
+    def at(self, value: str, where: str, count: int) -> str:
+        """The same of the first value that is no number, of so many."""
+        more = f", the first of {count:,} such rows" if count > 1 else ""
+        return f"{self.role} must hold numbers, but column {self.name!r} holds {value!r} in {where}{more}."
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,10 @@ class NamedFrame:
         """The rows that fit the condition."""
         return replace(self, frame=self.frame.filter(condition))
 
+    def as_text(self, name: str) -> str:
+        """The column that holds the text of a column of a CSV file; where there is none, the name itself."""
+        return f"{TEXT}{name}" if f"{TEXT}{name}" in self.frame.collect_schema() else name
+
     def kind(self, name: str, role: str) -> Any:
         """The type of a column, which must be there."""
         schema = self.frame.collect_schema()
@@ -55,13 +79,13 @@ class NamedFrame:
         if kind == nw.Boolean:
             return self[name].cast(nw.Float64)
         if not kind.is_numeric():
-            message = f"{role} must hold numbers, but column {name!r} holds {kind} values.{_remedy(kind)}"
-            raise InvalidPredictions(message)
+            raise NotNumbers(role, name, kind)
         return self[name] if kind in (nw.Float32, nw.Float64) or kind.is_integer() else self[name].cast(nw.Float64)
 
 
 def absent(name: str, role: str, names: Sequence[str], why: str = "") -> str:
     """What to say of a column that is not there."""
+    names = [column for column in names if not column.startswith(TEXT)]
     listed = ", ".join(repr(column) for column in names[:20]) + (", ..." if len(names) > 20 else "")
     close = [column for column in names if column.lower() == name.lower()]
     hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -152,3 +176,29 @@ def _remedy(kind: Any) -> str:
     if kind != nw.String:
         return ""
     return " A file with decimal commas needs decimal=','; other text must be made numbers first."
+
+
+def first_text(columns: NamedFrame, name: str) -> tuple[str, int, int] | None:
+    """The first value of a DuckDB column that is no number, the number of its row, and how many such rows there are."""
+    column = quoted(columns.held.get(name, name))
+    words = columns.frame.to_native().filter(f"{column} IS NOT NULL AND TRY_CAST({column} AS DOUBLE) IS NULL")
+    found = words.aggregate(f"arg_min({column}, {FILE_ROW}), min({FILE_ROW}), count(*)").fetchall()[0]
+    return (str(found[0]), int(found[1]), int(found[2])) if found[2] else None
+
+
+def text_remedy(
+    value: str,
+    name: str,
+    *,
+    percent: str = ' Percentages are numbers as "{}".',
+    other: str = ' Other text is missing as "{}".',
+) -> str:
+    """What to do about a text that is no number; `percent` and `other` are sentences about SQL of the column."""
+    column = name if _NAME.fullmatch(name) else quoted(name)
+    if value == name:
+        return " The row repeats the header: leave it out of the file."
+    if re.fullmatch(r"\s*[-+]?\d*,\d+\s*", value):
+        return " A file with decimal commas needs decimal=','."
+    if value.strip().endswith("%"):
+        return percent.format(f"CAST(rtrim({column}, '% ') AS DOUBLE) / 100")
+    return other.format(f"TRY_CAST({column} AS DOUBLE)")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Format = Literal["parquet", "csv", "json", "arrow"]
+Format = Literal["parquet", "csv", "json", "arrow", "numpy"]
 
 #: The format of a file by its ending; that of a compressed text file may be followed by one of `COMPRESSED`.
 FORMATS: dict[str, Format] = {
@@ -23,6 +23,8 @@ FORMATS: dict[str, Format] = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".npz": "numpy",
+    ".npy": "numpy",
 }
 COMPRESSED = (".gz", ".zst")
 

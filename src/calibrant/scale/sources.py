@@ -13,7 +13,7 @@ from calibrant.scale import paths
 from calibrant.scale.checks import Check, first_broken
 from calibrant.scale.duckdb_files import FILE_ROW, FileTable, filtered, read
 from calibrant.scale.group_by import Plan, merged
-from calibrant.scale.named_columns import Frame, NamedFrame, bound
+from calibrant.scale.named_columns import Frame, NamedFrame, NotNumbers, bound, first_text, text_remedy
 from calibrant.scale.progress import Watch, spark_percent
 
 Work = Callable[..., Any]
@@ -64,24 +64,36 @@ class FileShard:
         """Read the files on a connection of their own."""
 
         def use(table: FileTable) -> Any:
-            columns = self._columns(table.relation, wanted, table)
-            with watch.asking(table.opened.query_progress):
-                return work(columns, counted=self.files.counted and self.where is None)
+            columns = self._columns(table.with_texts(wanted), wanted, table)
+            try:
+                with watch.asking(table.opened.query_progress):
+                    return work(columns, counted=self.files.counted and self.where is None)
+            except NotNumbers as error:
+                raise self._located(error, table, wanted) from None
 
         try:
             return read(self.files, use)
         except InvalidPredictions as error:
-            if "Cannot read" in str(error):
+            if "Cannot read" in str(error) or self.files.each[0][1] in str(error):
                 raise
             message = f"{str(error).rstrip('.')} (read from {self.name})."
             raise InvalidPredictions(message) from None
+
+    def _located(self, error: NotNumbers, table: FileTable, wanted: Mapping[str, str]) -> InvalidPredictions:
+        for name, relation in table.numbered(wanted):
+            found = first_text(self._columns(relation, wanted, table), error.name)
+            if found is not None:
+                value, row, count = found
+                said = error.at(value, f"row {row:,} of {name!r}", count)
+                return InvalidPredictions(f"{said}{text_remedy(value, error.name)}")
+        return error
 
     def first_invalid(self, plan: Plan) -> FirstRow | None:
         """The first invalid row, file by file, counted before any row is left out by `where`."""
         return read(self.files, lambda table: self._first_invalid(table, plan))
 
     def _first_invalid(self, table: FileTable, plan: Plan) -> FirstRow | None:
-        for name, relation in table.numbered():
+        for name, relation in table.numbered(plan.wanted):
             rows = plan.rows(self._columns(relation, plan.wanted, table))
             found = first_invalid(rows.columns, rows.checks)
             if found is not None:

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from calibrant.data.array_likes import NO_LISTS
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.checks import counted, named_reasons, require_two, some_labels, unknown_labels
+from calibrant.scale.checks import (
+    counted,
+    is_text,
+    named_reasons,
+    require_one_pair,
+    require_two,
+    some_labels,
+    unknown_labels,
+)
 from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns, OneClass, OneTable, OneVsRestColumns
 from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined, with_missing_named
 from calibrant.scale.named_columns import NamedFrame
@@ -34,9 +42,11 @@ LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
 def require_known_labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
-    """Where one label was named the event, there is one other."""
+    """Where one label was named the event, there is one other; words are a pair, such as yes and no."""
     if isinstance(plan.task, EventColumns) and plan.task.positive is not None:
         require_two(_labels(parts, plan, watch), plan.task.positive, plan.y_true)
+    elif isinstance(plan.task, EventColumns):
+        require_one_pair(_labels(parts, plan, watch), plan.y_true)
 
 
 def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
@@ -102,13 +112,17 @@ def require_squares(tables: Tables, column: str | None) -> None:
 
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
     """Some of the distinct labels, enough to tell two from more."""
-    work = partial(_some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
-    wanted = {plan.y_true: "y_true"}
-    return set[Any]().union(*(part.apply(work, wanted, watch, _union) for part in parts))
+    return set[Any]().union(
+        *(part.apply(partial(_some_labels, plan=plan), plan.wanted, watch, _union) for part in parts)
+    )
 
 
-def _some_labels(columns: NamedFrame, name: str, positive: Any, *, counted: bool) -> set[Any]:
-    return some_labels(columns, name, positive)
+def _some_labels(columns: NamedFrame, plan: Plan, *, counted: bool) -> set[Any]:
+    plan.rows(columns)  # a column that cannot be used is the first thing to be said
+    positive = getattr(plan.task, "positive", None)
+    if positive is None and not is_text(columns.kind(plan.y_true, "y_true")):
+        return set()  # numbers are looked at row by row
+    return some_labels(columns, plan.y_true, positive)
 
 
 def _union(found: Sequence[set[Any]]) -> set[Any]:
@@ -162,7 +176,7 @@ def bin_table(
     Parameters
     ----------
     source : path, frame, or list of them
-        A file, folder or pattern (Parquet, CSV, JSON, Arrow; read by an embedded DuckDB, which also knows ``s3://``
+        A file, folder or pattern (Parquet, CSV, JSON, Arrow, NumPy; read by an embedded DuckDB, which also knows ``s3://``
         and ``https://``), or a frame of pandas, Polars (eager or lazy), pyarrow, DuckDB, Spark, Ibis or Dask. A path
         that exists is that file, others are patterns. Whole and floating-point numbers of several files are widened;
         a column of other mixed types is refused.
@@ -230,8 +244,9 @@ def bin_tables(
     source, y_true, y_prob, weight, where, grid, exact, max_invalid, hive, decimal, progress
         As for `bin_table`.
     by : column name or names, optional
-        One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Rows whose group is missing (null
-        or NaN) are the group ``"(missing)"``, or ``"((missing))"`` where another is called so.
+        One table per group; SQL expressions as for `y_prob`, e.g. ``"month(day)"``. Groups of a CSV file are told apart
+        by their text. Rows whose group is missing (null or NaN) are the group ``"(missing)"``, or ``"((missing))"``
+        where another is called so.
     fold : column name, optional
         One table per fold: needed where rows are weighted or belong together. The folds of independent rows are drawn
         from the cell counts afterwards.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from calibrant._version import __version__
 from calibrant.cli.console import BAD_INPUT, INTERRUPTED, UNEXPECTED, UsageError, complain, say, stage
@@ -15,7 +19,54 @@ if TYPE_CHECKING:
     from calibrant.cli.columns import Columns
     from calibrant.cli.files import Loaded
 
-app = typer.Typer(
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Command(TyperCommand):
+    """A command whose flags are shown without a type, and whose options are given once unless they take several."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for one in self.params:
+            if isinstance(one, TyperOption) and one.is_flag:
+                one.metavar = ""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """That of every command, without a type too."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.metavar = ""
+        return found
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice, of which only the last would count."""
+        single = {name: one for one in self.params if isinstance(one, TyperOption) for name in one.opts}
+        given, words = Counter[str](), iter(args)
+        for word in words:
+            name = word.partition("=")[0] if word.startswith("--") else word
+            if word == "--":
+                break
+            if name in single and not single[name].is_flag:
+                given[single[name].opts[-1]] += not single[name].multiple
+                if "=" not in word:
+                    next(words, None)
+        for name, count in given.items():
+            if count > 1:
+                message = f"{name} is given {count} times, but takes one value."
+                raise UsageError(message)
+        return super().parse_args(ctx, args)
+
+
+class _Application(typer.Typer):
+    """The application; its commands are of our own class."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+        """Register a command."""
+        made: Callable[[Function], Function] = super().command(name, cls=_Command, **options)
+        return made
+
+
+app = _Application(
     name="calibrant",
     no_args_is_help=True,
     add_completion=True,
@@ -58,18 +109,18 @@ def _is_said(error: Exception) -> bool:
 
 @app.callback(invoke_without_command=True)
 def _version(
-    *, version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False
+    *, version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and leave.")] = False
 ) -> None:
     if version:
         print(__version__)
         raise typer.Exit
 
 
-def loaded_from(files: list[str], columns: Columns) -> Loaded:
-    """The predictions of the files; what was guessed or left out is said."""
+def loaded_from(files: list[str], columns: Columns, *, gate: bool = False) -> Loaded:
+    """The predictions of the files; what was guessed or left out is said. A gate refuses guesses among several."""
     from calibrant.cli.files import load
 
     with stage("Reading"):
-        loaded = load(files, columns)
+        loaded = load(files, replace(columns, gate=gate))
     say(*loaded.notes)
     return loaded

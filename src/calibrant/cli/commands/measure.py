@@ -49,7 +49,7 @@ def measure(
 
     gates = gates_of(fail_above, limit or (), gate)
     measuring = Measuring(norm, fraction("--level", level), gates, per_group, max_missing, all_groups=as_json)
-    loaded = loaded_from(files, columns)
+    loaded = loaded_from(files, columns, gate=bool(gates))
     with stage("Measuring"):
         found = measuring.of(loaded.data, loaded.by, loaded.left_out)
     if as_json:

@@ -11,7 +11,7 @@ import typer
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, require_writable, say, stage, writing
-from calibrant.cli.options import KINDS, TASK, Files, Force, Members, Percent, Quantiles, takes
+from calibrant.cli.options import KINDS, TASK, Files, Force, Logits, Members, Percent, Quantiles, takes
 
 
 @app.command()
@@ -85,6 +85,7 @@ def apply_map(
     quantiles: Quantiles = None,
     members: Members = None,
     percent: Percent = False,
+    logits: Logits = False,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: .parquet, .arrow, .csv or .jsonl.")
     ] = Path("fixed.parquet"),
@@ -102,7 +103,10 @@ def apply_map(
     from calibrant.cli.maps import Inputs
     from calibrant.recalibrate.persistence import load
 
-    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()), tuple(members or ()), percent)
+    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()), tuple(members or ()), percent, logits)
+    if not map_file.is_file():
+        message = f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}."
+        raise UsageError(message)
     if sql:
         print("\n".join(sql_of(load(map_file), inputs, dialect)))
         return

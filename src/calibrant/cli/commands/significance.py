@@ -31,7 +31,7 @@ def check(
     from calibrant.inference.gates import Decision, Gate
 
     gate = Gate(fraction("--alpha", alpha))
-    loaded = loaded_from(files, columns)
+    loaded = loaded_from(files, columns, gate=fail)
     with stage("Testing"):
         found = calibration_test(loaded.data)
         classes, top = _of_classes(loaded.data)

@@ -1,0 +1,243 @@
+"""The rules of CSV files, the same for every command and every engine: what the header is, and how many rows there are.
+
+The first record is the header and every other record is a row; nothing about rows is guessed. Fields are separated by
+the delimiter that the header has most of, may be quoted by ``"``, and are as many in every row as in the header. Blank
+lines are no rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.validation import InvalidPredictions
+
+DELIMITERS = ",;\t|"
+#: What stands for a missing number, in small letters; nothing between two delimiters does too.
+MISSING_NUMBERS = ("na", "n/a", "#n/a", "null", "none", "-", ".", "?")
+#: Fields may be as long as a line.
+_LONGEST_FIELD = 2**30
+#: Bytes that are looked at together.
+_BLOCK = 2**24
+#: A quotation that is longer than that is rather a quote by itself.
+_LONGEST_QUOTE = 4 * _BLOCK
+_QUOTE, _RETURN, _NEWLINE = b'"', b"\r", b"\n"
+
+Places = NDArray[np.intp]
+
+
+@contextmanager
+def opened_text(path: str) -> Iterator[io.TextIOWrapper]:
+    """A file of text, compressed or not; bytes that are no UTF-8 are passed on as they are."""
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as stream:
+        yield io.TextIOWrapper(io.BufferedReader(stream), encoding="utf8", errors="surrogateescape", newline="")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first record of a file: its delimiter, the names of the columns, and how its line ends."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    ending: str = "\n"
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Names that several columns have."""
+        return tuple(dict.fromkeys(name for name in self.names if self.names.count(name) > 1))
+
+
+@dataclass(frozen=True)
+class Record:
+    """The fields of a row, its text with the line break, and the number of its first line, from 1."""
+
+    fields: list[str]
+    text: str
+    line: int
+
+
+class CsvRecords:
+    """The header of a CSV file, and its rows one by one.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        With their line breaks.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        csv.field_size_limit(_LONGEST_FIELD)
+        self._lines = _Recorded(iter(lines))
+        self.head = next(self._lines, "")
+        while self.head.count('"') % 2:  # a name of a column may go over several lines
+            self.head += next(self._lines, '"')
+        text = self.head.removeprefix("\ufeff")
+        if not text.strip():
+            message = "The first line is blank: it must hold the names of the columns."
+            raise InvalidPredictions(message)
+        outside = re.sub(r'"[^"]*"', "", text)
+        delimiter = max(DELIMITERS, key=outside.count)
+        names = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
+        self.header = Header(delimiter, tuple(name.strip() for name in names), _ending(text) or "\n")
+
+    def __iter__(self) -> Iterator[Record]:
+        """The rows; an error where one has not as many fields as the header."""
+        reader = csv.reader(self._lines, delimiter=self.header.delimiter, skipinitialspace=True, strict=True)
+        while True:
+            self._lines.taken.clear()
+            line = self._lines.number + 1
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                message = f"Line {line:,} is not CSV: {error}."
+                raise InvalidPredictions(message) from None
+            text = "".join(self._lines.taken)
+            self._check(fields, text, line)
+            if fields:
+                yield Record(fields, text, line)
+
+    def _check(self, fields: list[str], text: str, line: int) -> None:
+        width = len(self.header.names)
+        if not fields and width == 1 and text:
+            message = f'Line {line:,} is blank: in a file of one column, write a missing value as "".'
+            raise InvalidPredictions(message)
+        if fields and len(fields) != width:
+            many, columns = _counted(len(fields), "field"), _counted(width, "column")
+            message = f"Line {line:,} has {many}, but the header in line 1 names {columns}."
+            raise InvalidPredictions(message)
+        if _ending(text) not in (self.header.ending, ""):
+            message = (
+                f"Line {line:,} ends in {_ending(text)!r}, but line 1 in {self.header.ending!r}: write one of them."
+            )
+            raise InvalidPredictions(message)
+
+
+class _Recorded:
+    """Lines, those taken since somebody last looked, and how many were taken in all."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self.taken, self.number = lines, list[str](), 0
+
+    def __iter__(self) -> _Recorded:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        self.number += 1
+        return line
+
+
+def _ending(text: str) -> str:
+    return next((ending for ending in ("\r\n", "\n", "\r") if text.endswith(ending)), "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def read_header(path: str) -> Header:
+    """The header of a file, which an error is preceded by the name of."""
+    with opened_text(path) as file, _named(path):
+        return CsvRecords(file).header
+
+
+def require_rows(path: str, header: Header, found: int) -> None:
+    """Raise unless a reader that found so many rows has read all of them, and says where the file is no CSV."""
+    if count_rows(path, header) == found:
+        return
+    with opened_text(path) as file, _named(path):
+        rows = sum(1 for _ in CsvRecords(file))
+    if rows != found:
+        message = f"Cannot read {path!r}: it has {rows:,} rows, but DuckDB finds {found:,}. Write it as Parquet."
+        raise InvalidPredictions(message)
+
+
+def first_fault(path: str) -> str | None:
+    """What is wrong with a file that another reader refuses, by line; None where it keeps these rules."""
+    with opened_text(path) as file:
+        try:
+            for record in CsvRecords(file):
+                if not record.text.isascii() and re.search("[\udc80-\udcff]", record.text):
+                    return f"Line {record.line:,} is not UTF-8 text."
+        except InvalidPredictions as error:
+            return str(error)
+    return None
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidPredictions as error:
+        message = f"Cannot read {path!r}: {error}"
+        raise InvalidPredictions(message) from None
+
+
+def count_rows(path: str, header: Header) -> int | None:
+    """The rows of a file from its bytes, in a fraction of the time of reading them; None where that cannot be told.
+
+    Lines are counted whose end is not quoted. A row that ends in a delimiter may have a field too many: there all
+    delimiters are counted.
+    """
+    import pyarrow as pa
+
+    end = _RETURN if header.ending == "\r" else _NEWLINE
+    rows, rest = -1, b""
+    with pa.input_stream(path, compression="detect") as stream:
+        while block := stream.read(_BLOCK):
+            found, rest = _whole_lines(rest + block, end)
+            if found is None or not _right_width(found, header):
+                return None
+            rows += found.rows
+        last, rest = _whole_lines(rest + end, end)
+        return None if last is None or rest or not _right_width(last, header) else rows + last.rows
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Some whole lines: how many are not blank, and where quotes and ends of lines are."""
+
+    letters: NDArray[np.uint8]
+    rows: int
+    quotes: Places
+    ends: Places
+
+
+def _whole_lines(text: bytes, end: bytes) -> tuple[_Lines | None, bytes]:
+    """The lines that are complete, and the rest; None where a quotation does not end."""
+    letters = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(letters == end[0])
+    quotes = np.flatnonzero(letters == _QUOTE[0]) if _QUOTE in text else ends[:0]
+    ends = _unquoted(ends, quotes)
+    if not len(ends):
+        return (_Lines(letters[:0], 0, quotes, ends), text) if len(text) <= _LONGEST_QUOTE else (None, b"")
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    size = ends - starts
+    blank = (size == 0) | ((size == 1) & (letters[starts] == _RETURN[0]))
+    return _Lines(letters[: ends[-1] + 1], int((~blank).sum()), quotes, ends), text[ends[-1] + 1 :]
+
+
+def _right_width(lines: _Lines, header: Header) -> bool:
+    """Whether no row has an empty field too many, which DuckDB does not see."""
+    delimiter, last = ord(header.delimiter), lines.ends - len(header.ending)
+    if not (lines.letters[last[last >= 0]] == delimiter).any():
+        return True
+    delimiters = _unquoted(np.flatnonzero(lines.letters == delimiter), lines.quotes)
+    return len(delimiters) == lines.rows * (len(header.names) - 1)
+
+
+def _unquoted(places: Places, quotes: Places) -> Places:
+    """Those of the places that an even number of quotes stands before."""
+    return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places
