@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -54,10 +55,13 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+Registered = TypeVar("Registered", bound=Callable[..., Any])
+
+
 class _Application(typer.Typer):
     """The application; its commands are of our own class."""
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Registered], Registered]:
         """Register a command."""
         return super().command(name, cls=_Command, **options)
 
