@@ -1,6 +1,6 @@
-"""Which columns of a file mean what: options, guessed names, and patterns of names.
+"""Which columns of a file mean what: options, names, and patterns of names.
 
-A pattern names several columns at once: ``p_*`` is every column whose name starts with ``p_``.
+Patterns that name several columns at once: ``p_*`` is every column whose name starts with ``p_``.
 """
 
 from __future__ import annotations
@@ -256,14 +256,14 @@ class Columns:
 def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate: bool = False) -> str:
     """The column that by its name is the truth or the probability; the guess is noted, with what it could be too."""
     lower = {name.lower(): name for name in header}
-    known = [lower[name] for name in GUESSES[what] if name in lower]
-    if not known:
+    likely = [lower[name] for name in GUESSES[what] if name in lower]
+    if not likely:
         more = ", --mean and --std, --quantiles or --members" if what == "prob" else ""
         message = f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}."
         raise UsageError(message)
-    found, *others = known
+    found, *others = likely
     if others and gate:
-        message = f"Columns {_listed([found, *others])} could each be --{what}: a gate needs --{what} NAME."
+        message = f"Columns {_listed(likely)} could each be --{what}: a gate needs --{what} NAME."
         raise UsageError(message)
     also = f"; {_listed(others)} could be it too: say --{what} NAME" if others else ""
     note = f"Taking column {found!r} as --{what}{also}."

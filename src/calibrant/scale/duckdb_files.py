@@ -468,10 +468,11 @@ def _load_extensions(opened: Any, files: Files) -> None:
 def _require_all_rows(opened: Any, files: Files) -> None:
     """Raise unless DuckDB finds as many rows in each CSV file as it has."""
     for name in files.names.get("csv", ()):
-        if not is_remote(name):
+        if not is_remote(name) and name not in files.checked:
             header = read_header(name)
             found = opened.sql(f"SELECT count(*) FROM {_csv_scan(header, [name], hive=False)}").fetchall()[0][0]
             require_rows(name, header, found)
+            files.checked.add(name)
 
 
 def filtered(relation: Any, where: str, refused: Mapping[str, str]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -47,10 +47,14 @@ DEFAULT = ReadOptions()
 
 @dataclass(frozen=True)
 class Files:
-    """The names of the files of each format, in the order in which they were found."""
+    """The names of the files of each format, in the order in which they were found.
+
+    `checked` are those of which all rows are known to be read; the same files may be read several times.
+    """
 
     names: dict[Format, tuple[str, ...]]
     options: ReadOptions = DEFAULT
+    checked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def counted(self) -> bool:

@@ -42,11 +42,9 @@ LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
 def require_known_labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
-    """Where one label was named the event, there is one other; words are a pair, such as yes and no."""
+    """Where one label was named the event, there is one other."""
     if isinstance(plan.task, EventColumns) and plan.task.positive is not None:
         require_two(_labels(parts, plan, watch), plan.task.positive, plan.y_true)
-    elif isinstance(plan.task, EventColumns):
-        require_one_pair(_labels(parts, plan, watch), plan.y_true)
 
 
 def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], plan: Plan, watch: Watch) -> None:
@@ -112,17 +110,13 @@ def require_squares(tables: Tables, column: str | None) -> None:
 
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
     """Some of the distinct labels, enough to tell two from more."""
-    return set[Any]().union(
-        *(part.apply(partial(_some_labels, plan=plan), plan.wanted, watch, _union) for part in parts)
-    )
+    work = partial(_some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
+    wanted = {plan.y_true: "y_true"}
+    return set[Any]().union(*(part.apply(work, wanted, watch, _union) for part in parts))
 
 
-def _some_labels(columns: NamedFrame, plan: Plan, *, counted: bool) -> set[Any]:
-    plan.rows(columns)  # a column that cannot be used is the first thing to be said
-    positive = getattr(plan.task, "positive", None)
-    if positive is None and not is_text(columns.kind(plan.y_true, "y_true")):
-        return set()  # numbers are looked at row by row
-    return some_labels(columns, plan.y_true, positive)
+def _some_labels(columns: NamedFrame, name: str, positive: Any, *, counted: bool) -> set[Any]:
+    return some_labels(columns, name, positive)
 
 
 def _union(found: Sequence[set[Any]]) -> set[Any]:
@@ -309,8 +303,16 @@ def _tables(parts: Sequence[Shard], plan: Plan, watch: Watch) -> Tables:
     found = []
     for part in parts:
         with watch.part(part.name):
-            found.append(part.apply(partial(collected, plan=plan), plan.wanted, watch))
+            found.append(part.apply(partial(_of_part, plan=plan), plan.wanted, watch))
     return merged(found)
+
+
+def _of_part(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
+    """The tables of one part, whose labels, if they are words, must be a pair such as yes and no."""
+    plan.rows(columns)  # a column that cannot be used is the first thing to be said
+    if plan.task == EventColumns() and is_text(columns.kind(plan.y_true, "y_true")):
+        require_one_pair(some_labels(columns, plan.y_true), plan.y_true)
+    return collected(columns, plan, counted=counted)
 
 
 def _names(given: Names | None) -> tuple[str, ...]:

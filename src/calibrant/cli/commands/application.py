@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from calibrant.cli.columns import Columns
     from calibrant.cli.files import Loaded
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 class _Command(TyperCommand):
     """A command whose flags are shown without a type, and whose options are given once unless they take several."""
@@ -57,13 +55,15 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+Registered = TypeVar("Registered", bound=Callable[..., Any])
+
+
 class _Application(typer.Typer):
     """The application; its commands are of our own class."""
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Registered], Registered]:
         """Register a command."""
-        made: Callable[[Function], Function] = super().command(name, cls=_Command, **options)
-        return made
+        return super().command(name, cls=_Command, **options)
 
 
 app = _Application(
