@@ -143,7 +143,7 @@ def crps_of_counts(task: Distribution) -> Callable[[Floats], Floats]:
     low, high = (task.quantile(level) for level in (1e-12, 1 - 1e-12))
     wide = ~(high - low < MOST_COUNTS)
     low, high = np.where(wide, 0.0, low), np.where(wide, -1.0, high)
-    steps = np.arange(int((high - low).max(initial=-1.0)) + 1)
+    steps = np.arange(int((high - low).max(initial=-1.0)) + 1, dtype=np.float64)
     at_once = max(AT_ONCE // len(low), 1)
     parts = [steps[first : first + at_once] for first in range(0, len(steps), at_once)]
 
