@@ -6,12 +6,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.special import ndtri
 
 import calibrant as cal
 from calibrant.estimators import regression_scores as score_references
-from calibrant.estimators.regression_scores import crps_by_quadrature, fair_crps, gaussian_crps, leave_one_out_ensembles
+from calibrant.estimators.regression_scores import (
+    crps_by_quadrature,
+    crps_of_counts,
+    fair_crps,
+    gaussian_crps,
+    leave_one_out_ensembles,
+)
 from calibrant.numerics.rows import Rows
 from tests.estimators.regression_peers import PEERS, peer_rows
 
@@ -127,12 +133,40 @@ def test_every_result_can_be_written_as_json():
             assert json.loads(json.dumps(metric(task).to_dict()))["details"]["null"]["mean"] >= 0
 
 
-def test_counts_have_no_crps_and_say_what_to_do():
-    with pytest.raises(TypeError, match="use Samples"):
-        cal.crps(cal.Distribution([1.0, 2.0], stats.poisson(2.0)))
-    assert cal.nll(cal.Distribution([1.0, 2.0], stats.poisson(2.0))) == pytest.approx(
-        -stats.poisson.logpmf([1, 2], 2.0).mean()
-    )
+def test_the_crps_of_poisson_forecasts_is_the_closed_form():
+    mean, y = np.array([0.1, 2.0, 7.5, 40.0, 40.0]), np.array([1.0, 2.0, 3.0, 41.0, 90.0])
+    law = stats.poisson(mean)
+    bessel = mean * (special.i0e(2 * mean) + special.i1e(2 * mean))
+    expected = (y - mean) * (2 * law.cdf(y) - 1) + 2 * mean * law.pmf(y) - bessel
+    found = cal.crps(cal.Distribution(y, law))
+    assert found == pytest.approx(expected.mean(), rel=1e-9)
+    assert found.method == "sum"
+    assert cal.interval(cal.crps, cal.Distribution(y, law)).interval.low < found
+    assert cal.nll(cal.Distribution(y, law)) == pytest.approx(-law.logpmf(y).mean())
+
+
+@pytest.mark.parametrize(
+    "law",
+    [stats.binom(12, 0.3), stats.nbinom(3, 0.4), stats.poisson(4.0, loc=0.5), stats.randint(-3, 4)],
+    ids=["binom", "nbinom", "shifted", "randint"],
+)
+@pytest.mark.parametrize("y", [-5.0, 0.5, 2.25, 3.0, 60.0])
+def test_the_crps_of_counts_is_half_a_distance_short_of_the_mean_distance(law, y):
+    """E|X - y| - E|X - X'| / 2, over all counts."""
+    at = law.support()[0] + np.arange(400.0)
+    chance = law.pmf(at)
+    expected = chance @ np.abs(at - y) - chance @ np.abs(at[:, None] - at) @ chance / 2
+    assert cal.crps(cal.Distribution(np.full(200, y), law)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_crps_of_large_counts_is_as_good_as_that_of_a_continuous_distribution(monkeypatch):
+    law = stats.poisson(np.array([1e6, 2.0]))
+    found = crps_of_counts(cal.Distribution([0.0, 0.0], law))(np.array([1_000_500.0, 3.0]))
+    large, small = gaussian_crps(np.array([0.5]))[0] * 1e3, crps_of_counts(cal.Distribution([3.0], stats.poisson(2.0)))
+    assert found == pytest.approx([large, small(np.array([3.0]))[0]], rel=1e-3)
+    monkeypatch.setattr(score_references, "AT_ONCE", 1)  # one count at a time, as of many rows
+    again = crps_of_counts(cal.Distribution([0.0, 0.0], law))(np.array([1_000_500.0, 3.0]))
+    np.testing.assert_allclose(again, found, rtol=1e-12)
 
 
 def test_the_gaussian_reference_is_closed_form_and_agrees_with_simulation():

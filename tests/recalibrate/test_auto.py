@@ -291,3 +291,24 @@ def test_a_thousand_classes_drop_no_candidate_in_silence():
     named = {row["name"] for row in (*auto.results_, *auto.left_out_)}
     assert named == {repr(template) for template in (rc.Identity(), *selection.default_candidates(1000, "average"))}
     assert all(row["reason"] for row in auto.left_out_)
+
+
+def test_an_impossible_outcome_makes_the_log_loss_infinite_and_says_what_the_brier_score_gains(tmp_path):
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(400) < 0.5, 1.0, rng.random(400))
+    y = (rng.random(400) < np.where(p == 1, 0.8, p)).astype(int)
+    auto = rc.Auto([rc.BayesianAverage(), rc.Platt()]).fit(p, y)
+    auto.save(tmp_path / "map.json")
+    for found in (auto, rc.load(tmp_path / "map.json")):
+        rows = {row["name"]: row for row in found.results_}
+        identity, average = rows["Identity()"], rows["BayesianAverage()"]
+        assert (identity["loss"], identity["gain"]) == (np.inf, 0)
+        assert np.isfinite(average["loss"])
+        assert (average["gain"], average["gain_se"]) == (np.inf, np.inf)
+        assert 0.01 < average["brier_gain"] < 0.1
+        assert (identity["brier_gain"], identity["brier_gain_se"]) == (0, 0)
+        gain = found.expected_gain()
+        assert (float(gain), gain.interval.low, gain.interval.high) == (np.inf, np.inf, np.inf)
+    brier = rc.Auto(loss="brier").fit(p, y)
+    assert np.isfinite(brier.gain_)
+    assert all(row["gain"] == row["brier_gain"] for row in brier.results_)

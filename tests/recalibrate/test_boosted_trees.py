@@ -82,6 +82,9 @@ def test_settings_are_those_of_the_paper():
     assert plain.get_all_params()["depth"] == 6
     assert plain.get_all_params()["loss_function"] == "Logloss"
     assert CatBoost().folds == LightGBM().folds == 8
+    assert CatBoost().warm_started
+    assert LightGBM().warm_started
+    assert CatBoost(folds=2).fit(p, y).models_[0].get_param("iterations") == 10
     assert (LightGBM._trees, LightGBM._patience) == ((1000, 10), 100)
     pytest.importorskip("lightgbm")
     text = LightGBM(warm_started=True, folds=2).fit(p, y).models_[0].model_to_string()
@@ -265,10 +268,10 @@ def test_folds_are_not_stratified():
 
 def test_models_are_trained_on_the_rows_of_the_other_folds():
     p, y = world()
-    fitted = Stump(folds=4).fit(p, y)
+    fitted = Stump(folds=4, warm_started=False).fit(p, y)
     assert [model[1:] for model in fitted.models_] == [(150, 50)] * 4
     assert np.ptp(fitted.predict_proba(p)[:, 1]) < 1e-12  # rates do not depend on the score
-    again = Stump(folds=4, seed=0).fit(p, y)
+    again = Stump(folds=4, warm_started=False, seed=0).fit(p, y)
     np.testing.assert_array_equal(again.predict_proba(p), fitted.predict_proba(p))
 
 

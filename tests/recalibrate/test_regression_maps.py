@@ -209,3 +209,11 @@ def test_the_map_of_probabilities_goes_through_the_middle_of_every_step(weighted
     np.testing.assert_allclose(learnt["u"], [0, 0.1, 0.4, 0.9, 1])
     middle = [0.5 / 8, (2 / 8 + 3.5 / 8) / 2, 6 / 8] if weighted else [0.125, 0.5, 0.875]
     np.testing.assert_allclose(learnt["p"], [0, *middle, 1])
+
+
+def test_distributions_of_counts_cannot_be_stretched():
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(1, 20, 60)
+    counts = cal.Distribution(rng.poisson(mean), stats.poisson(mean))
+    with pytest.raises(TypeError, match="distribution of counts cannot be stretched"):
+        recalibrate.StdScaling().fit(counts)

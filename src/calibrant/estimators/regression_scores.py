@@ -118,7 +118,8 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
 
     Gaussian: closed form. Draws: the fair version, unbiased for the distribution behind the ensemble,
     :math:`\frac1m\sum_j\lvert x_j - y\rvert - \frac{1}{m(m-1)}\sum_{j<k}\lvert x_j - x_k\rvert`. Quantiles: twice the
-    pinball loss, each level standing for the levels nearest to it. Distribution: Gauss-Legendre on both sides of F(y).
+    pinball loss, each level standing for the levels nearest to it. Distribution: Gauss-Legendre on both sides of F(y);
+    of counts, the sum over them.
 
     References
     ----------
@@ -137,7 +138,8 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
         null, method = leave_one_out_reference(task, fair_crps), "fair"
     else:
         null = simulated_reference(task, crps_of(task))
-        method = f"{len(task.levels)} quantiles" if isinstance(task, Quantiles) else "quadrature"
+        exact = isinstance(task, Distribution) and task.discrete
+        method = f"{len(task.levels)} quantiles" if isinstance(task, Quantiles) else ("sum" if exact else "quadrature")
     return _score(losses, "CRPS", method, task, null, details)
 
 
@@ -290,14 +292,14 @@ def log_loss_of(task: Forecast, floor: float) -> Callable[[Floats], Floats]:
 
 
 def crps_of(task: Forecast) -> Callable[[Floats], Floats]:
-    """CRPS of quantiles and of continuous distributions, as a function of the outcomes."""
+    """CRPS of quantiles and of distributions, as a function of the outcomes."""
     if isinstance(task, Quantiles):
         middle = np.concatenate([[0.0], (task.levels[1:] + task.levels[:-1]) / 2, [1.0]])
         return lambda y: 2 * (pinball_loss(y[:, None] - task.values, task.levels) @ np.diff(middle))
-    if isinstance(task, Distribution) and not task.discrete:
-        return lambda y: crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
-    message = "crps has no closed form for this distribution of counts; draw from it and use Samples."
-    raise validation.UnsupportedPredictions(message)
+    if not isinstance(task, Distribution):
+        message = f"crps does not take {type(task).__name__}."
+        raise TypeError(message)
+    return crps_of_counts(task) if task.discrete else _quadrature(task)
 
 
 def pinball_levels(task: Forecast, levels: ArrayLike | None) -> Floats:
@@ -392,6 +394,10 @@ def quantile_reference(
     return simulated_reference(task, lambda y: score(y, quantiles))
 
 
+#: Most counts that a CRPS is a sum over, and values of distribution functions that are kept at once.
+MOST_COUNTS, AT_ONCE = 4096, 1 << 22
+
+
 def gaussian_crps(z: Floats) -> Floats:
     r"""CRPS of the standard normal at z: :math:`z(2\Phi(z) - 1) + 2\varphi(z) - 1/\sqrt\pi`."""
     from scipy.special import erf
@@ -423,6 +429,42 @@ def crps_by_quadrature(task: Distribution, *, nodes: int = 48) -> Floats:
         total += weight * u * low * (y - _finite(task.quantiles_at(low), y))
         total += weight * (1 - u) * high * (_finite(task.quantiles_at(1 - high), y) - y)
     return 2 * total
+
+
+def crps_of_counts(task: Distribution) -> Callable[[Floats], Floats]:
+    r"""CRPS of distributions of counts, whose distribution function is constant between them, of the outcomes y.
+
+    .. math:: \sum_k F(k)^2\,|[k, k + 1] \cap (-\infty, y]| + (1 - F(k))^2\,|[k, k + 1] \cap [y, \infty)|
+
+    Counts with less than 1e-12 on their far side are left out. Distributions over more than `MOST_COUNTS` of them are
+    as good as continuous.
+    """
+    low, high = (task.quantile(level) for level in (1e-12, 1 - 1e-12))
+    wide = ~(high - low < MOST_COUNTS)
+    low, high = np.where(wide, 0.0, low), np.where(wide, -1.0, high)
+    steps = np.arange(int((high - low).max(initial=-1.0)) + 1, dtype=np.float64)
+    at_once = max(AT_ONCE // len(low), 1)
+    parts = [steps[first : first + at_once] for first in range(0, len(steps), at_once)]
+
+    def below(part: Floats) -> Floats:
+        found = [np.asarray(task.dist.cdf((low + step).reshape(task.y_true.shape))).ravel() for step in part]
+        return np.array(found, dtype=np.float64)
+
+    known = [below(parts[0])] if len(parts) == 1 else None  # few enough to be kept for other outcomes
+
+    def score(y: Floats) -> Floats:
+        total = np.maximum(low - y, 0.0) + np.maximum(y - high - 1, 0.0)
+        for number, part in enumerate(parts):
+            f, k = below(part) if known is None else known[number], low + part[:, None]
+            share = np.clip(y - k, 0.0, 1.0)
+            total += np.where(k <= high, share * f**2 + (1 - share) * (1 - f) ** 2, 0.0).sum(axis=0)
+        return np.where(wide, _quadrature(task)(y), total) if wide.any() else total
+
+    return score
+
+
+def _quadrature(task: Distribution) -> Callable[[Floats], Floats]:
+    return lambda y: crps_by_quadrature(Distribution(y.reshape(task.y_true.shape), task.dist))
 
 
 def _finite(quantiles: Floats, y: Floats) -> Floats:

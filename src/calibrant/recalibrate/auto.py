@@ -25,6 +25,7 @@ from calibrant.recalibrate.model_averaging import (
     certainty_floor,
     gain_and_error,
     gain_estimate,
+    impossible_seen,
     kept_from_certainty,
     mean_and_error,
     posterior_weights,
@@ -94,7 +95,9 @@ class Auto(Recalibrator):
     ----------
     results_ : list of dict
         One row per candidate, best first: its `name`, cross-validated `loss` with `loss_se`, its `gain` over the
-        identity with the standard error `gain_se` of the paired difference, and its `weight` in the result.
+        identity with the standard error `gain_se` of the paired difference, its `weight` in the result, and its
+        `brier_gain` with `brier_gain_se`. The log loss is infinite, and so may be the gain, where an outcome of
+        predicted probability 0 was observed; the Brier score is not.
     left_out_ : list of dict
         Default candidates that were not tried: `name` and `reason`.
     maps_, weights_ : list of Recalibrator, array
@@ -122,6 +125,8 @@ class Auto(Recalibrator):
     >>> auto.expected_gain().interval.low > 0.05
     True
     """
+
+    _may_be_infinite = frozenset({"results_", "gain_", "gain_se_"})
 
     candidates: Sequence[Recalibrator] | None = field(default=None, kw_only=False)
     loss: Loss = "log_loss"
@@ -289,10 +294,16 @@ def default_candidates(classes: int, combine: Combine) -> list[Recalibrator]:
 
 
 def _results(templates: list[Recalibrator], tried: HeldOut, shares: Floats, loss: Loss) -> list[dict[str, Any]]:
-    rows, losses = [], tried.losses(loss)
-    for template, own, share in zip(templates, losses, shares, strict=True):
-        mean, mean_se = mean_and_error(own, tried.mass)
-        gain, gain_se = mean_and_error(losses[0] - own, tried.mass)
+    rows, losses, briers = [], tried.losses(loss), tried.losses("brier")
+    infinite = [loss == "log_loss" and impossible_seen(p, tried.codes) for p in tried.probabilities]
+    for m, (template, share) in enumerate(zip(templates, shares, strict=True)):
+        mean, mean_se = mean_and_error(losses[m], tried.mass)
+        gain, gain_se = mean_and_error(losses[0] - losses[m], tried.mass)
+        if infinite[m]:
+            mean = mean_se = np.inf
+        if m > 0 and (infinite[0] or infinite[m]):  # of two infinite losses none is known to be larger
+            gain, gain_se = np.inf if not infinite[m] else -np.inf if not infinite[0] else 0.0, np.inf
         row = {"loss": mean, "loss_se": mean_se, "gain": gain, "gain_se": gain_se, "weight": float(share)}
+        row["brier_gain"], row["brier_gain_se"] = mean_and_error(briers[0] - briers[m], tried.mass)
         rows.append({"name": repr(template), **row})
     return sorted(rows, key=lambda row: float(row["loss"]))

@@ -198,6 +198,11 @@ def row_losses(p: Floats, codes: Codes, loss: Loss) -> Floats:
     return -np.log(np.maximum(hit, np.finfo(np.float64).tiny))
 
 
+def impossible_seen(p: Floats, codes: Codes) -> bool:
+    """Whether an outcome of predicted probability 0 was observed, so that the log loss is infinite."""
+    return bool((p[np.arange(len(p)), codes] == 0).any())
+
+
 def mean_and_error(values: Floats, mass: Floats) -> tuple[float, float]:
     """Mean over rows that count `mass` times each, and its standard error."""
     total = float(mass.sum())
@@ -208,9 +213,13 @@ def mean_and_error(values: Floats, mass: Floats) -> tuple[float, float]:
 def gain_and_error(before: Floats, after: Floats, codes: Codes, mass: Floats, loss: Loss) -> tuple[float, float]:
     """Mean loss of `before` less that of `after`, and a standard error that knows of outcomes not seen.
 
+    Both are infinite if the log loss of `before` is and that of `after` is not.
+
     Twenty rows without an event have almost the same gain each, but one event among them would have changed it. The
     variance is therefore at least what it would be if either probabilities were true.
     """
+    if loss == "log_loss" and impossible_seen(before, codes) and not impossible_seen(after, codes):
+        return float("inf"), float("inf")
     gain, error = mean_and_error(row_losses(before, codes, loss) - row_losses(after, codes, loss), mass)
     by_outcome = _losses_by_outcome(before, loss) - _losses_by_outcome(after, loss)
     errors = [error]
@@ -241,6 +250,8 @@ def gain_estimate(gain: float, error: float, *, loss: str, folds: int, n: int, l
         Target("mean score"),
         float(ndtri((1 + level) / 2)) * error,
     )
+    if np.isinf(gain):  # an outcome of probability 0 has occurred: there is no doubt that the mean loss is infinite
+        reach = 0.0
     interval = Interval(
         gain - reach,
         gain + reach,

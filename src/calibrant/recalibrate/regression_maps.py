@@ -261,6 +261,9 @@ def _penalised_gamma(basis: Floats, ratio: Floats, precision: Floats) -> Floats:
 
 def _likeliest_factor(task: Distribution) -> float:
     """The factor about the centre that minimises the negative log likelihood."""
+    if task.discrete:
+        message = "A distribution of counts cannot be stretched: its likelihood is that of whole numbers."
+        raise validation.UnsupportedPredictions(message)
     center, y = center_of(task), task.y_true
     typical = float(np.median(np.abs(y - center) / np.maximum(task.quantile(0.75) - task.quantile(0.25), 1e-300)))
 

@@ -23,9 +23,23 @@ from calibrant.integrations.sklearn.scorers import scores_of, task_of
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.auto import Auto
 from calibrant.recalibrate.base import Recalibrator
+from calibrant.recalibrate.wrappers import OneVsRest
 
 if TYPE_CHECKING:
     from calibrant.reporting import Report
+
+
+_IMPORTANCE = (
+    "weights are importance weights: a row of weight 2 is not two rows. It stays in one fold, and the map counts "
+    "Kish's effective number of rows, which priors and penalties see"
+)
+
+#: Checks of scikit-learn's `check_estimator` that `RecalibratedClassifier` does not pass with its default map, and why:
+#: ``check_estimator(model, expected_failed_checks=EXPECTED_FAILED_CHECKS)``. With maps
+#: that have no prior, such as `Platt()`, all pass.
+EXPECTED_FAILED_CHECKS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": _IMPORTANCE for kind in ("dense", "sparse")
+}
 
 
 def routing_enabled() -> bool:
@@ -82,7 +96,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator : classifier
         Its `predict_proba` gives the scores; without one, its `decision_function`, as logits.
     recalibrator : Recalibrator, optional
-        The map; `Auto()` by default.
+        The map; `Auto()` by default. A map of one event is wrapped in `OneVsRest` if there are more than two classes.
     cv : int, splitter, iterable of splits, or "prefit"
         How rows are held out. "prefit" takes the estimator as it is, fitted, and all rows given for the map.
     ensemble : bool
@@ -281,6 +295,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _fresh(self, classifier: Any) -> Recalibrator:
         """An unfitted map that knows what the classifier's scores are."""
         template = Auto() if self.recalibrator is None else self.recalibrator
+        if len(self.classes_) > 2 and not template._multiclass:
+            template = OneVsRest(template)
         given = "probabilities" if hasattr(classifier, "predict_proba") else "logits"
         fresh: Recalibrator = clone(template).set_params(input=given)
         return fresh
