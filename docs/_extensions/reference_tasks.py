@@ -73,7 +73,7 @@ TASKS = {
     "Bins and tables": "table.*",
     "Figures": "plot.*",
     "Reports": "reporting.*",
-    "Gates for tests of a model": "assert_calibrated Gate headline_error headline_errors",
+    "Gates for tests of a model": "assert_calibrated Gate Decision headline_error headline_errors",
     "Inside scikit-learn": "integrations.sklearn.*",
     "Inside MLflow": "integrations.mlflow.*",
     "In training loops": "integrations.torchmetrics.*",

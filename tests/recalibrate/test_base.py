@@ -220,6 +220,12 @@ WEIGHTED = [
 ]
 
 
+def test_classes_without_an_order_are_refused():
+    p, y = sample()
+    with pytest.raises(cal.InvalidPredictions, match="one per column in their order"):
+        rc.Platt().fit(p, y, classes={0, 1})
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("recalibrator", "world"), WEIGHTED, ids=[names([m])[0] for m, _ in WEIGHTED])
 def test_the_unit_of_the_weights_does_not_matter(recalibrator, world):

@@ -1,6 +1,7 @@
 """What maps of distributions share: outputs, groups, refusals, and transformed distributions against SciPy."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -160,3 +161,11 @@ def test_forecasts_without_a_spread_are_refused():
         stretched(quantiles, np.ones(1))
     with pytest.raises(TypeError, match="needs predicted distributions"):
         as_distribution(quantiles)
+
+
+def test_forecasts_and_outcomes_of_other_rows_are_refused():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"mean": rng.normal(size=30), "std": 1.0})
+    y = pd.Series(rng.normal(size=30), index=frame.index[::-1])
+    with pytest.raises(cal.InvalidPredictions, match="different pandas indexes"):
+        recalibrate.StdScaling().fit(frame, y)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cal
@@ -154,3 +155,15 @@ def test_words_that_have_no_plural():
             assert wrong not in text
     assert "events of sepsis" in str(shown)
     assert "2 of 2 groups by age>=65 are miscalibrated" in str(shown)
+
+
+def test_groups_and_times_of_other_rows_are_refused():
+    by = pd.Series(["a", "b"] * 20)
+    with pytest.raises(cal.InvalidPredictions, match="by and time have different pandas indexes"):
+        cal.report(cal.Binary([0, 1] * 20, [0.3, 0.6] * 20), by=by, time=pd.Series(range(40), index=by.index[::-1]))
+
+
+def test_one_outcome_only_is_not_called_too_few_rows():
+    p = np.random.default_rng(0).uniform(0, 0.3, 800)
+    advice = cal.report(cal.Binary(np.zeros(800), p)).verdict.what_to_do
+    assert advice == "A map is fitted to rows of both outcomes, and all of these have the same one."

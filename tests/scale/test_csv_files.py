@@ -9,7 +9,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli.columns import Columns
 from calibrant.cli.files import load
-from calibrant.scale import bin_table
+from calibrant.scale import bin_table, csv_files
 from calibrant.scale.csv_files import CsvRecords, Header, count_rows, first_fault, read_header, require_rows
 
 
@@ -124,3 +124,24 @@ def test_bytes_are_counted_in_blocks_of_any_size(block, tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_bytes(text.getvalue().encode())
     assert count_rows(str(path), read_header(str(path))) == 199
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 2**24])
+def test_a_plain_file_is_told_from_its_bytes(ending, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_files, "_BLOCK", block)
+    rows = ["y,p", "1,0.5", "0,0.25"]
+    odd = {
+        "a quote": [*rows, '1,"0.5"'],
+        "a blank line": ["y,p", "", "1,0.5"],
+        "an empty field too many": [*rows, "1,0.5,", "1,0.5"],
+        "the same in the last line": [*rows, "1,0.5,"],
+        "a null byte": [*rows, "1,0.5\0"],
+        "another line end": [*rows, "1,0.5\r0,0.5"],
+    }
+    for name, lines in {"plain": rows, **odd}.items():
+        for last in (ending, ""):
+            file = tmp_path / "some.csv"
+            file.write_bytes((ending.join(lines) + last).encode())
+            header = csv_files.Header(",", ("y", "p"), ending)
+            assert csv_files.every_line_is_a_row(str(file), header) is (name == "plain"), (name, last)

@@ -194,7 +194,7 @@ class Gate:
     >>> p = rng.random(2000)
     >>> error = headline_error(cal.Binary(rng.random(2000) < p**2, p))  # the true error is 1/6
     >>> print(Gate(0.02).decide(error).sentence)
-    Gate: failed. The calibration error is between 15... and 18... points; the limit is 2 points (shown to be above it).
+    Gate: failed. The calibration error is between 15... and 19... points; the limit is 2 points (shown to be above it).
     >>> Gate(0.3).decide(error).result, Gate(0.165).decide(error).result
     ('passed', 'undecided')
     """

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.array_likes import column_names
-from calibrant.data.labels import Labels, class_codes, ordered_columns
+from calibrant.data.labels import Labels, class_codes, given_classes, ordered_columns
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
@@ -317,7 +317,7 @@ def _coded(
     Columns without names may also belong to any K numbers, in order, as those of a scikit-learn classifier do.
     """
     size = scores.classes
-    known: Sequence[Hashable] | None = None if classes is None else list(np.asarray(classes).tolist())
+    known: Sequence[Hashable] | None = None if classes is None else given_classes(classes, size)  # type: ignore[arg-type]
     if (
         known is None
         and names is None

@@ -119,6 +119,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         if y is None:
             message = f"{type(self).__name__}.fit needs y: requires y to be passed, but the target y is None."
             raise InvalidPredictions(message)
+        validation.require_aligned(y=y, forecast=values, sample_weight=weight)
         mean, std = self._columns(values)
         return Gaussian(y, mean, std, weight=weight)
 

@@ -82,6 +82,7 @@ def report(
     """
     validation.seed(seed)
     given: Any = data if isinstance(data, BinTable) else binary(data, y_prob)
+    validation.require_same_index([("by", by), ("time", time)])
     options = Options(
         title="Calibration report" if title is None else title,
         by=() if by is None else _columns(given, by),

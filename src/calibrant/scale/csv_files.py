@@ -153,6 +153,29 @@ def read_header(path: str) -> Header:
         return CsvRecords(file).header
 
 
+def every_line_is_a_row(path: str, header: Header) -> bool:
+    """Whether a file has no quotes, blank lines, null bytes, other line ends or lines that end in a delimiter.
+
+    Then there is nothing in it that two readers could take differently, and that is told far faster than by reading it.
+    """
+    import pyarrow as pa
+
+    end, delimiter = header.ending.encode(), header.delimiter.encode()
+    if end == _RETURN:
+        return False
+    odd = (_QUOTE, b"\0", 2 * end, delimiter + end)
+    newlines, returns, pairs, tail = 0, 0, 0, b""
+    with pa.input_stream(path, compression="detect") as stream:
+        while block := stream.read(_BLOCK):
+            if any(one in tail + block for one in odd):
+                return False
+            newlines, returns = newlines + block.count(_NEWLINE), returns + block.count(_RETURN)
+            pairs += (tail[-1:] + block).count(_RETURN + _NEWLINE)
+            tail = (tail + block)[-3:]
+    alike = returns == 0 if end == _NEWLINE else newlines == returns == pairs
+    return alike and not tail.endswith(delimiter)
+
+
 def require_rows(path: str, header: Header, found: int) -> None:
     """Raise unless a reader that found so many rows has read all of them, and says where the file is no CSV."""
     if count_rows(path, header) == found:

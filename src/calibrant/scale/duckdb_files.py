@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from calibrant.data.validation import InvalidPredictions
-from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, Header, first_fault, read_header, require_rows
+from calibrant.scale.csv_files import (
+    MISSING_NUMBERS,
+    CsvRecords,
+    Header,
+    every_line_is_a_row,
+    first_fault,
+    read_header,
+    require_rows,
+)
 from calibrant.scale.numpy_files import numpy_table
 from calibrant.scale.paths import Files, Format, as_pattern, is_remote
 
@@ -466,12 +474,13 @@ def _load_extensions(opened: Any, files: Files) -> None:
 
 
 def _require_all_rows(opened: Any, files: Files) -> None:
-    """Raise unless DuckDB finds as many rows in each CSV file as it has."""
+    """Raise unless DuckDB finds as many rows in each CSV file as it has, where there could be a doubt."""
     for name in files.names.get("csv", ()):
         if not is_remote(name) and name not in files.checked:
             header = read_header(name)
-            found = opened.sql(f"SELECT count(*) FROM {_csv_scan(header, [name], hive=False)}").fetchall()[0][0]
-            require_rows(name, header, found)
+            if not every_line_is_a_row(name, header):
+                found = opened.sql(f"SELECT count(*) FROM {_csv_scan(header, [name], hive=False)}").fetchall()[0][0]
+                require_rows(name, header, found)
             files.checked.add(name)
 
 

@@ -1,4 +1,4 @@
-"""`calibrant report`."""
+"""`calibrant report`, `calibrant serve` and `calibrant demo`: a report written, shown in a browser, or on examples."""
 
 from __future__ import annotations
 
@@ -66,3 +66,39 @@ def report(
             found.save(output)
         say(f"Wrote {output}")
     print(found.to_json() if as_json else found.verdict if output is not None else str(found))
+
+
+@app.command()
+@takes(*TASK, "by")
+def serve(
+    files: Files,
+    columns: Columns,
+    *,
+    port: Annotated[
+        int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes any free one.")
+    ] = 8765,
+    seed: Seed = 0,
+) -> None:
+    """Open the report in the browser, served on this machine only."""
+    from calibrant.cli.reports import by_and_time, serve_page
+    from calibrant.reporting import report as build
+    from calibrant.reporting.assembling import told_to
+
+    loaded = loaded_from(files, columns)
+    groups, _ = by_and_time(loaded.by, columns.by, None)
+    with stage("Measuring") as measuring, told_to(measuring.part):
+        found = build(loaded.data, by=groups, title=title_of(files), seed=seed)
+    serve_page(found.to_html(), port)
+
+
+@app.command()
+def demo(
+    *,
+    folder: Annotated[
+        Path, typer.Option("--folder", metavar="FOLDER", help="Where predictions and reports go.")
+    ] = Path("calibrant-demo"),
+) -> None:
+    """Train real models, write their predictions, and report on them: what you would do with your own file."""
+    from calibrant.cli.demo import run_demo
+
+    run_demo(folder, say=print)

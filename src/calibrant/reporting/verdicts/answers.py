@@ -159,7 +159,10 @@ def what_to_do(evidence: Probabilities, state: State) -> str:
         )
     if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
         more = "" if state == "not calibrated" else _more_rows(evidence)
-        return f"Too few {plural(evidence.words.row)} to fit or judge a map. {more}".strip()
+        rows = plural(evidence.words.row)
+        if evidence.n >= FEW_ROWS and evidence.events in (0, evidence.n):
+            return f"A map is fitted to {rows} of both outcomes, and all of these have the same one. {more}".strip()
+        return f"Too few {rows} to fit or judge a map. {more}".strip()
     if state == "not significant":
         return _more_rows(evidence) if unruled(evidence) else "Nothing needs to be done for calibration."
     return recommendation(evidence, state)
