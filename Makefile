@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # `make bench TOPICS=binned` runs one of them.
-TOPICS ?= $(filter-out collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
+TOPICS ?= $(filter-out against collect,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
 EXTRAS := cli,plot,boost,spark,warehouse,dask,mlflow,fast,onnx
 # What the compiled loops serve; `make compiled` tests it with them, `make test` mostly without.
 COMPILED := tests/numerics tests/data tests/table tests/estimators tests/pu tests/scale/test_streaming.py
