@@ -2,8 +2,9 @@
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["CALIBRANT_FAST"] = "off"  # compiled loops add in another order
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["CALIBRANT_FAST"] = "off"  # compiled loops add in another order
 
 import argparse
 import json
