@@ -143,3 +143,14 @@ def test_columns_of_another_task_are_refused(invoke, task, options, message):
     assert invoke("recalibrate all.parquet", TASKS[task])[0] == 0
     code, _, err = invoke("apply map.json all.parquet", options)
     assert (code, message in " ".join(err.split())) == (2, True), err
+
+
+def test_an_infinite_loss_is_said_to_be_and_the_brier_score_decides(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.2, 0.5, 0.8, 1.0], 300)
+    pd.DataFrame({"y": (rng.random(300) < 0.7 * p).astype(int), "p": p}).to_csv(tmp_path / "sure.csv", index=False)
+    code, out, err = invoke("recalibrate sure.csv", "--truth y --prob p")
+    assert code == 0, err
+    assert "Identity()                   log loss inf" in out
+    assert "The log loss is infinite where an outcome of predicted probability 0 was observed. By the Brier" in out
+    assert "improvement of BayesianAverage() is +0.0" in out

@@ -69,10 +69,10 @@ def _print_gains(recalibrator: Any) -> None:
         gain = f"improvement {row['gain']:+.5f} ± {row['gain_se']:.5f}"
         print(f"{row['name']:<28} {name} {row['loss']:.5f}  {gain}")
     if any(math.isinf(row["loss"]) for row in rows) and "brier_gain" in rows[0]:
-        best = max(rows, key=lambda row: row["brier_gain"])
+        used = max(rows, key=lambda row: row["weight"])
         print(
             "The log loss is infinite where an outcome of predicted probability 0 was observed. By the Brier score, "
-            f"the improvement of {best['name']} is {best['brier_gain']:+.5f} ± {best['brier_gain_se']:.5f}."
+            f"the improvement of {used['name']} is {used['brier_gain']:+.5f} ± {used['brier_gain_se']:.5f}."
         )
 
 
