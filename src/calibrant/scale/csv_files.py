@@ -167,13 +167,14 @@ def every_line_is_a_row(path: str, header: Header) -> bool:
     newlines, returns, pairs, tail = 0, 0, 0, b""
     with pa.input_stream(path, compression="detect") as stream:
         while block := stream.read(_BLOCK):
-            if any(one in tail + block for one in odd):
+            text = tail + block
+            if any(one in text for one in odd) or (end == _NEWLINE and _RETURN in block):
                 return False
-            newlines, returns = newlines + block.count(_NEWLINE), returns + block.count(_RETURN)
-            pairs += (tail[-1:] + block).count(_RETURN + _NEWLINE)
-            tail = (tail + block)[-3:]
-    alike = returns == 0 if end == _NEWLINE else newlines == returns == pairs
-    return alike and not tail.endswith(delimiter)
+            if end != _NEWLINE:
+                newlines, returns = newlines + block.count(_NEWLINE), returns + block.count(_RETURN)
+                pairs += text.count(end) - tail.count(end)
+            tail = text[-3:]
+    return newlines == returns == pairs and not tail.endswith(delimiter)
 
 
 def require_rows(path: str, header: Header, found: int) -> None:
