@@ -24,7 +24,7 @@ USUAL_BUDGET = 0.05
 #: What takes longer at 1e4 rows, and why it does.
 REASONS = {
     "interval(ece)": "the bounds of the true error take a dozen sets of 299 simulated samples",
-    "interval(calibration_error)": "that of `interval(ece)`, and a cross-fitted estimate of six families of maps",
+    "interval(variational_error)": "that of `interval(ece)`, and a cross-fitted estimate of six families of maps",
     "interval(ks_error)": "399 samples by two laws in 4096 cells: 3.3 million random numbers take nearly half of it",
     "headline_error": "that of `interval(ece)`, and an estimate",
     "assert_calibrated": "that of `interval(ece)`, and an estimate",
@@ -67,13 +67,13 @@ class Inputs:
 
 def estimator_cases() -> dict[str, Case]:
     names = [
-        *("auc", "averaged_error", "brier", "calibration_error", "calibration_intercept"),
+        *("auc", "averaged_error", "brier", "variational_error", "calibration_intercept"),
         *("calibration_slope", "debiased_ece", "decompose", "ece", "ici", "kde_ece", "kernel_error", "ks_error"),
         *("kuiper_error", "label_binned_ece", "log_loss", "mce", "observed_expected", "overconfidence", "refinement"),
         *("smooth_ece", "sweep_ece", "underconfidence"),
     ]
     return {name: partial(_estimate, name) for name in names} | {
-        "calibration_errors": lambda i: cal.estimators.calibration_errors(i.data, norms=(1, 2)),
+        "variational_errors": lambda i: cal.estimators.variational_errors(i.data, norms=(1, 2)),
     }
 
 
@@ -88,7 +88,7 @@ def _fit(name: str, inputs: Inputs) -> object:
 def inference_cases() -> dict[str, Case]:
     return {
         "interval(ece)": lambda i: cal.interval(cal.ece, i.data),
-        "interval(calibration_error)": lambda i: cal.interval(cal.calibration_error, i.data),
+        "interval(variational_error)": lambda i: cal.interval(cal.variational_error, i.data),
         "interval(ks_error)": lambda i: cal.interval(cal.ks_error, i.data),
         "interval(brier)": lambda i: cal.interval(cal.brier, i.data),
         "calibration_test": lambda i: cal.calibration_test(i.data),

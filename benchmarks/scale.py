@@ -172,7 +172,7 @@ def one_by_one(table: object) -> list[tuple[str, float]]:
         if name.islower() and name not in {"report", "assert_calibrated"} and callable(getattr(cal, name))
     }
     work["interval(ece)"] = lambda given: cal.interval(cal.ece, given)
-    work["interval(calibration_error)"] = lambda given: cal.interval(cal.calibration_error, given)
+    work["interval(variational_error)"] = lambda given: cal.interval(cal.variational_error, given)
     lines = []
     for name, function in work.items():
         start = time.process_time()

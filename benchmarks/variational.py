@@ -75,7 +75,7 @@ def ours(f: np.ndarray, y: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, fl
         g = class_map.cross_fitted(f, fold, y, np.ones(len(y)))
         data = cal.Multiclass(y, f)
     seconds = cpu_seconds(
-        lambda: cal.estimators.calibration_errors(data, norms=list(NORMS.values())), 3 if len(y) < 5000 else 1
+        lambda: cal.estimators.variational_errors(data, norms=list(NORMS.values())), 3 if len(y) < 5000 else 1
     )
     return g, seconds
 
@@ -165,7 +165,7 @@ def large_lines() -> list[str]:
     y = rng.random(10**6) < 1 / (1 + np.exp(-0.4 * np.log(f / (1 - f)) - 0.3))
     data = cal.Binary(y, f)
     sort = cpu_seconds(lambda: np.sort(f))
-    one = cpu_seconds(lambda: cal.calibration_error(data)) / sort
+    one = cpu_seconds(lambda: cal.variational_error(data)) / sort
     lines = [f"Binary, n = 1,000,000: {one:.1f} x one sort of the scores (at most 20 x wanted).", ""]
     return [*lines, "Up to 1,000 classes: `python -m benchmarks.variational_many`.", ""]
 

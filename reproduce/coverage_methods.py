@@ -32,7 +32,7 @@ def method_task(task: tuple[str, int]) -> list[Line]:
             found |= {f"band upper L{norm:g}": true <= high, f"band lower L{norm:g}": true >= low}
             found |= {f"band width L{norm:g}": high - low}
         if k % PART == 0:
-            split = cal.interval(cal.calibration_error, data, method=cal.inference.SplitLowerBound(seed=k)).interval
+            split = cal.interval(cal.variational_error, data, method=cal.inference.SplitLowerBound(seed=k)).interval
             found["split lower L1"] = split is not None and truth[1.0] >= split.low
         if k % PART == 0 and n == 1000 and k < BOOTSTRAPPED:
             found |= _bootstraps(data, truth, k)

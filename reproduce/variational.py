@@ -134,8 +134,8 @@ def figure1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
                 def cell(world=world, n=n, repeat=repeat) -> list:
                     f, y = draw_binary(np.random.default_rng([1, n, repeat]), world, n)
                     drawn = cal.Binary(y, f)
-                    mine = cal.calibration_error(drawn, seed=repeat)
-                    iso = cal.calibration_error(drawn, recalibrator=Isotonic(), seed=repeat)
+                    mine = cal.variational_error(drawn, seed=repeat)
+                    iso = cal.variational_error(drawn, recalibrator=Isotonic(), seed=repeat)
                     return [
                         ("default", "L1", mine),
                         ("isotonic", "L1", iso),
@@ -156,7 +156,7 @@ def figure3(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
                         f, y = draw_multiclass(np.random.default_rng([3, k, n, repeat]), world, k, n)
                         drawn = cal.Multiclass(y, f)
                         found = [
-                            (name, "L2", cal.calibration_error(drawn, norm=2, recalibrator=map_, seed=repeat))
+                            (name, "L2", cal.variational_error(drawn, norm=2, recalibrator=map_, seed=repeat))
                             for name, map_ in (("default", None), ("isotonic", isotonic(k)), ("TS", Temperature()))
                         ]
                         binned = ("k-means 15", "L2", binned_l2(f, y, repeat))
@@ -172,7 +172,7 @@ def confidence_cells(part: str, method: str, map_: object, repeats: int) -> Iter
 
             def cell(world=world, repeat=repeat) -> list:
                 f, y = draw_binary(np.random.default_rng([2, repeat]), world, 5000)
-                total = cal.calibration_error(y, f, recalibrator=map_, seed=repeat)
+                total = cal.variational_error(y, f, recalibrator=map_, seed=repeat)
                 parts = [(part, total.details[part]) for part in ("overconfidence", "underconfidence")]
                 return [(method, name, value) for name, value in [*parts, ("total", total)]]
 
@@ -201,7 +201,7 @@ def bound(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
 
                 def cell(world=world, n=n, repeat=repeat) -> list:
                     f, y = draw_binary(np.random.default_rng([4, n, repeat]), world, n)
-                    found = cal.estimators.calibration_errors(y, f, norms=[1, "squared", "kl"], seed=repeat)
+                    found = cal.estimators.variational_errors(y, f, norms=[1, "squared", "kl"], seed=repeat)
                     return [("default", name, e) for name, e in zip(("L1", "squared", "KL"), found, strict=True)]
 
                 yield {"part": "bound", "world": world, "classes": 2, "n": n, "repeat": repeat}, cell
@@ -212,7 +212,7 @@ def bound(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
 
                     def cell(world=world, n=n, repeat=repeat, k=k) -> list:
                         f, y = draw_multiclass(np.random.default_rng([5, k, n, repeat]), world, k, n)
-                        found = cal.estimators.calibration_errors(cal.Multiclass(y, f), norms=[1, 2], seed=repeat)
+                        found = cal.estimators.variational_errors(cal.Multiclass(y, f), norms=[1, 2], seed=repeat)
                         return [("default", name, e) for name, e in zip(("L1", "L2"), found, strict=True)]
 
                     yield {"part": "bound", "world": world, "classes": k, "n": n, "repeat": repeat}, cell
@@ -244,7 +244,7 @@ def table1(effort: str) -> Iterator[tuple[dict, Callable[[], list]]]:
                     start = time.process_time()
                     # The length of one number is the same in every norm, so that L2 is L1 of two classes in the paper.
                     norms = [1, 2 if classes > 2 else 1, "squared"]
-                    estimates = cal.estimators.calibration_errors(
+                    estimates = cal.estimators.variational_errors(
                         rows, norms=norms, recalibrator=make(classes), seed=repeat
                     )
                     seconds = time.process_time() - start

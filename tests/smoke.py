@@ -16,7 +16,7 @@ def main() -> None:
         cal.sweep_ece,
         cal.smooth_ece,
         cal.averaged_error,
-        cal.calibration_error,
+        cal.variational_error,
     ):
         assert 0.03 < estimator(data) < 0.2, estimator
     found = cal.interval(cal.ece, data).interval

@@ -90,11 +90,11 @@ def mixture(seed: int) -> Any:
 CALLS: dict[str, Callable[[Rows, int], float]] = {
     "Bootstrap": lambda r, s: high_end(r.binary, cal.Bootstrap(99, seed=s), cal.brier),
     "by_class": lambda r, s: float(np.mean([row.p_value for row in cal.by_class(r.classes, draws=99, seed=s).rows])),
-    "calibration_error": lambda r, s: cal.calibration_error(r.classes, seed=s),
-    "calibration_error of the confidence": lambda r, s: cal.calibration_error(r.classes.top_label(), seed=s),
-    "calibration_error of one probability": lambda r, s: cal.calibration_error(r.binary, seed=s),
-    "calibration_error of positives": lambda r, s: cal.calibration_error(r.unlabeled, seed=s),
-    "calibration_errors": lambda r, s: estimators.calibration_errors(r.classes, norms=[1], seed=s)[0],
+    "variational_error": lambda r, s: cal.variational_error(r.classes, seed=s),
+    "variational_error of the confidence": lambda r, s: cal.variational_error(r.classes.top_label(), seed=s),
+    "variational_error of one probability": lambda r, s: cal.variational_error(r.binary, seed=s),
+    "variational_error of positives": lambda r, s: cal.variational_error(r.unlabeled, seed=s),
+    "variational_errors": lambda r, s: estimators.variational_errors(r.classes, norms=[1], seed=s)[0],
     "overconfidence": lambda r, s: cal.overconfidence(r.classes, seed=s),
     "underconfidence": lambda r, s: cal.underconfidence(r.classes, seed=s),
     "refinement": lambda r, s: cal.refinement(r.classes, seed=s),
@@ -124,12 +124,12 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "MultiScale": lambda r, s: p_value(r.binary, inference.MultiScale(99, seed=s)),
     "NormBand": lambda r, s: high_end(r.binary, inference.NormBand(seed=s), cal.ks_error),
     "PairedCrossFits": lambda r, s: difference(
-        r.classes, r.flat, inference.PairedCrossFits(seed=s), cal.calibration_error
+        r.classes, r.flat, inference.PairedCrossFits(seed=s), cal.variational_error
     ),
     "PairedFits": lambda r, s: difference(r.forecast, r.wide, inference.PairedFits(seed=s), cal.ence),
     "PairedGaps": lambda r, s: difference(r.binary, r.other, inference.PairedGaps(seed=s)),
     "PitInversion": lambda r, s: high_end(r.forecast, inference.PitInversion(seed=s), cal.pit_error),
-    "SequentialBound": lambda r, s: low_end(r.classes, inference.SequentialBound(seed=s), cal.calibration_error),
+    "SequentialBound": lambda r, s: low_end(r.classes, inference.SequentialBound(seed=s), cal.variational_error),
     "SplitLowerBound": lambda r, s: low_end(r.binary, inference.SplitLowerBound(seed=s)),
     "SpreadInversion": lambda r, s: high_end(r.forecast, inference.SpreadInversion(seed=s), cal.ence),
     "VectorTest": lambda r, s: p_value(r.classes, inference.VectorTest(99, seed=s)),

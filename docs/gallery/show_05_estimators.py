@@ -17,7 +17,7 @@ y = rng.random(2000) < 0.5 + 0.7 * (p - 0.5)  # probabilities are too extreme
 data = cal.Binary(y, p)
 estimators = [
     cal.averaged_error,
-    cal.calibration_error,
+    cal.variational_error,
     cal.debiased_ece,
     cal.sweep_ece,
     cal.ece,

@@ -59,10 +59,10 @@ from .estimators.validation_study import calibration_intercept as calibration_in
 from .estimators.validation_study import calibration_slope as calibration_slope
 from .estimators.validation_study import ici as ici
 from .estimators.validation_study import observed_expected as observed_expected
-from .estimators.variational import calibration_error as calibration_error
 from .estimators.variational import overconfidence as overconfidence
 from .estimators.variational import refinement as refinement
 from .estimators.variational import underconfidence as underconfidence
+from .estimators.variational import variational_error as variational_error
 from .inference.bootstrap import Bootstrap as Bootstrap
 from .inference.calibration_tests import calibration_test as calibration_test
 from .inference.comparison import compare as compare

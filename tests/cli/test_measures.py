@@ -127,7 +127,7 @@ def test_other_numbers_of_models_are_refused(given):
 def test_forecasts_without_a_spread_are_compared_by_their_quantiles():
     assert estimator_of(cal.Quantiles([0.0], [0.5], [[0.0]])) is cal.quantile_error
     assert estimator_of(cal.Samples([0.0], [[0.0, 1.0]])) is cal.ence
-    assert estimator_of(cal.Multiclass([0], [[0.5, 0.5]])) is cal.calibration_error
+    assert estimator_of(cal.Multiclass([0], [[0.5, 0.5]])) is cal.variational_error
     assert estimator_of(cal.Binary([0], [0.5])).keywords == {"norm": 1}
 
 

@@ -201,8 +201,8 @@ def test_equal_mass_bins_of_probable_labels_count_rows():
 
 NEED_CLASSES = {
     "kernel_error": cal.kernel_error,
-    "calibration_error": cal.calibration_error,
-    "calibration_error of the top label": lambda data: cal.calibration_error(data.top_label()),
+    "variational_error": cal.variational_error,
+    "variational_error of the top label": lambda data: cal.variational_error(data.top_label()),
     "simulation": lambda data: cal.simulate.fit_world(data.top_label()),
     "debiased_ece": lambda data: cal.debiased_ece(data.top_label()),
     "sweep_ece": lambda data: cal.sweep_ece(data.top_label()),

@@ -30,7 +30,7 @@ def test_groups_stay_in_one_fold_and_count_as_units():
     data = cal.Binary(y, f, group=group)
     held = binary_rows(data, [1.0] * 5, 0)
     assert all(len(set(held.fold[held.cluster == g])) == 1 for g in range(100))
-    copies, blind = cal.calibration_error(data), cal.calibration_error(cal.Binary(y, f))
+    copies, blind = cal.variational_error(data), cal.variational_error(cal.Binary(y, f))
     assert copies.details["standard_error"] > 2.5 * blind.details["standard_error"]
     assert blind > copies + 0.02  # copies in other folds betray the outcome
 
@@ -40,20 +40,20 @@ def test_weights_count_and_rows_of_no_weight_do_not():
     f = rng.random(400)
     y = (rng.random(400) < f).astype(int)
     w = np.where(f > 0.5, 1.0, 0.0)
-    some = cal.calibration_error(cal.Binary(y, f, weight=w), recalibrator=Fixed(lambda p: p**2))
-    only = cal.calibration_error(y[f > 0.5], f[f > 0.5], recalibrator=Fixed(lambda p: p**2))
+    some = cal.variational_error(cal.Binary(y, f, weight=w), recalibrator=Fixed(lambda p: p**2))
+    only = cal.variational_error(y[f > 0.5], f[f > 0.5], recalibrator=Fixed(lambda p: p**2))
     assert some == pytest.approx(float(only), abs=1e-12)
     twice = cal.Binary(np.append(y, y), np.append(f, f))
-    double = cal.calibration_error(cal.Binary(y, f, weight=2 * np.ones(400)), recalibrator=Fixed(lambda p: p**2))
-    assert double == pytest.approx(float(cal.calibration_error(twice, recalibrator=Fixed(lambda p: p**2))), abs=1e-12)
+    double = cal.variational_error(cal.Binary(y, f, weight=2 * np.ones(400)), recalibrator=Fixed(lambda p: p**2))
+    assert double == pytest.approx(float(cal.variational_error(twice, recalibrator=Fixed(lambda p: p**2))), abs=1e-12)
 
 
 def test_any_scikit_learn_classifier_and_any_map_can_recalibrate():
     data = over_world(np.random.default_rng(15), 2000)
     for recalibrator in (LogisticRegression(), cal.recalibrate.Isotonic(), cal.recalibrate.Platt()):
-        assert 0.11 < cal.calibration_error(data, recalibrator=recalibrator) < 0.16
+        assert 0.11 < cal.variational_error(data, recalibrator=recalibrator) < 0.16
     with pytest.raises(TypeError, match="fit and predict_proba"):
-        cal.calibration_error(data, recalibrator="isotonic")
+        cal.variational_error(data, recalibrator="isotonic")
 
 
 def test_cross_fitted_isotonic_agrees_with_scikit_learns():
@@ -64,7 +64,7 @@ def test_cross_fitted_isotonic_agrees_with_scikit_learns():
     for k in range(5):
         own = held.fold == k
         g[own] = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(f[~own], y[~own]).predict(f[own])
-    ours = cal.calibration_error(data, norm="squared", recalibrator=cal.recalibrate.Isotonic())
+    ours = cal.variational_error(data, norm="squared", recalibrator=cal.recalibrate.Isotonic())
     assert ours == pytest.approx(((f - y) ** 2 - (g - y) ** 2).mean(), abs=2e-3)
 
 
@@ -73,8 +73,8 @@ def test_a_class_missing_from_a_training_fold_is_no_obstacle():
     f = rng.dirichlet(np.ones(4), 60)
     labels = np.where(np.arange(60) == 0, 3, rng.integers(0, 3, 60))
     data = cal.Multiclass(labels, f)
-    assert np.isfinite(cal.calibration_error(data))
-    assert np.isfinite(cal.calibration_error(data, recalibrator=LogisticRegression()))
+    assert np.isfinite(cal.variational_error(data))
+    assert np.isfinite(cal.variational_error(data, recalibrator=LogisticRegression()))
 
 
 @pytest.mark.no_cover
@@ -83,15 +83,15 @@ def test_a_fine_table_gives_nearly_what_the_rows_give():
     for cells in (Distinct(), HybridGrid(2**16)):
         table = BinTable.of(data, cells)
         for norm, close in ((1, 2e-3), ("squared", 4e-4), ("kl", 2e-3)):
-            rows, sums = cal.calibration_error(data, norm=norm), cal.calibration_error(table, norm=norm)
+            rows, sums = cal.variational_error(data, norm=norm), cal.variational_error(table, norm=norm)
             assert sums.n == 20_000
             assert sums == pytest.approx(float(rows), abs=close)  # the folds differ, the rows are the same
 
 
 def test_dividing_cells_into_folds_is_dividing_rows():
     data = paper_world(np.random.default_rng(1), 400, "calibrated")
-    rows = [cal.calibration_error(data, seed=s) for s in range(60)]
-    cells = [cal.calibration_error(BinTable.of(data, Distinct()), seed=s) for s in range(60)]
+    rows = [cal.variational_error(data, seed=s) for s in range(60)]
+    cells = [cal.variational_error(BinTable.of(data, Distinct()), seed=s) for s in range(60)]
     error = np.sqrt((np.var(rows) + np.var(cells)) / 60)
     assert abs(np.mean(rows) - np.mean(cells)) < 4 * error
 
@@ -104,33 +104,33 @@ def test_one_table_per_fold_with_weights():
         BinTable.of(cal.Binary(data.y_true[fold == k], data.y_prob[fold == k], weight=weight[fold == k]), Distinct())
         for k in range(4)
     ]
-    found = cal.calibration_error(tables)
+    found = cal.variational_error(tables)
     assert found.n == 3000
     assert found.method.startswith("4 folds")
     assert found == pytest.approx(0.137, abs=4 * found.details["standard_error"])
-    whole = cal.calibration_error(cal.Binary(data.y_true, data.y_prob, weight=weight))
+    whole = cal.variational_error(cal.Binary(data.y_true, data.y_prob, weight=weight))
     assert found.details["standard_error"] == pytest.approx(whole.details["standard_error"], rel=0.05)
 
 
 def test_tables_that_cannot_serve_are_refused():
     data = paper_world(np.random.default_rng(3), 100)
     with pytest.raises(ValueError, match="needs a fine table"):
-        cal.calibration_error(BinTable.of(data, cal.EqualWidth(10)))
+        cal.variational_error(BinTable.of(data, cal.EqualWidth(10)))
     weighted = BinTable.of(cal.Binary(data.y_true, data.y_prob, weight=np.linspace(1, 2, 100)), Distinct())
     with pytest.raises(ValueError, match="one per fold"):
-        cal.calibration_error(weighted)
+        cal.variational_error(weighted)
     fine = BinTable.of(data, Distinct())
     with pytest.raises(ValueError, match="at least two fine tables"):
-        cal.calibration_error([fine])
+        cal.variational_error([fine])
     with pytest.raises(ValueError, match="has its folds already"):
-        cal.calibration_error([fine, fine], bound=cal.estimators.SplitSampleBound())
+        cal.variational_error([fine, fine], bound=cal.estimators.SplitSampleBound())
     unlabeled = BinTable.of(cal.PositiveUnlabeled([0.5, 0.6], [0.1, 0.5], prior=0.3), Distinct())
     with pytest.raises(ValueError, match="no outcomes per row"):
-        cal.calibration_error(unlabeled)
+        cal.variational_error(unlabeled)
 
 
 def test_a_million_rows_are_counted_on_the_grid_first():
-    assert cal.calibration_error(paper_world(np.random.default_rng(4), 10**6)) == pytest.approx(0.137157, abs=0.002)
+    assert cal.variational_error(paper_world(np.random.default_rng(4), 10**6)) == pytest.approx(0.137157, abs=0.002)
 
 
 class Memory:
@@ -237,13 +237,13 @@ def test_maps_are_told_how_many_rows_the_cells_of_a_table_stand_for():
     rng = np.random.default_rng(0)
     p = rng.integers(1, 20, 4000) / 20
     y = rng.random(4000) < p**2
-    cal.calibration_error(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()), recalibrator=Watched())
+    cal.variational_error(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()), recalibrator=Watched())
     for total, effective in seen:
         assert effective == pytest.approx(total)
         assert total > 2000
     seen.clear()
     weight = rng.integers(1, 3, 4000)
-    cal.calibration_error(cal.Binary(y, p, weight=weight), recalibrator=Watched())
+    cal.variational_error(cal.Binary(y, p, weight=weight), recalibrator=Watched())
     assert all(total > 1.05 * effective for total, effective in seen)
 
 
@@ -251,11 +251,11 @@ def test_rows_without_weight_are_in_no_fold():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
     weight = np.where(np.arange(60) < 25, 1.0, 0.0)
-    alone = cal.calibration_error(cal.Multiclass(y[:25], p[:25]))
-    assert cal.calibration_error(cal.Multiclass(y, p, weight=weight)) == pytest.approx(float(alone), rel=1e-9)
+    alone = cal.variational_error(cal.Multiclass(y[:25], p[:25]))
+    assert cal.variational_error(cal.Multiclass(y, p, weight=weight)) == pytest.approx(float(alone), rel=1e-9)
     few = np.where(np.arange(60) < 1, 1.0, 0.0)
     for data in (cal.Multiclass(y, p, weight=few), cal.Binary(y == 1, p[:, 1], weight=few)):
         with pytest.raises(cal.InvalidPredictions, match="5 folds need at least as many rows that have weight, got 1"):
-            cal.calibration_error(data)
+            cal.variational_error(data)
     with pytest.raises(cal.InvalidPredictions, match="needs 20 of them, got 12"):
-        cal.interval(cal.calibration_error, cal.Multiclass(y, p, weight=np.where(np.arange(60) < 12, 1.0, 0.0)))
+        cal.interval(cal.variational_error, cal.Multiclass(y, p, weight=np.where(np.arange(60) < 12, 1.0, 0.0)))

@@ -51,7 +51,7 @@ def test_refinement_and_decomposition_add_up():
     for score, norm, whole in (("brier", "squared", cal.brier(data)), ("log_loss", "kl", cal.log_loss(data))):
         parts = cal.decompose(data, score=score, method="variational")
         assert parts.score == pytest.approx(float(whole), rel=1e-9)
-        assert parts.miscalibration == cal.calibration_error(data, norm=norm)
+        assert parts.miscalibration == cal.variational_error(data, norm=norm)
         assert parts.refinement == pytest.approx(float(cal.refinement(data, score=score)))
         assert parts.score == pytest.approx(parts.miscalibration - parts.discrimination + parts.uncertainty)
         corp = cal.decompose(data, score=score)

@@ -24,7 +24,7 @@ OF_RATES = [
     "smooth_ece",
     "kernel_error",
     "averaged_error",
-    "calibration_error",
+    "variational_error",
     "overconfidence",
     "underconfidence",
     "refinement",

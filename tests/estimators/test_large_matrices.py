@@ -72,6 +72,6 @@ def test_logits_give_probabilities_of_their_own_precision(given):
 def test_the_variational_estimate_needs_a_few_times_the_memory_of_its_input(given):
     y, p = given
     data = cal.Multiclass(y, p)
-    peak, found = allocated(lambda: cal.calibration_error(data, folds=2))
+    peak, found = allocated(lambda: cal.variational_error(data, folds=2))
     assert np.isfinite(found)
     assert peak < 6 * data.y_prob.nbytes

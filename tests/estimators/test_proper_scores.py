@@ -156,7 +156,7 @@ class Fixed:
 @pytest.mark.parametrize("data", [saturated(), saturated(weighted=True), vectors()], ids=["rows", "weights", "classes"])
 def test_the_floored_kl_error_is_a_difference_of_floored_log_losses(data):
     options = {"recalibrator": Fixed(), "floor": FLOOR}
-    error = cal.calibration_error(data, norm="kl", **options)
+    error = cal.variational_error(data, norm="kl", **options)
     left = cal.refinement(data, score="log_loss", **options)
     p = data.y_prob.astype(float)
     after = Fixed().predict_proba(p[:, None] if p.ndim == 1 else p)
@@ -172,24 +172,24 @@ def test_the_floored_kl_error_is_a_difference_of_floored_log_losses(data):
 def test_over_and_underconfidence_add_up_under_a_floor():
     data = saturated()
     both = [side(data, norm="kl", floor=FLOOR) for side in (cal.overconfidence, cal.underconfidence)]
-    assert sum(both) == pytest.approx(float(cal.calibration_error(data, norm="kl", floor=FLOOR)), abs=1e-12)
-    last = cal.estimators.calibration_errors(data, norms=[1, "kl"], floor=FLOOR)
+    assert sum(both) == pytest.approx(float(cal.variational_error(data, norm="kl", floor=FLOOR)), abs=1e-12)
+    last = cal.estimators.variational_errors(data, norms=[1, "kl"], floor=FLOOR)
     assert [one.details.get("floor") for one in last] == [None, FLOOR]
 
 
 def test_an_infinite_kl_error_counts_its_rows_and_names_the_first():
     data = saturated()
     wrong = np.flatnonzero(np.abs(data.y_prob - data.y_true) == 1)
-    found = cal.calibration_error(data, norm="kl")
+    found = cal.variational_error(data, norm="kl")
     assert found == np.inf
     assert found.details["infinite_rows"] == len(wrong)
     assert found.details["first_infinite_row"] == wrong[0]
     assert f"infinite for {len(wrong)} rows" in found.method
     weighted = saturated(weighted=True)
     seen = np.flatnonzero((np.abs(weighted.y_prob - weighted.y_true) == 1) & (weighted.weight > 0))
-    found = cal.calibration_error(weighted, norm="kl")
+    found = cal.variational_error(weighted, norm="kl")
     assert (found.details["infinite_rows"], found.details["first_infinite_row"]) == (len(seen), seen[0])
-    assert "message" not in cal.calibration_error(data, norm="squared").details
+    assert "message" not in cal.variational_error(data, norm="squared").details
 
 
 def test_rows_that_were_counted_in_cells_are_named_as_well():
@@ -197,10 +197,10 @@ def test_rows_that_were_counted_in_cells_are_named_as_well():
     p = rng.random(70_000)
     y = rng.random(70_000) < p
     p[123], y[123] = 1.0, False
-    found = cal.calibration_error(y, p, norm="kl")
+    found = cal.variational_error(y, p, norm="kl")
     assert (found.details["infinite_rows"], found.details["first_infinite_row"]) == (1, 123)
     table = cal.BinTable.of(cal.Binary(y, p), cal.table.HybridGrid(2**14))
-    found = cal.calibration_error(table, norm="kl")
+    found = cal.variational_error(table, norm="kl")
     assert (found.details["infinite_rows"], found.details["first_infinite_row"]) == (1, None)
 
 
@@ -233,7 +233,7 @@ def test_an_infinite_score_of_positives_and_unlabeled_rows_can_be_bounded():
         assert bounded.details["floor"] == FLOOR
     rng = np.random.default_rng(3)
     many = cal.PositiveUnlabeled(np.append(rng.beta(3, 1, 200), 0.0), rng.random(500), prior=0.5)
-    error = cal.calibration_error(many, norm="kl", floor=FLOOR)
+    error = cal.variational_error(many, norm="kl", floor=FLOOR)
     assert np.isfinite(error)
     assert error.method.endswith("floor=0.001")
 
@@ -272,11 +272,11 @@ def test_a_floor_that_is_none_is_refused(floor):
 @pytest.mark.parametrize(
     "estimate",
     [
-        cal.calibration_error,
+        cal.variational_error,
         cal.overconfidence,
         cal.refinement,
         cal.decompose,
-        partial(cal.estimators.calibration_errors, norms=[1, 2]),
+        partial(cal.estimators.variational_errors, norms=[1, 2]),
     ],
 )
 def test_a_floor_where_no_logarithm_is_taken_is_refused(estimate):

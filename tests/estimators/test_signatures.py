@@ -38,7 +38,7 @@ OF_DISTRIBUTIONS = sorted(
     name for name, value in FUNCTIONS.items() if positional_only(value) == ("data", "mean", "std")
 )
 #: What a function needs besides the data.
-NEEDED = {"calibration_errors": {"norms": [1, 2]}, "group_coverage": {"by": RNG.integers(0, 3, 300)}}
+NEEDED = {"variational_errors": {"norms": [1, 2]}, "group_coverage": {"by": RNG.integers(0, 3, 300)}}
 
 
 def plain(result):
@@ -51,7 +51,7 @@ def plain(result):
 def test_data_come_first_and_by_position_alone():
     rest = set(FUNCTIONS) - set(OF_PROBABILITIES) - set(OF_DISTRIBUTIONS)
     assert {name: positional_only(FUNCTIONS[name]) for name in rest} == {"classwise": ("estimator", "data", "y_prob")}
-    assert {"decompose", "auc", "kernel_error", "refinement", "calibration_errors"} <= set(OF_PROBABILITIES)
+    assert {"decompose", "auc", "kernel_error", "refinement", "variational_errors"} <= set(OF_PROBABILITIES)
     assert {"ence", "coverage", "interval_curve", "nll"} <= set(OF_DISTRIBUTIONS)
 
 

@@ -18,7 +18,7 @@ def test_the_oracle_map_recovers_the_true_error_in_every_norm():
     f = rng.dirichlet(0.5 * np.ones(3), 200_000)
     y = draw_classes(rng, tempered(0.3)(f))
     data = cal.Multiclass(y, f)
-    found = cal.estimators.calibration_errors(
+    found = cal.estimators.variational_errors(
         data, norms=[1, 2, np.inf, "squared"], recalibrator=Fixed_of_worlds(tempered(0.3))
     )
     for estimate, truth in zip(found, (0.4410, 0.27581, 0.2205, 0.0865), strict=True):
@@ -33,11 +33,11 @@ def test_two_columns_give_the_binary_value_times_a_known_factor(norm, factor):
     rng = np.random.default_rng(2)
     f, oracle = rng.random(500), Fixed_of_worlds(tempered(2))
     y = rng.random(500) < f
-    both = cal.calibration_error(
+    both = cal.variational_error(
         cal.Multiclass(y.astype(int), np.stack([1 - f, f], axis=1)), norm=norm, recalibrator=oracle
     )
     same = norm if isinstance(norm, str) else 1
-    one = cal.calibration_error(y, f, norm=same, recalibrator=Fixed_of_worlds(lambda p: p**2 / (p**2 + (1 - p) ** 2)))
+    one = cal.variational_error(y, f, norm=same, recalibrator=Fixed_of_worlds(lambda p: p**2 / (p**2 + (1 - p) ** 2)))
     assert both == pytest.approx(factor * one, rel=1e-9)
 
 
@@ -68,7 +68,7 @@ def test_the_lp_error_of_one_probability_is_a_lower_bound_that_comes_close(world
     for seed in range(200):
         rng = np.random.default_rng([seed, 5])
         p = scores(rng, 2000)
-        found.append(float(cal.calibration_error(rng.random(2000) < truth(p), p, norm=norm)))
+        found.append(float(cal.variational_error(rng.random(2000) < truth(p), p, norm=norm)))
     error = np.std(found) / np.sqrt(len(found))
     assert near * wanted - 2 * error <= np.mean(found) <= wanted + 2 * error
 
@@ -89,7 +89,7 @@ def test_the_lp_error_of_one_probability_estimates_what_its_interval_is_for(kind
     elif kind == "positive-unlabeled":
         data = cal.PositiveUnlabeled(p[y], rng.random(50_000), prior=0.5 - 0.04)
         options = {"recalibrator": cal.pu.PUIsotonic()}
-    found = cal.interval(partial(cal.calibration_error, norm=2, **options), data)
+    found = cal.interval(partial(cal.variational_error, norm=2, **options), data)
     truth = 0.4 * np.sqrt(0.2 if kind.startswith("top") else 0.1)
     assert 0.75 * truth < found < 1.05 * truth  # the L1 error is a third to a half of it
     assert found.interval.low - 0.01 < found < found.interval.high
@@ -102,7 +102,7 @@ def test_the_lp_error_of_one_probability_written_out():
     f, weight = rng.random(40), rng.exponential(size=40)
     y = rng.random(40) < f
     other = f**2
-    found = cal.calibration_error(
+    found = cal.variational_error(
         cal.Binary(y, f, weight=weight), norm=3, folds=2, recalibrator=Fixed_of_worlds(lambda p: p**2)
     )
     rows = binary_rows(cal.Binary(y, f, weight=weight), [1, 1], [0, 0])
@@ -119,7 +119,7 @@ def test_the_largest_gap_of_one_probability_is_refused():
     p = rng.random(100)
     for data in (cal.Binary(rng.random(100) < p, p), cal.PositiveUnlabeled(p[:20], p, prior=0.3)):
         with pytest.raises(ValueError, match="mce"):
-            cal.calibration_error(data, norm=np.inf)
+            cal.variational_error(data, norm=np.inf)
 
 
 def test_a_one_sided_distance_sees_one_side_only():
@@ -130,7 +130,7 @@ def test_a_one_sided_distance_sees_one_side_only():
     below = cal.estimators.Distance(
         lambda f, q: np.maximum(q - f, 0)[:, 0], lambda f, q: (q > f).astype(float), name="below"
     )
-    one, two, both = cal.estimators.calibration_errors(data, norms=[above, below, 1])
+    one, two, both = cal.estimators.variational_errors(data, norms=[above, below, 1])
     assert one + two == pytest.approx(float(both), abs=1e-12)
     assert min(one, two) > 0.03
     assert one.name == "Calibration error (above)"
@@ -141,11 +141,11 @@ def test_a_map_that_changes_nothing_gives_exactly_zero(norm):
     rng = np.random.default_rng(5)
     f = rng.random(300)
     if norm != np.inf:
-        same = cal.calibration_error(rng.random(300) < f, f, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p))
+        same = cal.variational_error(rng.random(300) < f, f, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p))
         assert same == 0.0
     v = rng.dirichlet(np.ones(3), 300)
     data = cal.Multiclass(draw_classes(rng, v), v)
-    assert cal.calibration_error(data, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p)) == 0.0
+    assert cal.variational_error(data, norm=norm, recalibrator=Fixed_of_worlds(lambda p: p)) == 0.0
 
 
 @pytest.mark.parametrize("norm", [1, 2, "squared", "kl"])
@@ -154,7 +154,7 @@ def test_overconfidence_and_underconfidence_are_the_whole(norm):
     f = np.append(rng.beta(0.5, 0.5, 800).clip(1e-3, 1 - 1e-3), np.full(50, 0.5))
     data = cal.Binary(rng.random(850) < f**1.5, f)
     over, under = cal.overconfidence(data, norm=norm), cal.underconfidence(data, norm=norm)
-    total = cal.calibration_error(data, norm=norm)
+    total = cal.variational_error(data, norm=norm)
     assert over + under == pytest.approx(float(total), abs=1e-14)
     assert total.details["overconfidence"] == float(over)
     assert total.details["underconfidence"] == float(under)
@@ -181,7 +181,7 @@ def test_given_the_vector_the_confidence_error_is_larger():
     chance = np.clip(conf + np.where(best == 0, 0.2, -0.2), 0.05, 0.95)  # wrong in ways that cancel given confidence
     hit = rng.random(6000) < chance
     labels = np.where(hit, best, (best + 1) % 3)
-    reduced, full = (cal.calibration_error(cal.Multiclass(labels, f), top_label=how) for how in ("reduced", "full"))
+    reduced, full = (cal.variational_error(cal.Multiclass(labels, f), top_label=how) for how in ("reduced", "full"))
     assert full > reduced + 0.05
     assert reduced.name == "Confidence calibration error (L1)"
 
@@ -195,7 +195,7 @@ def test_calibrated_predictions_have_no_error_on_average_unless_folds_are_strati
         f = rng.beta(0.5, 0.5, 200)
         y = (rng.random(200) < f).astype(int)
         if folds == "plain":
-            values.append(cal.calibration_error(y, f, recalibrator=Shift()))
+            values.append(cal.variational_error(y, f, recalibrator=Shift()))
             continue
         total = 0.0
         for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(f[:, None], y):
@@ -209,7 +209,7 @@ def test_calibrated_predictions_have_no_error_on_average_unless_folds_are_strati
 @pytest.mark.no_cover
 def test_the_default_map_is_a_lower_bound_that_comes_close():
     rng = np.random.default_rng(10)
-    found = [cal.calibration_error(over_world(rng, 1000)) for _ in range(40)]
+    found = [cal.variational_error(over_world(rng, 1000)) for _ in range(40)]
     mean, error = np.mean(found), np.std(found) / np.sqrt(len(found))
     assert 0.137157 - 0.01 < mean < 0.137157 + 2 * error
 
@@ -217,27 +217,27 @@ def test_the_default_map_is_a_lower_bound_that_comes_close():
 def test_extreme_scores_are_defined():
     y = np.array([0, 1] * 20, dtype=int)
     f = np.array([0.0, 1.0] * 20, dtype=np.float32)
-    assert abs(cal.calibration_error(y, f)) < 0.05
-    assert np.isfinite(cal.calibration_error(y, f, norm="kl"))
-    wrong = cal.calibration_error(1 - y, f, norm="kl")  # certain and wrong: infinite, and said so
+    assert abs(cal.variational_error(y, f)) < 0.05
+    assert np.isfinite(cal.variational_error(y, f, norm="kl"))
+    wrong = cal.variational_error(1 - y, f, norm="kl")  # certain and wrong: infinite, and said so
     assert wrong == np.inf
     assert wrong.details["standard_error"] == np.inf
-    assert cal.calibration_error([0, 1, 1, 0, 1, 0], [0.3] * 6) < 0.5
+    assert cal.variational_error([0, 1, 1, 0, 1, 0], [0.3] * 6) < 0.5
     with pytest.raises(ValueError, match="5 folds need at least as many rows"):
-        cal.calibration_error([0, 1], [0.2, 0.4])
+        cal.variational_error([0, 1], [0.2, 0.4])
 
 
 def test_bad_options_say_what_is_right():
     data = over_world(np.random.default_rng(18), 50)
     for norm in (0.5, "brier", None, True):
         with pytest.raises(ValueError, match="norm must be a number of at least 1"):
-            cal.calibration_error(data, norm=norm)
+            cal.variational_error(data, norm=norm)
     with pytest.raises(ValueError, match="folds must be a whole number of at least 2"):
-        cal.calibration_error(data, folds=1)
+        cal.variational_error(data, folds=1)
     with pytest.raises(ValueError, match="top_label must be"):
-        cal.calibration_error(data, top_label=True)
+        cal.variational_error(data, top_label=True)
     with pytest.raises(TypeError, match="needs Binary or Multiclass"):
-        cal.calibration_error(cal.Gaussian([1.0], [1.0], [1.0]))
+        cal.variational_error(cal.Gaussian([1.0], [1.0], [1.0]))
     with pytest.raises(ValueError, match="score must be"):
         cal.refinement(data, score="squared")
 
@@ -248,7 +248,7 @@ def test_negative_estimates_are_kept():
     found = []
     for _ in range(20):
         f = rng.random(100)
-        found.append(cal.calibration_error(rng.random(100) < f, f, norm="squared"))
+        found.append(cal.variational_error(rng.random(100) < f, f, norm="squared"))
     assert min(found) < 0
     assert min(found).clipped == 0.0
 
@@ -259,7 +259,7 @@ def test_negative_estimates_are_kept():
 )
 def test_the_mean_estimate_does_not_exceed_the_truth(kind, truth):
     rng = np.random.default_rng(5)
-    found = [cal.calibration_error(paper_world(rng, 200, kind)) for _ in range(60)]
+    found = [cal.variational_error(paper_world(rng, 200, kind)) for _ in range(60)]
     assert np.mean(found) <= truth + 2.5 * np.std(found) / np.sqrt(60)
     assert np.mean(found) > 0.8 * truth - 0.012
 
@@ -308,10 +308,10 @@ def test_the_formulas_written_out(weighted):
 
     kl = log_loss(f_p, f_u) - log_loss(g_p, g_u)
     for norm, expected in ((1, l1), ("squared", squared), ("kl", kl)):
-        found = cal.calibration_error(data, norm=norm, recalibrator=Fixed())
+        found = cal.variational_error(data, norm=norm, recalibrator=Fixed())
         assert found == pytest.approx(expected, rel=1e-9)
         assert found.method == "5 folds, Fixed"
-    assert cal.calibration_error(data, norm="kl", recalibrator=Fixed()).name == "Calibration error (KL)"
+    assert cal.variational_error(data, norm="kl", recalibrator=Fixed()).name == "Calibration error (KL)"
 
 
 def test_the_standard_error_adds_those_of_the_two_samples():
@@ -319,7 +319,7 @@ def test_the_standard_error_adds_those_of_the_two_samples():
     f_p, f_u = data.positive, data.unlabeled
     of_p, of_u = np.sign(0.1 - 0.2 * f_p), np.sign(0.1 - 0.2 * f_u) * f_u
     expected = np.sqrt(0.4**2 * of_p.var() / len(f_p) + of_u.var() / len(f_u))
-    found = cal.calibration_error(data, norm=1, recalibrator=Fixed())
+    found = cal.variational_error(data, norm=1, recalibrator=Fixed())
     assert found.details["standard_error"] == pytest.approx(expected, rel=1e-9)
 
 
@@ -328,7 +328,7 @@ def test_labelled_rows_of_a_single_sample_are_not_counted_as_independent():
     p = rng.random(400)
     labelled = (rng.random(400) < p) & (rng.random(400) < 0.5)
     data = cal.PositiveUnlabeled.from_labels(labelled, p, prior=0.5, scenario="single-sample")
-    found = cal.calibration_error(data, norm=1, recalibrator=Fixed())
+    found = cal.variational_error(data, norm=1, recalibrator=Fixed())
     s = np.sign(0.1 - 0.2 * p)
     share = labelled / labelled.sum()
     mean_p, mean_u = share @ s, (s * p).mean()
@@ -343,24 +343,24 @@ def test_variational_unlabeled_a_map_that_changes_nothing_gives_exactly_zero():
             return np.stack([1 - scores, scores], axis=1)
 
     for norm in (1, "squared", "kl"):
-        assert cal.calibration_error(sample(), norm=norm, recalibrator=Same()) == 0.0
+        assert cal.variational_error(sample(), norm=norm, recalibrator=Same()) == 0.0
 
 
 def test_repeats_are_averaged_and_the_seed_decides():
     data = sample()
-    again = cal.calibration_error(data, repeats=3)
+    again = cal.variational_error(data, repeats=3)
     assert again.method == "5 folds x 3, PUPlatt"
-    assert again == cal.calibration_error(data, repeats=3)
-    assert cal.calibration_error(data, seed=1) != cal.calibration_error(data, seed=2)
+    assert again == cal.variational_error(data, repeats=3)
+    assert cal.variational_error(data, seed=1) != cal.variational_error(data, seed=2)
 
 
 def test_weights_may_be_scaled():
     data = sample(weighted=True)
     scaled = cal.PositiveUnlabeled(data.positive, data.unlabeled, prior=0.4, weight=5 * data.weight)
-    assert cal.calibration_error(scaled) == pytest.approx(float(cal.calibration_error(data)), rel=1e-6)
+    assert cal.variational_error(scaled) == pytest.approx(float(cal.variational_error(data)), rel=1e-6)
 
 
 def test_other_distances_are_refused():
     distance = cal.estimators.Distance(lambda f, q: q, lambda f, q: q)
     with pytest.raises(ValueError, match="on positive-unlabeled data"):
-        cal.calibration_error(sample(), norm=distance)
+        cal.variational_error(sample(), norm=distance)

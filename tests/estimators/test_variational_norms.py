@@ -140,7 +140,7 @@ def test_a_distance_that_breaks_the_conditions_of_the_proposition_is_refused(dis
     rng = np.random.default_rng(0)
     p = rng.random(200)
     with pytest.raises(ValueError, match=f"Distance 'distance': {said}"):
-        cal.calibration_error(cal.Binary(rng.random(200) < p, p), norm=distance)
+        cal.variational_error(cal.Binary(rng.random(200) < p, p), norm=distance)
 
 
 def test_a_slope_may_be_a_multiple_of_ones_for_several_classes_and_scores_may_be_certain():
@@ -149,4 +149,4 @@ def test_a_slope_may_be_a_multiple_of_ones_for_several_classes_and_scores_may_be
     data = cal.Multiclass(rng.integers(3, size=300), vectors)
     kl = cal.estimators.Distance(lambda f, q: (q * np.log(q / f)).sum(axis=1), lambda f, q: np.log(q / f) + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        assert cal.calibration_error(data, norm=kl).name
+        assert cal.variational_error(data, norm=kl).name

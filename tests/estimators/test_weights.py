@@ -48,7 +48,7 @@ ERRORS = {
     "sweep": cal.sweep_ece,
     "ks": cal.ks_error,
     "kernel": cal.kernel_error,
-    "calibration error": cal.calibration_error,
+    "calibration error": cal.variational_error,
     "brier": cal.brier,
     "log loss": cal.log_loss,
     "auc": cal.auc,
@@ -108,7 +108,7 @@ CLASSES = {
     "brier": cal.brier,
     "log loss": cal.log_loss,
     "kernel": cal.kernel_error,
-    "calibration error": cal.calibration_error,
+    "calibration error": cal.variational_error,
     "classwise": lambda data: cal.classwise(cal.debiased_ece, data),
 }
 CASES = [

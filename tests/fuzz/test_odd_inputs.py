@@ -260,8 +260,8 @@ OPTIONS = {
             ),
         }.items()
     },
-    "calibration_error norm": Option(
-        lambda v: cal.calibration_error(Y, P, norm=v), "norm", (1, 1.0), (0, -1, float("nan"), "x", None, len, [1])
+    "variational_error norm": Option(
+        lambda v: cal.variational_error(Y, P, norm=v), "norm", (1, 1.0), (0, -1, float("nan"), "x", None, len, [1])
     ),
     "coverage nominal": Option(
         lambda v: cal.coverage(VALUE, MEAN, STD, nominal=v), "nominal", (0.9,), (0, 1, float("nan"), "0.9", None, [0.9])
@@ -287,7 +287,7 @@ OPTIONS = {
     **{
         f"{name} seed": Option(call, "seed", (3, np.int64(3)), (-1, 2.5, float("nan"), "3", None, True, len, [3]))
         for name, call in {
-            "calibration_error": lambda v: cal.calibration_error(Y, P, repeats=1, seed=v),
+            "variational_error": lambda v: cal.variational_error(Y, P, repeats=1, seed=v),
             "Bootstrap": lambda v: cal.interval(cal.brier, Y, P, method=cal.Bootstrap(20, seed=v)).interval.high,
             "Inversion": lambda v: cal.interval(cal.ece, Y, P, method=Inversion(19, seed=v)).interval.high,
             "PitInversion": lambda v: (

@@ -17,14 +17,14 @@ from tests.golden.samples import WORLDS, samples, world
 Calls = Iterator[tuple[str, Callable[[], Any]]]
 DATA = samples()
 #: Slow estimators are not tried on everything.
-CROSS_FITTED = {"calibration_error", "refinement", "overconfidence", "underconfidence"}
+CROSS_FITTED = {"variational_error", "refinement", "overconfidence", "underconfidence"}
 FEW = {"small", "weighted", "table", "classes", "one sample", "gaussian"}
 
 
 def of_estimators() -> Calls:
     names = sorted(name for name in estimators.__all__ if name[0].islower())
     for name in names:
-        if name in {"classwise", "calibration_errors"}:
+        if name in {"classwise", "variational_errors"}:
             continue
         for kind, data in DATA.items():
             if name not in CROSS_FITTED or kind in FEW:
@@ -46,12 +46,12 @@ def of_intervals() -> Calls:
         for name in ("ece", "averaged_error", "brier", "mce", "ks_error", "observed_expected", "calibration_slope"):
             if kind in ("small", "weighted", "clustered") or name in ("averaged_error", "observed_expected"):
                 yield f"interval/{name}/{kind}", partial(cal.interval, getattr(cal, name), DATA[kind])
-    for name in ("smooth_ece", "kernel_error", "calibration_intercept", "auc", "log_loss", "ici", "calibration_error"):
+    for name in ("smooth_ece", "kernel_error", "calibration_intercept", "auc", "log_loss", "ici", "variational_error"):
         yield f"interval/{name}/small", partial(cal.interval, getattr(cal, name), DATA["small"])
     for norm in (2, 3, "squared"):
-        yield f"interval/norm {norm}", partial(cal.interval, partial(cal.calibration_error, norm=norm), DATA["small"])
+        yield f"interval/norm {norm}", partial(cal.interval, partial(cal.variational_error, norm=norm), DATA["small"])
     yield "interval/classwise", partial(cal.interval, partial(cal.classwise, cal.ece), DATA["classes"])
-    yield "interval/calibration_error/classes", partial(cal.interval, cal.calibration_error, DATA["classes"])
+    yield "interval/variational_error/classes", partial(cal.interval, cal.variational_error, DATA["classes"])
     yield from _of_forecasts_and_positives()
     yield from _of_chosen_methods()
 
@@ -115,7 +115,7 @@ def of_comparisons_and_groups() -> Calls:
     for name in ("ece", "brier", "log_loss", "averaged_error", "auc"):
         yield f"compare/{name}", partial(cal.compare, getattr(cal, name), a, b)
     flat = cal.Multiclass(classes.y_true, 0.7 * classes.y_prob + 0.3 / 4)
-    yield "compare/classes", partial(cal.compare, cal.calibration_error, classes, flat)
+    yield "compare/classes", partial(cal.compare, cal.variational_error, classes, flat)
     wide = cal.Gaussian(gaussian.y_true, gaussian.mean, 1.4 * gaussian.std)
     yield "compare/gaussian", partial(cal.compare, cal.ence, gaussian, wide)
     models = {"a": a, "b": b, "c": cal.Binary(a.y_true, 0.8 * a.y_prob)}

@@ -135,7 +135,7 @@ def views(n=600, seed=0, temperatures=(1.0, 1.0)):
 def test_the_worse_model_is_found_in_every_norm():
     worse, better = views(temperatures=(2.5, 1.0))
     for norm in (1, "kl"):
-        found = cal.compare(partial(cal.calibration_error, norm=norm), worse, better)
+        found = cal.compare(partial(cal.variational_error, norm=norm), worse, better)
         assert found.p_value < 0.01
         assert 0 < found.interval.low < found.difference < found.interval.high
         assert found.difference == pytest.approx(found.value_a - found.value_b, rel=0.3)
@@ -143,13 +143,13 @@ def test_the_worse_model_is_found_in_every_norm():
 
 
 def test_equal_models_are_seldom_called_different():
-    called = [cal.compare(cal.calibration_error, *views(150, k)).p_value <= 0.05 for k in range(8)]
+    called = [cal.compare(cal.variational_error, *views(150, k)).p_value <= 0.05 for k in range(8)]
     assert sum(called) <= 2
 
 
 def test_paired_cross_fits_a_model_does_not_differ_from_itself():
     data, _ = sample(200, 3)
-    found = cal.compare(cal.calibration_error, data, data)
+    found = cal.compare(cal.variational_error, data, data)
     assert (found.difference, found.p_value) == (0.0, 1.0)
 
 
@@ -167,7 +167,7 @@ def test_groups_widen_the_interval():
 
 def test_top_labels_are_compared_as_binary_tasks_and_scores_by_the_bootstrap():
     worse, better = views(300, temperatures=(2.5, 1.0))
-    top = cal.compare(partial(cal.calibration_error, top_label="reduced"), worse, better)
+    top = cal.compare(partial(cal.variational_error, top_label="reduced"), worse, better)
     assert top.interval.method.startswith("PairedGaps")
     assert cal.compare(cal.brier, worse, better, method=cal.Bootstrap(19)).difference > 0
 
@@ -180,7 +180,7 @@ def test_what_has_no_method_is_refused():
     with pytest.raises(TypeError, match="several classes"):
         cal.compare(cal.ece, a.top_label(), a.top_label(), method=PairedCrossFits())
     with pytest.raises(TypeError, match="binary"):
-        cal.compare(cal.calibration_error, a, b, method=PairedGaps())
+        cal.compare(cal.variational_error, a, b, method=PairedGaps())
     p = np.tile([0.5, 0.5, 0.0], (50, 1))
     impossible = cal.Multiclass(np.arange(50) % 3, p)
     with pytest.raises(cal.InvalidPredictions, match="infinite"):
@@ -193,7 +193,7 @@ def test_columns_of_classes_are_matched_by_name():
     order = [2, 0, 1]
     moved = cal.Multiclass(better.y_true, better.y_prob[:, order], classes=order)
     assert moved.classes != better.classes
-    for estimator in (cal.brier, cal.calibration_error):
+    for estimator in (cal.brier, cal.variational_error):
         found, expected = (cal.compare(estimator, worse, one) for one in (moved, better))
         assert (found.difference, found.p_value) == pytest.approx((expected.difference, expected.p_value), rel=1e-9)
 
@@ -220,7 +220,7 @@ MEAN = RNG.normal(size=120)
 P = RNG.random(120)
 EQUAL = {
     "binary": (cal.Binary(RNG.random(120) < P**2, P), [cal.ece, partial(cal.ece, norm=2), cal.brier, cal.ks_error]),
-    "classes": (sample(120)[0], [cal.calibration_error, cal.brier]),
+    "classes": (sample(120)[0], [cal.variational_error, cal.brier]),
     "unlabeled": (cal.PositiveUnlabeled(P[:40] ** 0.5, P, prior=0.4), [cal.ece]),
     "normal": (cal.Gaussian(MEAN + RNG.normal(size=120), MEAN, P + 0.5), [cal.ence, cal.crps, cal.coverage]),
     "quantiles": (

@@ -314,9 +314,9 @@ def test_rows_without_weight_change_nothing():
 
 def test_squared_errors_are_compared_as_squares():
     bad, good = models(2000, seed=1)
-    found = cal.compare(partial(cal.calibration_error, norm="squared"), bad, good)
+    found = cal.compare(partial(cal.variational_error, norm="squared"), bad, good)
     assert found.interval.low <= BENT.true_error("squared") <= found.interval.high
-    assert found.difference < cal.compare(partial(cal.calibration_error, norm=2), bad, good).difference
+    assert found.difference < cal.compare(partial(cal.variational_error, norm=2), bad, good).difference
 
 
 def test_paired_gaps_are_for_calibration_errors():

@@ -76,7 +76,7 @@ def test_the_interval_says_its_target():
     assert cal.interval(two, data, method=cal.inference.ChiSquareMixture()).interval.target == target("binned error", 2)
     assert cal.interval(two, data, method=cal.Bootstrap(9)).interval.target == target("expected estimate", 2)
     assert cal.interval(cal.brier, data, method=cal.Bootstrap(9)).interval.target == target("mean score")
-    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data)
+    squared = cal.interval(partial(cal.variational_error, norm="squared"), data)
     assert squared.interval.target == squared.target == target("true error", "squared")
     assert cal.compare(cal.ece, data, data).interval.target == target("true error", 1)
 
@@ -101,12 +101,12 @@ TASKS = {
 
 ESTIMATORS = {
     "binary": [
-        *(cal.ece, cal.mce, cal.sweep_ece, cal.debiased_ece, cal.averaged_error, cal.calibration_error, cal.kde_ece),
+        *(cal.ece, cal.mce, cal.sweep_ece, cal.debiased_ece, cal.averaged_error, cal.variational_error, cal.kde_ece),
         *(cal.estimators.label_binned_ece, cal.smooth_ece, cal.ks_error, cal.kernel_error, cal.overconfidence),
         *(cal.refinement, cal.brier, cal.log_loss, cal.auc, partial(cal.ece, bins=cal.EqualWidth(7), norm=2)),
     ],
     "table": [cal.ece, cal.mce, cal.sweep_ece, cal.averaged_error, cal.brier, cal.auc, cal.ks_error],
-    "multiclass": [cal.calibration_error, partial(cal.classwise, cal.ece), cal.brier, cal.log_loss],
+    "multiclass": [cal.variational_error, partial(cal.classwise, cal.ece), cal.brier, cal.log_loss],
     "gaussian": [
         *(cal.ence, cal.uce, cal.debiased_ence, cal.sweep_ence, cal.crps, cal.nll, cal.pinball, cal.coverage),
         *(cal.interval_error, cal.quantile_error, cal.pit_error, cal.mean_squared_z, cal.std_dispersion, cal.sharpness),
@@ -174,10 +174,10 @@ def test_bad_input_is_refused():
 
 def test_several_classes_have_the_interval_of_what_is_measured():
     data = cal.Multiclass(RNG.integers(0, 3, 300), RNG.dirichlet(np.ones(3), 300))
-    reduced = cal.interval(partial(cal.calibration_error, top_label="reduced"), data)
-    alone = cal.interval(cal.calibration_error, data.top_label())
+    reduced = cal.interval(partial(cal.variational_error, top_label="reduced"), data)
+    alone = cal.interval(cal.variational_error, data.top_label())
     assert (reduced.interval.low, reduced.interval.high) == (alone.interval.low, alone.interval.high)
-    full = cal.interval(partial(cal.calibration_error, top_label="full"), data).interval
+    full = cal.interval(partial(cal.variational_error, top_label="full"), data).interval
     assert (full.low, full.high, full.side) == (alone.interval.low, np.inf, "lower")
     assert "given the whole vector" in full.assumption
     assert cal.interval(cal.brier, data).interval.target == Target("mean score")
@@ -192,7 +192,7 @@ def test_defaults_follow_the_target():
     for estimator in (cal.ks_error, cal.smooth_ece, cal.kernel_error):
         assert "NormBand" in cal.interval(estimator, data).interval.method
     assert "Bootstrap" in cal.interval(cal.brier, data, level=0.9).interval.method
-    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data).interval
+    squared = cal.interval(partial(cal.variational_error, norm="squared"), data).interval
     root = cal.inference.Inversion().interval(data, norm=2)
     assert (squared.low, squared.high) == (root.low**2, root.high**2)
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(300) // 3)
@@ -230,7 +230,7 @@ def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():
     for estimator in (cal.kernel_error, cal.refinement, cal.overconfidence, partial(cal.classwise, cal.brier)):
         with pytest.raises(cal.InvalidPredictions, match="known to cover"):
             cal.interval(estimator, data)
-    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.calibration_error(d.top_label())):
+    for estimator in (lambda d: cal.ece(d.top_label()), lambda d: cal.variational_error(d.top_label())):
         with pytest.raises(cal.InvalidPredictions, match="one score"):
             cal.interval(estimator, data)
     assert cal.interval(cal.refinement, data, method=cal.Bootstrap(3)).interval.target == Target("refinement")

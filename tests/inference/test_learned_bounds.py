@@ -73,7 +73,7 @@ def test_a_calibrated_model_is_rarely_bounded_away_from_zero():
 
 def test_it_is_the_default_and_judges_more_rows_than_a_split():
     samples = [sample(2000, 3, temperature=1.4, seed=seed)[0] for seed in range(6)]
-    found = [cal.interval(cal.calibration_error, data) for data in samples]
+    found = [cal.interval(cal.variational_error, data) for data in samples]
     split = [cal.inference.SplitLowerBound().interval(data, norm=1.0) for data in samples]
     assert found[0].interval == SequentialBound().interval(samples[0], norm=1.0)
     assert found[0].interval.target == found[0].target
@@ -134,7 +134,7 @@ def test_clusters_and_weights_are_refused():
 
 def test_split_lower_bound_is_below_the_error():
     found = cal.interval(
-        cal.calibration_error,
+        cal.variational_error,
         World(UniformScores(), PowerCurve(3)).sample(3000),
         method=cal.inference.SplitLowerBound(),
     )

@@ -135,7 +135,7 @@ def test_the_interval_is_that_of_the_bins_of_the_estimate():
 
 def test_other_errors_and_other_data_are_refused():
     data = drawn(np.random.default_rng(9), 50, 200, LESS)
-    for estimator in (partial(cal.ece, norm=2), cal.calibration_error):
+    for estimator in (partial(cal.ece, norm=2), cal.variational_error):
         with pytest.raises(cal.InvalidPredictions, match="norm=1"):
             cal.interval(estimator, data, method=pu.DebiasedDelta())
     with pytest.raises(cal.InvalidPredictions, match="L1"):

@@ -41,12 +41,12 @@ def test_the_interval_covers_a_single_sample(known):
 def test_every_estimator_of_the_error_has_the_interval_of_its_norm():
     data = drawn(np.random.default_rng(2), 200, 2000, LESS)
     one = cal.interval(cal.ece, data).interval
-    for estimator in (cal.sweep_ece, cal.debiased_ece, cal.calibration_error):
+    for estimator in (cal.sweep_ece, cal.debiased_ece, cal.variational_error):
         found = cal.interval(estimator, data)
         assert found == estimator(data)
         assert found.interval == one
     two = cal.interval(partial(cal.ece, norm=2), data).interval
-    squared = cal.interval(partial(cal.calibration_error, norm="squared"), data).interval
+    squared = cal.interval(partial(cal.variational_error, norm="squared"), data).interval
     assert one.high < two.high
     assert (squared.low, squared.high) == pytest.approx((two.low**2, two.high**2))
     assert str(squared.target) == "true error (squared)"

@@ -116,7 +116,7 @@ def test_it_is_a_map_of_the_variational_estimator():
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(3), 1500)
     y = (rng.random((1500, 1)) > (p**2 / (p**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
-    found = cal.calibration_error(cal.Multiclass(y, p), recalibrator=rc.NadarayaWatson(), norm=2)
+    found = cal.variational_error(cal.Multiclass(y, p), recalibrator=rc.NadarayaWatson(), norm=2)
     truth = np.sqrt(((p - p**2 / (p**2).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)).mean()
     assert 0.7 * truth < found < 1.1 * truth
 

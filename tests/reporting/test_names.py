@@ -24,7 +24,7 @@ BINARY = cal.Binary(rng.random(300) < P, P)
 FORECAST = cal.Gaussian(rng.normal(size=300), np.zeros(300), rng.uniform(0.5, 2, 300))
 
 OF_BINARY = [
-    cal.averaged_error, cal.calibration_error, cal.ece, partial(cal.ece, bins=cal.EqualWidth(15)), cal.debiased_ece,
+    cal.averaged_error, cal.variational_error, cal.ece, partial(cal.ece, bins=cal.EqualWidth(15)), cal.debiased_ece,
     cal.sweep_ece, cal.smooth_ece, cal.kde_ece, cal.ks_error, cal.kernel_error, cal.mce, cal.overconfidence,
     cal.underconfidence, cal.calibration_slope, cal.calibration_intercept, cal.observed_expected, cal.ici, cal.brier,
     cal.log_loss, cal.auc,

@@ -62,7 +62,7 @@ def test_every_estimate_of_the_true_error_has_the_same_interval():
 
 def test_results_are_those_of_the_library():
     part = Part(OVER, seed=3)
-    assert part.variational.error(1) == cal.calibration_error(part.cells, norm=1, seed=3)
+    assert part.variational.error(1) == cal.variational_error(part.cells, norm=1, seed=3)
     assert part.variational.part(1, "over") == cal.overconfidence(part.cells, seed=3)
     assert part.test == cal.calibration_test(OVER)
     assert part.headline == pytest.approx(cal.averaged_error(OVER), abs=1e-12)

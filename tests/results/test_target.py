@@ -39,9 +39,9 @@ def test_the_estimate_carries_the_norm_of_the_call():
     assert cal.ece(BINARY).target == Target("true error", 1)
     assert cal.ece(BINARY, norm=2).target == Target("true error", 2.0)
     assert cal.mce(BINARY).target == Target("true error", math.inf)
-    assert cal.calibration_error(BINARY, norm="squared").target == Target("true error", "squared")
+    assert cal.variational_error(BINARY, norm="squared").target == Target("true error", "squared")
     assert cal.brier(BINARY).target == Target("mean score")
-    assert [e.target.norm for e in cal.estimators.calibration_errors(BINARY, norms=[1, "kl"])] == [1, "kl"]
+    assert [e.target.norm for e in cal.estimators.variational_errors(BINARY, norms=[1, "kl"])] == [1, "kl"]
 
 
 def test_an_outer_estimator_has_its_own_target():
@@ -70,7 +70,7 @@ def test_a_declared_function_stays_itself():
 
 
 def test_a_bound_inside_the_estimate_gets_the_target():
-    found = cal.calibration_error(BINARY, bound=cal.estimators.CrossFittedBound())
+    found = cal.variational_error(BINARY, bound=cal.estimators.CrossFittedBound())
     assert found.interval.target == found.target
 
 

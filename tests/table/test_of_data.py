@@ -116,7 +116,7 @@ def test_predictions_are_given_once_and_whole():
 
 MEASURES_OF_TABLES = [
     *(cal.ece, cal.mce, cal.debiased_ece, cal.sweep_ece, cal.averaged_error, cal.smooth_ece, cal.kde_ece, cal.ks_error),
-    *(cal.brier, cal.log_loss, cal.auc, cal.calibration_error, cal.decompose, cal.calibration_test),
+    *(cal.brier, cal.log_loss, cal.auc, cal.variational_error, cal.decompose, cal.calibration_test),
     *(cal.reliability_curve, cal.recalibrate.Platt().fit, cal.recalibrate.Isotonic().fit),
 ]
 

@@ -166,7 +166,7 @@ _USAGE = (
 #: The errors by which models are compared, in words.
 _ERRORS = {
     "debiased_ece": "Debiased ECE (L1)",
-    "calibration_error": "Calibration error of whole vectors (L1)",
+    "variational_error": "Calibration error of whole vectors (L1)",
     "ence": "Expected normalized calibration error (ENCE) of the spread",
     "quantile_error": "Mean distance between level and share of outcomes below the quantile",
 }
@@ -247,10 +247,10 @@ def estimator_of(data: Predictions) -> Any:
     from calibrant.estimators.debiased import debiased_ece
     from calibrant.estimators.regression_coverage import quantile_error
     from calibrant.estimators.regression_spread import ence
-    from calibrant.estimators.variational import calibration_error
+    from calibrant.estimators.variational import variational_error
 
     if isinstance(data, Quantiles):
         return quantile_error
     if isinstance(data, Forecast):
         return ence
-    return calibration_error if isinstance(data, Multiclass) else partial(debiased_ece, norm=1)
+    return variational_error if isinstance(data, Multiclass) else partial(debiased_ece, norm=1)

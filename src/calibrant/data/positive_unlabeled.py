@@ -162,7 +162,7 @@ class PositiveUnlabeled(Predictions):
         """Refused: no row has both a weight in the population and an outcome. Tables are made from `parts`."""
         message = (
             "Positive-unlabeled rows have no outcome each, so this function cannot use them. These can: ece, mce, "
-            "label_binned_ece, debiased_ece, sweep_ece, ks_error, calibration_error, kernel_error, brier, log_loss, "
+            "label_binned_ece, debiased_ece, sweep_ece, ks_error, variational_error, kernel_error, brier, log_loss, "
             "auc, and what calibrant.pu holds."
         )
         raise InvalidPredictions(message)

@@ -388,7 +388,7 @@ class Multiclass(Predictions):
         message = (
             "Several class probabilities have no single score. Choose what to measure: data.top_label() "
             "(confidence of the predicted class), data.one_vs_rest()[label], calibrant.classwise(estimator, data) "
-            "(average over classes), or calibrant.kernel_error(data) and calibrant.calibration_error(data) "
+            "(average over classes), or calibrant.kernel_error(data) and calibrant.variational_error(data) "
             "(the whole vector)."
         )
         raise InvalidPredictions(message)

@@ -43,11 +43,11 @@ from .validation_study import calibration_intercept as calibration_intercept
 from .validation_study import calibration_slope as calibration_slope
 from .validation_study import ici as ici
 from .validation_study import observed_expected as observed_expected
-from .variational import calibration_error as calibration_error
-from .variational import calibration_errors as calibration_errors
 from .variational import overconfidence as overconfidence
 from .variational import refinement as refinement
 from .variational import underconfidence as underconfidence
+from .variational import variational_error as variational_error
+from .variational import variational_errors as variational_errors
 from .variational_engine import CrossFittedBound as CrossFittedBound
 from .variational_engine import SplitSampleBound as SplitSampleBound
 from .variational_norms import Distance as Distance

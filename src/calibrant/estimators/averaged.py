@@ -73,7 +73,7 @@ def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: floa
 
     References
     ----------
-    The curves are those of the default map of `calibration_error`; the correction for noise is new here.
+    The curves are those of the default map of `variational_error`; the correction for noise is new here.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def table_cells(table: BinTable, sizes: Sequence[float], seed: Seed) -> CrossFit
 
     Only for independent rows without weights; others need one table per fold.
     """
-    cells = outcome_cells(table, needed_by="calibration_error")
+    cells = outcome_cells(table, needed_by="variational_error")
     if not np.array_equal(cells.weight, cells.count):
         message = "A table of weighted rows cannot be divided into folds; give a list of tables, one per fold."
         raise ValueError(message)
@@ -175,7 +175,7 @@ def tables_by_fold(tables: Sequence[BinTable]) -> CrossFitted:
         raise ValueError(message)
     parts = []
     for k, table in enumerate(tables):
-        cells = outcome_cells(table, needed_by="calibration_error")
+        cells = outcome_cells(table, needed_by="variational_error")
         counts = np.stack([cells.weight - cells.observed, cells.observed])[None]
         part = _cells(cells.predicted_mean, counts, cells.weight_squares / cells.weight)
         parts.append(replace(part, fold=np.full(len(part.weight), k), n=cells.n))

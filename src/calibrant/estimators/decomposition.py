@@ -101,7 +101,7 @@ def decompose(
     data : Predictions, fine BinTable, or y_true
     score : {"brier", "log_loss"}
     method : {"corp", "variational"}, optional
-        By default "corp", and "variational" for several classes. This puts the cross-fitted map of `calibration_error`
+        By default "corp", and "variational" for several classes. This puts the cross-fitted map of `variational_error`
         in the place of isotonic regression: it is not biased upward by fitting its own rows. In expectation the
         miscalibration is then at most the true one and the refinement at least, for every map; parts may come out
         negative by chance.

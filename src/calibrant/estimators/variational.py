@@ -36,7 +36,7 @@ Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
 
 
 @estimates("true error")
-def calibration_error(
+def variational_error(
     data: Source,
     y_prob: ArrayLike | None = None,
     /,
@@ -113,7 +113,7 @@ def calibration_error(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> error = calibration_error(rng.random(2000) < p**2, p)  # the true error is 1/6
+    >>> error = variational_error(rng.random(2000) < p**2, p)  # the true error is 1/6
     >>> error
     <Calibration error (L1) 0.16..., n=2_000, 5 folds, averaged smoothers>
     >>> round(error.details["standard_error"], 3)
@@ -128,11 +128,11 @@ def calibration_error(
     norm = norms_.checked(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")
     if isinstance(data, PositiveUnlabeled) and bound is None:
-        return pu_calibration_error(data, norm, settings)
+        return pu_variational_error(data, norm, settings)
     return Variational.of(data, y_prob, settings).error(norm)
 
 
-def calibration_errors(
+def variational_errors(
     data: Source,
     y_prob: ArrayLike | None = None,
     /,
@@ -146,7 +146,7 @@ def calibration_errors(
     bound: Bound | None = None,
     floor: float = 0.0,
 ) -> list[Estimate]:
-    """Variational calibration errors in several norms, all from one set of maps; see `calibration_error`.
+    """Variational calibration errors in several norms, all from one set of maps; see `variational_error`.
 
     `floor` concerns "kl" alone.
 
@@ -155,7 +155,7 @@ def calibration_errors(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> for error in calibration_errors(rng.random(2000) < p**2, p, norms=[1, "squared", "kl"]):
+    >>> for error in variational_errors(rng.random(2000) < p**2, p, norms=[1, "squared", "kl"]):
     ...     print(error)
     0.16...
     0.03...
@@ -188,7 +188,7 @@ def overconfidence(
     .. math:: E\bigl[1\{E[Y|f] \text{ is nearer to } \tfrac12 \text{ than } f\}\; d(f, E[Y|f])\bigr]
 
     For several classes the predicted class is meant: its accuracy is below its confidence. Together with
-    `underconfidence` (same options) it gives `calibration_error` exactly. A predicted probability of exactly 1/2
+    `underconfidence` (same options) it gives `variational_error` exactly. A predicted probability of exactly 1/2
     cannot be overconfident: its error counts as underconfidence. In a norm p > 1 the part is that of
     :math:`E|f - E[Y|f]|^p`, divided by the (p - 1)-th power of the whole error.
 
@@ -253,7 +253,7 @@ def refinement(
     r"""Mean score after recalibration, :math:`\widehat{risk}(g\circ f)`, out of fold.
 
     An upper bound of the refinement in expectation. Score = calibration error + refinement, exactly. `floor` bounds
-    log scores, as in `log_loss`; the other options are those of `calibration_error`.
+    log scores, as in `log_loss`; the other options are those of `variational_error`.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def _side(
     return Variational.of(data, y_prob, settings).part(norm, which)
 
 
-def pu_calibration_error(data: PositiveUnlabeled, norm: Any, settings: Settings) -> Estimate:
+def pu_variational_error(data: PositiveUnlabeled, norm: Any, settings: Settings) -> Estimate:
     r"""Variational calibration error from positives and unlabeled rows: a lower bound in expectation.
 
     .. math:: \text{L1: } \pi\,\mathrm{mean}_P\, s - \mathrm{mean}_U\, s f, \quad s = \operatorname{sign}(g - f),

@@ -61,7 +61,7 @@ class SplitSampleBound:
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> error = cal.calibration_error(rng.random(4000) < p**2, p, bound=SplitSampleBound())  # the true error is 1/6
+    >>> error = cal.variational_error(rng.random(4000) < p**2, p, bound=SplitSampleBound())  # the true error is 1/6
     >>> bool(0.1 < error.interval.low < 1 / 6)
     True
     """
@@ -89,7 +89,7 @@ class CrossFittedBound:
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> error = cal.calibration_error(rng.random(4000) < p**2, p, bound=CrossFittedBound())  # the true error is 1/6
+    >>> error = cal.variational_error(rng.random(4000) < p**2, p, bound=CrossFittedBound())  # the true error is 1/6
     >>> bool(0.1 < error.interval.low < error)
     True
     """
@@ -148,7 +148,7 @@ TRAINING_PARTS = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How maps are fitted and what is done with them; see `calibration_error`."""
+    """How maps are fitted and what is done with them; see `variational_error`."""
 
     recalibrator: Any = None
     folds: int = 5

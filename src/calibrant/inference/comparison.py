@@ -47,7 +47,7 @@ INFLATION = 1.5
 class PairedCrossFits:
     r"""The difference of two calibration errors of whole vectors, row by row, in any norm.
 
-    Each model gets its cross-fitted map with the same folds, and each row the contribution of `calibration_error`
+    Each model gets its cross-fitted map with the same folds, and each row the contribution of `variational_error`
     under both models, c_a and c_b. With d = c_a - c_b,
 
     .. math:: \bar d \pm z\, 1.5\, \frac{\mathrm{sd}(d)}{\sqrt n}.
@@ -69,7 +69,7 @@ class PairedCrossFits:
     >>> p = rng.dirichlet([1, 1, 1], 1000)
     >>> y = (rng.random((1000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     >>> sharper = cal.Multiclass(y, p**3 / (p**3).sum(axis=1, keepdims=True))
-    >>> found = cal.compare(cal.calibration_error, sharper, cal.Multiclass(y, p))
+    >>> found = cal.compare(cal.variational_error, sharper, cal.Multiclass(y, p))
     >>> found.difference > 0.2, found.p_value < 0.001
     (True, True)
     """
@@ -278,7 +278,7 @@ def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, P
         return dict(models)
     message = (
         f"No comparison of {name_of(estimator)} between models of several classes is known to hold its level. Use "
-        "calibration_error (whole vectors, or top_label='reduced'), a score such as brier, or one class: "
+        "variational_error (whole vectors, or top_label='reduced'), a score such as brier, or one class: "
         "compare(ece, a.one_vs_rest()[label], b.one_vs_rest()[label])."
     )
     raise InvalidPredictions(message)

@@ -119,7 +119,7 @@ def miscalibration_cost(
     thresholds : array-like in (0, 1), optional
         By default 0.01, 0.02, ..., 0.99.
     recalibrator : optional
-        A map of `calibrant.recalibrate` or a classifier; by default averaged smoothers, as in `calibration_error`.
+        A map of `calibrant.recalibrate` or a classifier; by default averaged smoothers, as in `variational_error`.
     folds, seed : int
     level : float in (0, 1)
     band : {"pointwise", "simultaneous"}

@@ -141,7 +141,7 @@ def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) 
     if target.quantity == "mean score":
         return Bootstrap() if data.group is None else Clustered()
     message = (
-        f"No interval of {name_of(estimator)} for several classes is known to cover. Use calibration_error (a lower "
+        f"No interval of {name_of(estimator)} for several classes is known to cover. Use variational_error (a lower "
         "bound of the error of the whole vector), classwise(ece) in L1 or L2, data.top_label(), or calibration_test; "
         "method=Bootstrap() gives an interval for the expected estimate only."
     )
@@ -160,7 +160,7 @@ def interval(
     """The estimate with a confidence interval, which states its target, method, side and assumptions.
 
     The default method depends on the `Target` of the estimate, the task and whether rows are clustered. For estimators
-    of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `calibration_error`, ...) the interval is for the
+    of the calibration error (`ece`, `sweep_ece`, `averaged_error`, `variational_error`, ...) the interval is for the
     *true* error in their norm, not for the expectation of the estimator, and the same whichever of them is asked: it
     does not include their bias and need not contain the estimate, which then says so (`Estimate.note`). So it is for
     errors of predicted spreads (`ence`, `uce`, ...) and of coverage. Scores and other estimators get a bootstrap
@@ -182,7 +182,7 @@ def interval(
         `PitInversion` for errors of coverage and `Wilson` for one coverage; `MidP` for `observed_expected` and
         `calibration_intercept`, `ProfileLikelihood` for `calibration_slope`; and for everything else `Bootstrap`, or
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
-        whole vector (`calibration_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
+        whole vector (`variational_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
         `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`,
         `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
@@ -367,11 +367,11 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
 
 def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:
     """The error of the confidence is that of a binary task; given the whole vector it is at least as large."""
-    from calibrant.estimators.variational import calibration_error
+    from calibrant.estimators.variational import variational_error
     from calibrant.estimators.variational_engine import GIVEN_VECTOR
 
     norm = estimate.target.norm if estimate.target is not None else 1
-    found = interval(partial(calibration_error, norm=norm), data.top_label(), level=level, method=method).interval
+    found = interval(partial(variational_error, norm=norm), data.top_label(), level=level, method=method).interval
     if found is not None and GIVEN_VECTOR in estimate.name:
         words = f"{found.assumption}; a lower bound only, since the error given the whole vector is at least as large"
         found = replace(found, high=math.inf, side="lower", assumption=words)

@@ -17,7 +17,7 @@ from calibrant.data import validation
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
-from calibrant.estimators.variational import calibration_error
+from calibrant.estimators.variational import variational_error
 from calibrant.estimators.variational_engine import MIXED, SplitSampleBound
 from calibrant.estimators.variational_norms import Norm, size_bound
 from calibrant.inference.multiplicity import rank_p_values
@@ -67,7 +67,7 @@ class SequentialBound:
     r"""Lower confidence bound of the calibration error of whole vectors, in any norm.
 
     Rows are divided at random into parts. A map is fitted on the parts before part j and gives the rows of part j their
-    contributions to the variational estimate (see `calibration_error`). Given the earlier parts, their mean is at most
+    contributions to the variational estimate (see `variational_error`). Given the earlier parts, their mean is at most
     the true error, whatever the map, so that all parts but the first bound it together:
 
     - exact (the default for independent rows without weights): the betting bound of Waudby-Smith and Ramdas, whose
@@ -96,7 +96,7 @@ class SequentialBound:
     >>> p = rng.dirichlet([1, 1, 1], 2000)
     >>> y = (rng.random((2000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     >>> sharper = p**3 / (p**3).sum(axis=1, keepdims=True)  # the true error is 0.42
-    >>> found = cal.interval(cal.calibration_error, cal.Multiclass(y, sharper))
+    >>> found = cal.interval(cal.variational_error, cal.Multiclass(y, sharper))
     >>> found.interval.side, bool(0.3 < found.interval.low < 0.42)
     ('lower', True)
     """
@@ -264,7 +264,7 @@ class SplitLowerBound:
             raise InvalidPredictions(message)
         bound = SplitSampleBound(level=level, train=self.train)
         least = 1 if norm == math.inf and not isinstance(data, Multiclass) else norm  # no gap is above the largest
-        found = calibration_error(data, norm=least, bound=bound, seed=self.seed).interval
+        found = variational_error(data, norm=least, bound=bound, seed=self.seed).interval
         if found is None:  # pragma: no cover - a bound was asked for
             raise RuntimeError(repr(bound))
         return replace(found, low=max(found.low, 0.0), method=repr(self), target=Target("true error", norm))

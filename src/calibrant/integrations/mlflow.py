@@ -61,7 +61,7 @@ def evaluation_metric(
             values |= {"low": float(found.interval.low), "high": float(found.interval.high)}
         return MetricValue(aggregate_results=values)
 
-    called = name or getattr(estimator, "__name__", "calibration_error")
+    called = name or getattr(estimator, "__name__", "variational_error")
     make: Any = make_metric  # untyped there
     return make(eval_fn=evaluated, greater_is_better=False, name=called)
 

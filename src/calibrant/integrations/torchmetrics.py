@@ -25,7 +25,7 @@ class CalibrationError:
     Parameters
     ----------
     estimator : callable
-        Takes a fine `BinTable`, e.g. `ece`, `sweep_ece`, `smooth_ece`, `calibration_error`; use `functools.partial` for
+        Takes a fine `BinTable`, e.g. `ece`, `sweep_ece`, `smooth_ece`, `variational_error`; use `functools.partial` for
         options.
     ignore_index : int, optional
         Targets of this value are left out, e.g. the unlabelled pixels of a mask.

@@ -44,7 +44,7 @@ class PUInversion:
     r"""Interval by test inversion for the true calibration error, from positive-unlabeled data.
 
     The target is :math:`(\mathrm E|f - P(Y=1 \mid f)|^q)^{1/q}` of the population, the same for `ece`, `sweep_ece`,
-    `debiased_ece` and `calibration_error`; not the error of a binned model. The gap is fitted by
+    `debiased_ece` and `variational_error`; not the error of a binned model. The gap is fitted by
     least squares to the error masses :math:`\pi q_c - F_c` of pooled scores, piecewise linear in the mean of rank and
     score. For multiples t of a smoother fit the noise of both samples (of the one sample) is simulated as it would be
     if that were the truth, and the interval holds the errors under which the observed norm is not extreme. Its upper

@@ -22,7 +22,7 @@ class Smoothed(BinaryRecalibrator):
     """Average of penalised logistic smoothers of the log odds, from none over affine to splines, and isotonic steps.
 
     Members count by their marginal and their leave-one-out likelihood, so there is nothing to choose. It is what
-    `calibrant.calibration_error` fits in every fold by default. See `calibrant.numerics.smoothers`.
+    `calibrant.variational_error` fits in every fold by default. See `calibrant.numerics.smoothers`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class ConditionalLogit(Recalibrator):
 
     Each part has a ridge set by its marginal likelihood, or must gain enough on the training rows, and may be nothing.
     Nothing is left to choose. The map is deterministic, and with 1,000 classes needs about three times the memory of
-    the scores in single precision. It is what `calibrant.calibration_error` fits in every fold by default for several
+    the scores in single precision. It is what `calibrant.variational_error` fits in every fold by default for several
     classes; see `calibrant.numerics.multiclass_map`. Up to 3,750 training rows are kept for their neighbourhoods.
 
     Parameters

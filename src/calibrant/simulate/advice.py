@@ -176,7 +176,7 @@ def advise(
         Unweighted; for several classes ``data.top_label()``.
     estimators : mapping of name to callable, optional
         By default the averaged error, equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density
-        ECE, all of `norm`. Give estimators of one norm. `calibration_error` can be given, but takes many seconds.
+        ECE, all of `norm`. Give estimators of one norm. `variational_error` can be given, but takes many seconds.
     alpha, power : float in (0, 1)
         An error counts as detectable if a test by the estimator, of significance `alpha`, has this power against it.
     level : float in (0, 1)

@@ -99,7 +99,7 @@ def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> No
     if spread:
         message = (
             f"{needed_by} needs predicted spreads and errors, but this table holds probabilities and outcomes: use "
-            "ece, debiased_ece or calibration_error, or make the table of Gaussian(y_true, mean, std)."
+            "ece, debiased_ece or variational_error, or make the table of Gaussian(y_true, mean, std)."
         )
     else:
         message = (

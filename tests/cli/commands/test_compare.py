@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.commands.tasks import MODELS, frame
 
-ESTIMATORS = {"spread": "ence", "members": "ence", "quantiles": "quantile_error", "classes": "calibration_error"}
+ESTIMATORS = {"spread": "ence", "members": "ence", "quantiles": "quantile_error", "classes": "variational_error"}
 
 
 @pytest.mark.parametrize("task", MODELS)

@@ -110,7 +110,7 @@ def test_what_it_is_not_for_is_refused():
     with pytest.raises(ValueError, match="from 1 to 2"):
         ClasswiseInversion().interval(data, norm=3)
     with pytest.raises(TypeError, match="classwise mean"):
-        cal.interval(cal.calibration_error, data, method=ClasswiseInversion())
+        cal.interval(cal.variational_error, data, method=ClasswiseInversion())
     with pytest.raises(cal.InvalidPredictions, match="group"):
         cal.interval(
             partial(cal.classwise, cal.ece), cal.Multiclass(data.y_true, data.y_prob, group=np.arange(60) // 2)
