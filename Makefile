@@ -33,7 +33,7 @@ fast test compiled mutants fuzz reproduce drift: export OPENBLAS_NUM_THREADS := 
 # Tests start many processes, which without kept bytecode compile the whole package each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants golden golden-update fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
+.PHONY: help demo setup fast test tests collect compiled check lint types format durations mutants constants golden golden-update fuzz bench reproduce drift docs look man version release wheel lowest chromium axe clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -69,6 +69,7 @@ check: lint types ## lint and types
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tools.constants --check
 
 types: $(VENV)/test.stamp
 	$(BIN)/mypy
@@ -82,6 +83,9 @@ durations: ## record how long tests took in the last `make test`, for `make fast
 
 mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<room or room/module> do its tests miss? within BUDGET minutes
 	$(BIN)/python -m tools.mutants '$(ROOM)' --minutes $(BUDGET)
+
+constants: $(VENV)/test.stamp ## the page of all numeric constants with their sources, docs/methods/constants.md
+	$(BIN)/python -m tools.constants
 
 golden: $(VENV)/test.stamp ## have frozen results of public calls moved? shows which
 	$(BIN)/python -m tests.golden

@@ -16,7 +16,6 @@ import argparse
 import ast
 import os
 import random
-import shutil
 import sys
 import tempfile
 import time
@@ -31,7 +30,7 @@ from typing import Any, Literal
 
 from tools.affected import LEFT_OUT
 from tools.durations import Durations
-from tools.project import PACKAGE, ROOT, Project
+from tools.project import PACKAGE, ROOT, Project, copy_project
 
 #: One replacement for each operator: the nearest fault is the hardest to see.
 OPERATORS = {
@@ -45,7 +44,6 @@ OPERATORS = {
     *(f"core/Replace{pair}" for pair in ("BreakWithContinue", "ContinueWithBreak")),
     *(f"core/{name}" for name in ("AddNot", "NumberReplacer", "RemoveDecorator", "ZeroIterationForLoop")),
 }
-NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site")
 #: Processor seconds for the other tests that a mutant meets.
 ELSEWHERE = 60.0
 #: Outcomes of a mutant that tests noticed.
@@ -131,14 +129,8 @@ def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int,
 
 def _enter_copy(root: Path) -> None:
     """Give a worker its own copy of the project, in which it may change files, and stay there."""
-    import compileall
-    from py_compile import PycInvalidationMode
-
-    copy = Path(tempfile.mkdtemp(prefix="mutants-", dir=os.environ["MUTANTS_FOLDER"])) / "project"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    copy = copy_project(root, Path(tempfile.mkdtemp(prefix="mutants-", dir=os.environ["MUTANTS_FOLDER"])))
     os.chdir(copy)
-    # Python must notice a mutant by its content: two changes within a second have the same time.
-    compileall.compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
     os.environ["PYTHONPATH"] = str(copy / "src")
 
 

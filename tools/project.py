@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import compileall
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 PACKAGE = "calibrant"
 #: The project that holds this file.
 ROOT = Path(__file__).parents[1]
 #: Tests of the package as a whole, cheap enough to run after every change.
 ALWAYS = ("tests/test_layers.py", "tests/test_mirror.py", "tests/test_public.py")
+_NOT_COPIED = (".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "artifacts", "mutants", "site")
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,15 @@ class Project:
             yield self.public_names[name]
         elif parent in self.modules:
             yield parent
+
+
+def copy_project(root: Path, folder: Path) -> Path:
+    """Copy a project into a folder, to change its files and run its tests there with `PYTHONPATH` set to its `src`."""
+    copy = folder / "project"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+    # Python must notice a change by its content: two changes within a second have the same time.
+    compileall.compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    return copy
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
