@@ -183,6 +183,30 @@ def test_several_classes_have_the_interval_of_what_is_measured():
     assert cal.interval(cal.brier, data).interval.target == Target("mean score")
 
 
+def renamed(estimator):
+    """The same estimator, whose estimates are called something else."""
+
+    def other(data):
+        found = estimator(data)
+        return cal.Estimate(found.value, name="something", method="else", n=found.n, target=found.target)
+
+    return other
+
+
+@pytest.mark.parametrize("top_label", [False, "reduced", "full"])
+def test_the_interval_does_not_depend_on_what_an_estimate_is_called(top_label):
+    data = cal.Multiclass(RNG.integers(0, 3, 300), RNG.dirichlet(np.ones(3), 300))
+    estimator = partial(cal.variational_error, top_label=top_label)
+    assert cal.interval(renamed(estimator), data).interval == cal.interval(estimator, data).interval
+    other = cal.Multiclass(data.y_true, data.y_prob[:, [1, 0, 2]])
+    if top_label == "full":
+        with pytest.raises(cal.InvalidPredictions, match="known to hold its level"):
+            cal.compare(renamed(estimator), data, other)
+    else:
+        found = [cal.compare(one, data, other) for one in (renamed(estimator), estimator)]
+        assert found[0].interval == found[1].interval
+
+
 INTERVAL_METHODS_RNG = np.random.default_rng(0)
 
 

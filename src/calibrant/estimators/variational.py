@@ -28,7 +28,7 @@ from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.random_draws import fold_of_rows, generator
 from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
-from calibrant.results.target import Target, estimates
+from calibrant.results.target import estimates
 from calibrant.table.bintable import BinTable
 
 Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
@@ -165,7 +165,7 @@ def variational_errors(
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor)
     settings.require_log_score(used="kl" in wanted, where="'kl' among the norms")
     fitted = Variational.of(data, y_prob, settings)
-    return [fitted.error(norm).with_target(Target("true error", norm)) for norm in wanted]
+    return [fitted.error(norm) for norm in wanted]
 
 
 @estimates("over- or underconfidence")

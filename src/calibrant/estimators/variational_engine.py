@@ -33,6 +33,7 @@ from calibrant.numerics.arrays import BETTING_ROWS, Floats
 from calibrant.numerics.confidence_limits import bernstein_lower_bound, betting_lower_bound
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.target import Of, Target
 from calibrant.table.bintable import BinTable
 
 #: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
@@ -139,9 +140,6 @@ TopLabel = Literal[False, "reduced", "full"]
 Part = Literal["all", "over", "under"]
 Source = Predictions | BinTable | Sequence[BinTable]
 
-#: What the error of the top label is called, and what is added where the map sees the whole vector.
-CONFIDENCE, GIVEN_VECTOR = "Confidence calibration error", " given the vector"
-
 #: A split sample divides its training part into this many, inside which the map is tuned.
 TRAINING_PARTS = 5
 
@@ -213,14 +211,22 @@ class Variational:
 
     def error(self, norm: Norm) -> Estimate:
         """The calibration error in one norm."""
-        name = "Calibration error" if not self.runs[0].confidence else CONFIDENCE
-        if self.settings.top_label == "full":
-            name += GIVEN_VECTOR
+        of = self._of
+        name = "Confidence calibration error" if self.runs[0].confidence else "Calibration error"
+        if of == "confidence given vector":
+            name += " given the vector"
         details: dict[str, float] = {"number_of_classes": self.runs[0].columns}
         if self.runs[0].columns == 1:
             parts = {part: self._values(norm, part)[0] for part in ("over", "under")}
             details = {"overconfidence": parts["over"], "underconfidence": parts["under"]}
-        return self._estimate(norm, "all", name, **details)
+        return self._estimate(norm, "all", name, **details).with_target(Target("true error", norm, of))
+
+    @property
+    def _of(self) -> Of:
+        """Whose error is estimated."""
+        if not self.runs[0].confidence:
+            return "vector" if self.runs[0].columns > 1 else "score"
+        return "confidence given vector" if self.settings.top_label == "full" else "confidence"
 
     def part(self, norm: Norm, part: Part) -> Estimate:
         """Over- or underconfidence in one norm."""

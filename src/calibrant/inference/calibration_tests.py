@@ -98,7 +98,7 @@ class MultiScale:
         single = rank_p_values(found)
         combined = cauchy_combined(single, weights(found.shape[1]))
         p_value = float(rank_p(combined[0], combined[1:]))
-        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n)
+        return Significance(float(single[0].min()), p_value, method=repr(self), n=cells.n, draws=self.draws)
 
 
 def with_drawn(cells: PooledCells, draws: int, rng: np.random.Generator) -> Iterator[Floats]:

@@ -122,7 +122,7 @@ class KolmogorovSmirnov:
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
         drawn = _drawn(cells, self.draws, self.seed)
         running = np.abs(np.cumsum((drawn - cells.predicted) * cells.share, axis=1)).max(axis=1)
-        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.n)
+        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.n, draws=self.draws)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class KernelTest:
         kernel = np.exp(-distance / width) if width > 0 else np.ones_like(distance)
         residual = (_drawn(cells, self.draws, self.seed) - cells.predicted) * cells.share
         values = np.einsum("rc,rc->r", residual @ kernel, residual)
-        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.n)
+        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.n, draws=self.draws)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
-from calibrant.estimators.variational_engine import CONFIDENCE, GIVEN_VECTOR
 from calibrant.estimators.variational_norms import Norm, checked
 from calibrant.inference.bootstrap import (
     Bootstrap,
@@ -271,10 +270,11 @@ def compare_many(
 
 def _of_classes(estimator: Estimator, estimate: Estimate, models: Mapping[str, Predictions]) -> dict[str, Predictions]:
     """What is compared of models of several classes: themselves, or the confidence in their top labels."""
-    if estimate.name.startswith(CONFIDENCE) and GIVEN_VECTOR not in estimate.name:
+    target = estimate.target
+    if target is not None and target.of == "confidence":
         return {name: data.top_label() if isinstance(data, Multiclass) else data for name, data in models.items()}
-    whole = is_true_error(estimate.target) and "number_of_classes" in estimate.details
-    if whole or (estimate.target is not None and estimate.target.quantity == "mean score"):
+    whole = is_true_error(target) and target.of == "vector"
+    if whole or (target is not None and target.quantity == "mean score"):
         return dict(models)
     message = (
         f"No comparison of {name_of(estimator)} between models of several classes is known to hold its level. Use "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from numpy import isfinite
 from numpy.typing import ArrayLike
@@ -118,7 +118,7 @@ def require_target(estimator: Estimator, target: Target | None) -> Target:
     raise TypeError(message)
 
 
-def is_true_error(target: Target | None) -> bool:
+def is_true_error(target: Target | None) -> TypeGuard[Target]:
     """Whether the calibration error of the population is the target."""
     return target is not None and target.quantity == "true error"
 
@@ -207,7 +207,8 @@ def interval(
     task = task.sorted_once() if isinstance(task, Binary) else task
     estimate = as_estimate(estimator, task)
     if isinstance(task, Multiclass):
-        if _is_of_confidence(estimate) and not isinstance(method, Bootstrap):
+        of = "score" if estimate.target is None else estimate.target.of
+        if of in ("confidence", "confidence given vector") and not isinstance(method, Bootstrap):
             return _of_top_label(estimate, task, level, method)
         _require_error_of_classes(estimator, estimate, method)
     chosen = default_method(estimator, estimate.target, task) if method is None else method
@@ -345,19 +346,10 @@ BY_METHOD: dict[str, Callable[[Any, _Asked], Interval]] = {
 }
 
 
-def _is_of_confidence(estimate: Estimate) -> bool:
-    from calibrant.estimators.variational_engine import CONFIDENCE
-
-    return estimate.name.startswith(CONFIDENCE)
-
-
 def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: Method | None) -> None:
     """Refuse an error of one score that was computed inside: its bound is not that of the whole vector."""
-    if (
-        is_true_error(estimate.target)
-        and "number_of_classes" not in estimate.details
-        and not isinstance(method, Bootstrap)
-    ):
+    target = estimate.target
+    if is_true_error(target) and target.of == "score" and not isinstance(method, Bootstrap):
         message = (
             f"{name_of(estimator)} measures one score of several classes: give interval() that task itself, e.g. "
             "interval(ece, data.top_label()) or interval(ece, data.one_vs_rest()[label])."
@@ -368,11 +360,11 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
 def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:
     """The error of the confidence is that of a binary task; given the whole vector it is at least as large."""
     from calibrant.estimators.variational import variational_error
-    from calibrant.estimators.variational_engine import GIVEN_VECTOR
 
-    norm = estimate.target.norm if estimate.target is not None else 1
+    target = estimate.target or Target("true error", 1)
+    norm = target.norm
     found = interval(partial(variational_error, norm=norm), data.top_label(), level=level, method=method).interval
-    if found is not None and GIVEN_VECTOR in estimate.name:
+    if found is not None and target.of == "confidence given vector":
         words = f"{found.assumption}; a lower bound only, since the error given the whole vector is at least as large"
         found = replace(found, high=math.inf, side="lower", assumption=words)
     return estimate if found is None else estimate.with_interval(found)

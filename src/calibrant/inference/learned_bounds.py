@@ -120,7 +120,7 @@ class SequentialBound:
             raise ValueError(message)
         if norm == "squared":  # E d^2 >= (E d)^2, and contributions to E d have far less spread
             root = self.interval(data, norm=2, level=level)
-            return replace(root, low=root.low**2, target=Target("true error", "squared"))
+            return replace(root, low=root.low**2, target=Target("true error", "squared", "vector"))
         judged = list(judged_parts(data, parts=self.parts, seed=self.seed, needed_by="SequentialBound"))
         size = float(-np.log(MIXED)) if norm == "kl" else size_bound(norm, judged[0].columns)
         if size is None:
@@ -137,7 +137,7 @@ class SequentialBound:
             repr(self),
             side="lower",
             assumption=f"independent {unit}; {how}; {_WHY}",
-            target=Target("true error", norm),
+            target=Target("true error", norm, "vector"),
         )
 
     def _betting(self, values: list[Floats], size: float, level: float) -> float:
@@ -226,7 +226,8 @@ class LearnedTest:
             scores += np.sqrt(part.n) * ndtri(1 - single)
             squares += part.n
         p_value = float(np.mean(scores >= scores[0] - 1e-9 * abs(scores[0])))
-        return Significance(float(scores[0] / np.sqrt(squares)), p_value, method=repr(self), n=len(data))
+        statistic = float(scores[0] / np.sqrt(squares))
+        return Significance(statistic, p_value, method=repr(self), n=len(data), draws=self.draws)
 
 
 def _log_gain(predicted: Floats, fitted: Floats) -> Floats:

@@ -351,7 +351,8 @@ class VectorTest:
         single = rank_p_values(np.stack([found[name] for name in names], axis=1))
         p_value = cauchy_rank(single, np.array([WEIGHTS[name] for name in names]))
         details = dict(sorted(zip(names, single[0].tolist(), strict=True), key=lambda look: look[1]))
-        return Significance(float(single[0].min()), p_value, method=repr(self), n=len(labels), details=details)
+        least = float(single[0].min())
+        return Significance(least, p_value, method=repr(self), n=len(labels), details=details, draws=draws)
 
 
 def default_draws(rows: int) -> int:

@@ -106,7 +106,7 @@ def _with_p_value(test: Significance) -> Significance:
 
 def of_test(test: Significance) -> VerdictTest:
     """A test as the verdict knows it; its name as in the middle of a sentence."""
-    name = name_of_test(replace(test, method=test.method.split("(")[0], details={})).text
+    name = name_of_test(replace(test, method=test.method.split("(")[0], draws=None)).text
     return VerdictTest(name[:1].lower() + name[1:], float(test.p_value), simulations(test))
 
 

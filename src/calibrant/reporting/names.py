@@ -172,7 +172,7 @@ def name_of_test(test: Significance) -> Name:
 
     Examples
     --------
-    >>> name_of_test(Significance(1.0, 0.3, "MultiScale(draws=999, seed=0)", 50)).text
+    >>> name_of_test(Significance(1.0, 0.3, "MultiScale(draws=999, seed=0)", 50, draws=999)).text
     'Multiscale test (999 simulations)'
     """
     text, line = next(
@@ -184,10 +184,7 @@ def name_of_test(test: Significance) -> Name:
 
 def simulations(test: Significance) -> int | None:
     """Simulated samples behind the p-value; None where it has a formula."""
-    if "draws" in test.details:
-        return int(test.details["draws"])
-    found = re.search(r"draws=(\d+)", test.method)
-    return int(found[1]) if found else None
+    return test.draws
 
 
 def name_of_map(map_class: str) -> str:

@@ -30,7 +30,6 @@ from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.changes_over_time import periods
 from calibrant.inference.intervals import interval
-from calibrant.inference.multiclass_tests import default_draws
 from calibrant.numerics.rows import all_alike
 from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
@@ -360,8 +359,7 @@ def vector_test(data: Multiclass) -> Significance:
     """The test of whole vectors with the number of simulations behind it; of weighted or dependent rows, of classes."""
     if data.group is not None or not all_alike(data.weight):
         return each_class(data)[1]
-    found = calibration_test(data)
-    return replace(found, details={**found.details, "draws": default_draws(len(data))})
+    return calibration_test(data)
 
 
 def _with_class_sections(

@@ -79,6 +79,8 @@ class Interval:
 class Significance:
     """The outcome of a test: small `p_value`, strong evidence against the null hypothesis.
 
+    `draws` is the number of simulated samples behind the p-value, None where it has a formula.
+
     >>> Significance(statistic=2.5, p_value=0.0124, method="Spiegelhalter z", n=500)
     <Spiegelhalter z: statistic 2.5, p = 0.0124, n=500>
     """
@@ -89,6 +91,7 @@ class Significance:
     n: int
     null: str = "calibrated"
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    draws: int | None = None
 
     def __repr__(self) -> str:
         return f"<{self.method}: statistic {self.statistic:.4g}, p = {self.p_value:.4g}, n={self.n:_}>"

@@ -45,6 +45,10 @@ Quantity = Literal[
     "calibration decision loss",
     "risk-coverage area",
 ]
+#: Whose error it is. "score": of one probability, given itself. "confidence": of the top label, given its confidence;
+#: "confidence given vector": of the top label, given all probabilities. "vector": of all classes, given all of them.
+Of = Literal["score", "confidence", "confidence given vector", "vector"]
+
 #: The errors of a predicted spread.
 SPREAD_ERRORS: tuple[Quantity, ...] = ("relative spread error", "variance error")
 
@@ -62,6 +66,8 @@ class Target:
         "true error", "binned error", "mean score", ...
     norm : float, str, Distance or None
         The norm of an error: a number of at least 1 (or infinity), or "squared", "kl".
+    of : {"score", "confidence", "confidence given vector", "vector"}
+        Whose error it is: that of one probability, of the top label, or of the whole vector of class probabilities.
     losses : callable or None
         The loss of each row of some data, where the estimate is their mean. Not part of what is estimated: targets
         that differ only here are equal.
@@ -77,6 +83,7 @@ class Target:
 
     quantity: Quantity
     norm: Any = None
+    of: Of = field(default="score", repr=False)
     losses: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -140,8 +147,8 @@ def estimates(
             if not hasattr(found, "with_target"):
                 return found
             own = found.target
-            if target.norm is None and own is not None and own.quantity == target.quantity:
-                return found  # a mean over classes has the norm of what it is a mean of
+            if own is not None and own.quantity == target.quantity:
+                return found  # the estimator knows best, e.g. the norm of what it is a mean of
             declared = replace(target, norm=options["norm"]) if "norm" in options else target
             return found.with_target(
                 declared if losses is None else replace(declared, losses=partial(losses, **options))
