@@ -27,7 +27,7 @@ from calibrant import recalibrate
 from calibrant.inference.held_out_gains import FIT_ERRORS, gain_parts, with_fit_error
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.part_results import Part
-from calibrant.reporting.sections.recalibration import HeldOut, candidates, ranked, require_enough
+from calibrant.reporting.sections.recalibration import candidates, held_out_of, ranked, require_enough
 
 Row = dict[str, Any]
 
@@ -98,7 +98,7 @@ def judged(design: Design, world: str, repeat: int) -> dict[str, Sample]:
         return {}
     grid = design.mean + 1.3 * _NORMAL
     scores, truth = expit(grid), expit(WORLDS[world](grid))
-    before, held = expected_loss(scores, truth), HeldOut.of(part)
+    before, held = expected_loss(scores, truth), held_out_of(part)
     made = candidates(part, held, "log loss")
     found = {}
     for one in made:

@@ -24,7 +24,7 @@ TASKS = {
     "Tests": "calibration_test ClusteredScore Cox HosmerLemeshow KernelTest KolmogorovSmirnov MultiScale Spiegelhalter",
     "Comparisons of models": "compare compare_many Comparison PairedCrossFits PairedFits PairedGaps",
     "Groups": "by_group ByGroup forest_rows ForestRow GroupResult Search",
-    "Maps that choose by themselves": "Auto AutoForecast BayesianAverage",
+    "Maps that choose by themselves": "Auto AutoForecast BayesianAverage gain Gain",
     "Smooth maps of a probability": "Beta NadarayaWatson Platt Quadratic Smoothed Spline Temperature",
     "Steps and bins": "BayesianBinning CentredIsotonic Histogram Isotonic ScalingBinning VennAbers",
     "Multiclass": (

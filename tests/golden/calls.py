@@ -153,6 +153,8 @@ NOT_FROZEN = {
     "PerGroup",
     "OneVsRest",
     "FromClassifier",
+    "Gain",
+    "gain",
     "load",
     "Recalibrator",
     "BinaryRecalibrator",

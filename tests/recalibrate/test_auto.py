@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
 
+import calibrant as cal
 from calibrant import recalibrate as rc
 from calibrant.numerics.random_draws import fold_of_rows
 from calibrant.recalibrate import auto as selection
@@ -312,3 +313,97 @@ def test_an_impossible_outcome_makes_the_log_loss_infinite_and_says_what_the_bri
     brier = rc.Auto(loss="brier").fit(p, y)
     assert np.isfinite(brier.gain_)
     assert all(row["gain"] == row["brier_gain"] for row in brier.results_)
+
+
+def _by_hand(template, data, folds=5, seed=0):
+    """The losses of the rows before, and after a map fitted without their fold."""
+    p, y = data.y_prob, data.y_true
+    fold = fold_of_rows(len(y), [1] * folds, seed=seed, cluster=data.group)
+    q = np.empty(len(y))
+    for k in range(folds):
+        q[fold == k] = clone(template).fit(p[fold != k], y[fold != k]).predict_proba(p[fold == k])[:, 1]
+    return [-np.where(y == 1, np.log(each), np.log1p(-each)) for each in (p, q)]
+
+
+def test_the_gain_is_the_mean_paired_difference_of_cross_fitted_losses():
+    p, y = world(400)
+    data = cal.Binary(y, p)
+    found = rc.gain(data, rc.Platt(), folds=4, seed=3)
+    before, after = _by_hand(rc.Platt(), data, folds=4, seed=3)
+    assert found.before == pytest.approx(before.mean(), rel=1e-9)
+    assert found.after == pytest.approx(after.mean(), rel=1e-9)
+    assert found.gain == pytest.approx((before - after).mean(), rel=1e-7)
+    z, sharing = 1.959963984540054, np.sqrt(1 + 4 / 3)
+    assert found.before.interval.high - found.before == pytest.approx(z * before.std() / 20, rel=1e-9)
+    assert found.after.interval.high - found.after == pytest.approx(sharing * z * after.std() / 20, rel=1e-9)
+    assert found.gain.interval.high - found.gain >= 0.999 * sharing * z * (before - after).std() / 20
+    assert (found.gain.n, found.gain.name, found.before.name) == (400, "Gain in log loss", "Log loss")
+    assert str(found).startswith("Log loss of 400 rows: ")
+
+
+def test_the_gain_of_the_default_map_is_the_gain_it_expects():
+    p, y = world(500)
+    found = rc.gain(cal.Binary(y, p), score="brier")
+    expected = rc.Auto(loss="brier").fit(p, y).expected_gain()
+    assert found.gain == pytest.approx(expected, rel=1e-3)
+    assert found.gain.interval.low == pytest.approx(expected.interval.low, rel=1e-3)
+    assert found.map == "Auto()"
+
+
+def test_clusters_are_held_out_whole_and_are_the_units_of_the_error():
+    p, y = world(200)
+    data = cal.Binary(np.tile(y, 5), np.tile(p, 5), group=np.tile(np.arange(200), 5))  # each row five times
+    found = rc.gain(data, rc.Platt())
+    before, after = _by_hand(rc.Platt(), data)
+    assert found.gain == pytest.approx((before - after).mean(), rel=1e-7)
+    assert found.before.interval.high - found.before == pytest.approx(1.96 * before.std() / np.sqrt(200), rel=1e-3)
+    with pytest.raises(ValueError, match="all rows are of one group"):
+        rc.gain(cal.Binary(y, p, group=np.zeros(200)), rc.Platt())
+
+
+def test_the_gain_of_a_table_and_of_weights_is_that_of_rows():
+    p, y = world(3000)
+    rows = rc.gain(cal.Binary(y, p), rc.Platt())
+    table = rc.gain(cal.BinTable.of(cal.Binary(y, p), cal.table.Distinct()), rc.Platt())
+    assert table.before == pytest.approx(rows.before, rel=1e-9)
+    assert table.gain == pytest.approx(rows.gain, abs=0.01)
+    assert table.gain.n == 3000
+    weight = np.append(np.full(3000, 2.0), 0.0)  # zero-weight rows are ignored, and so is the unit
+    weighted = rc.gain(cal.Binary(np.append(y, 1), np.append(p, 0.001), weight=weight), rc.Platt())
+    assert weighted.gain == pytest.approx(rows.gain, rel=1e-9)
+
+
+def test_the_gain_of_multiclass_maps_covers_that_of_new_rows():
+    p, y = several(2000)
+    new, outcome = several(20_000, seed=1)
+    q = rc.Temperature().fit(p, y).predict_proba(new)
+    truth = (row_losses(new, outcome, "log_loss") - row_losses(q, outcome, "log_loss")).mean()
+    found = rc.gain(cal.Multiclass(y, p), rc.Temperature())
+    assert truth in found.gain.interval
+    assert found.gain.interval.low > 0
+
+
+def test_an_outcome_that_was_excluded_makes_the_loss_infinite():
+    p, y = world(300)
+    certain = np.append(p, 0.0)
+    found = rc.gain(cal.Binary(np.append(y, 1), certain), rc.Platt())
+    assert found.before == found.gain == found.gain.interval.low == np.inf
+    assert np.isfinite(found.after)
+    same = rc.gain(cal.Binary(np.append(y, 1), certain), rc.Identity())
+    assert (same.after, same.gain, same.gain.interval.low) == (np.inf, 0.0, -np.inf)
+    assert 0 < rc.gain(cal.Binary(np.append(y, 1), certain), rc.Platt(), score="brier").before < 1
+
+
+def test_a_gain_says_what_it_cannot_take():
+    p, y = world(100)
+    data = cal.Binary(y, p)
+    with pytest.raises(TypeError, match="map must be a recalibration map"):
+        rc.gain(data, rc.StdScaling())
+    with pytest.raises(ValueError, match="score must be 'log_loss' or 'brier'"):
+        rc.gain(data, score="ece")
+    with pytest.raises(ValueError, match="folds must be a whole number"):
+        rc.gain(data, folds=1)
+    with pytest.raises(TypeError, match="gain takes Binary, Multiclass or a BinTable, got Gaussian"):
+        rc.gain(cal.Gaussian(p, p, p + 1))
+    with pytest.raises(ValueError, match="one row, or all rows are of one group"):
+        rc.gain(cal.Binary([1], [0.5]))

@@ -1,4 +1,6 @@
 from .auto import Auto as Auto
+from .auto import Gain as Gain
+from .auto import gain as gain
 from .base import BinaryRecalibrator as BinaryRecalibrator
 from .base import Identity as Identity
 from .base import Recalibrator as Recalibrator

@@ -238,26 +238,22 @@ def _losses_by_outcome(p: Floats, loss: Loss) -> Floats:
     return -np.log(np.maximum(p, np.finfo(np.float64).tiny))
 
 
-def gain_estimate(gain: float, error: float, *, loss: str, folds: int, n: int, level: float) -> Estimate:
-    """The gain in a loss, by cross-validation, with its normal interval."""
+def held_out_estimate(value: float, error: float, *, name: str, folds: int, n: int, level: float) -> Estimate:
+    """A mean loss, or a gain in it, by cross-validation, with its normal interval."""
     from scipy.special import ndtri
 
     if not 0 < level < 1:
         message = f"level must lie between 0 and 1, got {level!r}."
         raise ValueError(message)
-    method, target, reach = (
-        f"{folds}-fold cross-validation",
-        Target("mean score"),
-        float(ndtri((1 + level) / 2)) * error,
-    )
-    if np.isinf(gain):  # an outcome of probability 0 has occurred: there is no doubt that the mean loss is infinite
-        reach = 0.0
+    # An outcome of probability 0 has occurred: there is no doubt that the mean loss is infinite.
+    reach = 0.0 if np.isinf(value) else float(ndtri((1 + level) / 2)) * error
+    method, target = f"{folds}-fold cross-validation", Target("mean score")
     interval = Interval(
-        gain - reach,
-        gain + reach,
+        value - reach,
+        value + reach,
         level=level,
         method=method,
         target=target,
         assumption="independent rows, new ones like these",
     )
-    return Estimate(gain, name=f"Gain in {loss}", method=method, n=n, target=target, interval=interval)
+    return Estimate(value, name=name, method=method, n=n, target=target, interval=interval)

@@ -20,7 +20,7 @@ from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_of_rows
-from calibrant.recalibrate.model_averaging import gain_estimate, mean_and_error, posterior_weights, prior_weights
+from calibrant.recalibrate.model_averaging import held_out_estimate, mean_and_error, posterior_weights, prior_weights
 from calibrant.recalibrate.regression_base import ForecastRecalibrator, OutputRecalibrator, spread_of, stretched
 from calibrant.recalibrate.regression_maps import Conformal, SpreadSpline, StdScaling
 from calibrant.results.estimate import Estimate
@@ -101,8 +101,13 @@ class AutoForecast(OutputRecalibrator):
         Nadeau, Bengio (2003), Inference for the Generalization Error.
         """
         check_is_fitted(self)
-        return gain_estimate(
-            self.gain_, self.gain_se_, loss=self.loss_, folds=self.folds, n=round(self.weight_), level=level
+        return held_out_estimate(
+            self.gain_,
+            self.gain_se_,
+            name=f"Gain in {self.loss_}",
+            folds=self.folds,
+            n=round(self.weight_),
+            level=level,
         )
 
     def _fit(self, task: Forecast) -> None:

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.inference.held_out_gains import TRAINING_GRID, held_out_rows
 from calibrant.recalibrate import Isotonic, Platt
 from calibrant.reporting.contents import CannotBuild
 from calibrant.reporting.part_results import Part
 from calibrant.reporting.sections.recalibration import (
-    TRAINING_GRID,
     Candidate,
-    HeldOut,
     binary_code,
     commands,
-    held_out_rows,
+    held_out_of,
     ranked,
     recalibrated,
     recalibration_section,
@@ -182,7 +181,7 @@ def test_every_row_is_held_out_once(kind):
     data = binary(3000, weight=weight, group=group)
     data = cal.BinTable.of(data, cal.table.HybridGrid()) if kind == "table" else data
     part = Part(data)
-    held_out = HeldOut.of(part)
+    held_out = held_out_of(part)
     assert held_out.entries.total == pytest.approx(part.cells.total)
     assert held_out.entries.ones.sum() == pytest.approx(part.cells.observed.sum())
     assert len(held_out.bounds) == 5
@@ -195,7 +194,7 @@ def test_every_row_is_held_out_once(kind):
 @pytest.mark.parametrize("recalibrator", [Platt(), Isotonic()])
 def test_predictions_are_those_of_maps_fitted_without_the_fold(recalibrator):
     part = Part(binary(1000, slope=0.7))
-    held_out = HeldOut.of(part)
+    held_out = held_out_of(part)
     q = held_out.predicted(held_out.fitted(recalibrator))
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
         expected = recalibrator.fit_table(others).predict_proba(held_out.score[where])[:, 1]
@@ -204,7 +203,7 @@ def test_predictions_are_those_of_maps_fitted_without_the_fold(recalibrator):
 
 def test_counting_on_a_grid_hardly_changes_a_map():
     part = Part(binary(30_000, slope=0.7))
-    held_out = HeldOut.of(part)
+    held_out = held_out_of(part)
     assert max(len(table) for table in held_out.training) < TRAINING_GRID.cells
     q = held_out.predicted(held_out.fitted(Platt()))
     for where, others in zip(held_out.bounds, part.folds.training, strict=True):
@@ -214,14 +213,14 @@ def test_counting_on_a_grid_hardly_changes_a_map():
 
 def test_clusters_are_held_out_whole():
     group = np.arange(1000) // 20
-    held_out = HeldOut.of(Part(binary(1000, group=group)))
+    held_out = held_out_of(Part(binary(1000, group=group)))
     folds = [set(held_out.rows.group[where]) for where in held_out.bounds]
     assert sum(len(fold) for fold in folds) == len(set.union(*folds)) == 50
     assert isinstance(held_out.after(held_out.score), cal.Binary)
 
 
 def test_the_error_of_a_difference_is_paired():
-    held_out = HeldOut.of(Part(binary(2000, slope=0.7)))
+    held_out = held_out_of(Part(binary(2000, slope=0.7)))
     q = held_out.predicted(held_out.fitted(Platt()))
     assert held_out.error_of_difference(q, q, "log loss") == 0
     assert held_out.error_of_difference(q, held_out.score, "log loss") > 0
@@ -231,7 +230,7 @@ def test_the_error_of_a_difference_is_paired():
 def test_rows_keep_their_order(columns):
     data = binary(900, slope=0.6, shift=-0.5, **columns)
     part = Part(data)
-    held_out = HeldOut.of(part)
+    held_out = held_out_of(part)
     fitted = held_out.fitted(Platt())
     rows = held_out_rows(data, fitted, part.seed)
     np.testing.assert_array_equal(rows.y_true, data.y_true)
