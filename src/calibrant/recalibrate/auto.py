@@ -337,6 +337,13 @@ class Gain:
         `before` less `after`: positive where the map helps.
     map : str
         The map.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = gain(cal.Binary([0, 1, 0, 1, 1, 0], [0.2, 0.6, 0.4, 0.9, 0.5, 0.3]), cal.recalibrate.Temperature())
+    >>> bool(found.before > 0), found.map
+    (True, 'Temperature()')
     """
 
     before: Estimate
