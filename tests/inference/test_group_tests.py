@@ -16,7 +16,6 @@ from calibrant.inference.group_tests import (
     one_by_one,
     slice_tests,
     strongest,
-    words,
 )
 from calibrant.inference.groupings import groupings
 from calibrant.inference.sample import Sample
@@ -219,14 +218,19 @@ def test_halves_consist_of_whole_clusters():
         confirmed(one, groupings([0, 1], length=2), None, 2)
 
 
-def test_the_words_name_the_tests():
+def test_the_result_names_the_test():
     data, columns = rows(50)
-    assert words(data, columns, None) == "multi-scale and likelihood ratio tests"
-    assert words(data, columns * 5, None) == "gap and likelihood ratio tests"
-    assert words(data, columns, cal.inference.Spiegelhalter()) == "Spiegelhalter()"
-    assert words(cal.Binary([0], [0.1], group=["a"]), columns, None) == "clustered score test"
-    gauss = cal.Gaussian([0.0], [0.0], [1.0])
-    assert words(gauss, columns, None) == "default test"
+
+    def name(data, columns, test=None):
+        return group_evidence(data, columns, test)[0].method
+
+    assert name(data, columns) == "multi-scale and likelihood ratio tests"
+    assert name(data, columns * 5) == "gap and likelihood ratio tests"
+    assert name(data, columns, cal.inference.Spiegelhalter()) == "Spiegelhalter()"
+    clustered = cal.Binary(data.y_true, data.y_prob, group=np.arange(len(data)))
+    assert name(clustered, columns) == "clustered score test"
+    assert name(clustered, columns, cal.inference.ClusteredScore()) == "ClusteredScore()"
+    assert name(cal.Gaussian(data.y_true, data.y_prob, np.ones(len(data))), columns) == "default test"
 
 
 def grouping(labels):

@@ -27,10 +27,10 @@ from .gates import Decision as Decision
 from .gates import Gate as Gate
 from .gates import headline_error as headline_error
 from .gates import headline_errors as headline_errors
-from .group_results import ByGroup as ByGroup
-from .group_results import GroupResult as GroupResult
-from .group_results import Search as Search
+from .groups import ByGroup as ByGroup
 from .groups import ForestRow as ForestRow
+from .groups import GroupResult as GroupResult
+from .groups import Search as Search
 from .groups import by_group as by_group
 from .groups import forest_rows as forest_rows
 from .intervals import interval as interval

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
+from calibrant.inference.multiplicity import first_rank
 from calibrant.inference.sample import PooledCells, Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -122,7 +123,7 @@ class KolmogorovSmirnov:
         cells = Sample.of(data, needed_by="KolmogorovSmirnov").pooled(512)
         drawn = _drawn(cells, self.draws, self.seed)
         running = np.abs(np.cumsum((drawn - cells.predicted) * cells.share, axis=1)).max(axis=1)
-        return Significance(float(running[0]), _rank(running), method=repr(self), n=cells.n, draws=self.draws)
+        return Significance(float(running[0]), first_rank(running), method=repr(self), n=cells.n, draws=self.draws)
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class KernelTest:
         kernel = np.exp(-distance / width) if width > 0 else np.ones_like(distance)
         residual = (_drawn(cells, self.draws, self.seed) - cells.predicted) * cells.share
         values = np.einsum("rc,rc->r", residual @ kernel, residual)
-        return Significance(float(values[0]), _rank(values), method=repr(self), n=cells.n, draws=self.draws)
+        return Significance(float(values[0]), first_rank(values), method=repr(self), n=cells.n, draws=self.draws)
 
 
 @dataclass(frozen=True)
@@ -212,20 +213,11 @@ class Cox:
         details = {"intercept": a, "slope": b}
         return Significance(2 * gain, float(chdtrc(2, 2 * gain)), method=words, n=table.n, details=details)
 
-    def fit(self, data: Predictions | BinTable) -> tuple[float, float]:
-        """Intercept and slope, as in `calibrant.calibration_slope`."""
-        return joint_fit(recalibration_line(Sample.of(data, needed_by="Cox").table)[0])
-
 
 def _drawn(cells: PooledCells, size: int, seed: int) -> Floats:
     """The observed outcomes, then simulated ones of a calibrated model, one sample per row."""
     drawn = cells.outcomes(np.clip(cells.predicted, 0.0, 1.0), size, generator(seed, "classical tests"))
     return np.concatenate([cells.observed[None], drawn.T])
-
-
-def _rank(values: Floats) -> float:
-    """Share of all values, including the first, that are at least as large as the first."""
-    return float(np.mean(values >= values[0] - 1e-12 * abs(values[0])))
 
 
 def _median_distance(distance: Floats, share: Floats) -> float:

@@ -20,7 +20,7 @@ from calibrant.inference.multiplicity import BandKind, check_band, pointwise_lev
 from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
-from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
@@ -66,10 +66,7 @@ class MiscalibrationCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        names = ("threshold", "before", "after", "cost", "low", "high")
-        columns = {name: getattr(self, name).tolist() for name in names}
-        rest = {name: getattr(self, name) for name in ("level", "band", "n")}
-        return {**columns, "decision_loss": self.decision_loss.to_dict(), **rest}
+        return plain_fields(self)
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the cost with its band (needs matplotlib)."""

@@ -17,6 +17,7 @@ from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits, mid_p_interval
+from calibrant.results.estimate import plain_fields
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
 
@@ -71,10 +72,7 @@ class DecisionCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        names = ("threshold", "value", "low", "high", "treat_all", "treated")
-        columns = {name: getattr(self, name).tolist() for name in names}
-        rest = {name: getattr(self, name) for name in ("prevalence", "level", "n", "standardized", "band")}
-        return {**columns, **rest}
+        return plain_fields(self)
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import decision_curve_html

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from calibrant.inference.calibration_tests import (
 from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
 from calibrant.inference.groupings import Grouping
-from calibrant.inference.likelihood_ratio_test import likelihood_ratio_of_cells, likelihood_ratio_p
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
 from calibrant.inference.sample import PooledCells, Sample, cluster_labels
 from calibrant.numerics.arrays import Floats
@@ -111,20 +110,11 @@ class GroupCells:
         p = self.probability
         return np.sqrt((self.count * p * (1 - p)).sum(axis=1)) / np.maximum(self.count.sum(axis=1), 1e-300)
 
-
-def gap_p(cells: GroupCells) -> Floats:
-    """Two-sided p-values of the number of events of each group."""
-    step = max(1, cells.count.shape[1] // _GAP_CELLS)
-    count, predicted = (
-        np.add.reduceat(x, np.arange(0, x.shape[1], step), axis=1) for x in (cells.count, cells.predicted)
-    )
-    coarse = GroupCells(count, predicted, cells.observed)
-    return two_sided_tail(coarse.count, coarse.probability, coarse.observed.sum(axis=1))
-
-
-def ratio_p(cells: GroupCells) -> Floats:
-    """Reciprocal likelihood ratios of each group, which notice errors of any shape."""
-    return likelihood_ratio_of_cells(cells.count, cells.probability, cells.observed)
+    def gap_p_values(self) -> Floats:
+        """Two-sided p-values of the number of events of each group."""
+        first = np.arange(0, self.count.shape[1], max(1, self.count.shape[1] // _GAP_CELLS))
+        coarse = GroupCells(*(np.add.reduceat(x, first, axis=1) for x in (self.count, self.predicted, self.observed)))
+        return two_sided_tail(coarse.count, coarse.probability, coarse.observed.sum(axis=1))
 
 
 #: Share of the significance that the simulated tests use; the likelihood ratios, which no number of draws limits, use
@@ -211,19 +201,21 @@ def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]
     scores = ScoreCells.of(data)
     for one in groupings:
         cells = scores.sums(one)
-        gap = gap_p(cells)
-        ratio = ratio_p(cells) if data.weight is None else np.ones_like(gap)
+        gap = cells.gap_p_values()
+        ratio = np.ones_like(gap)
+        if data.weight is None:
+            ratio = likelihood_ratio_of_cells(cells.count, cells.probability, cells.observed)
         found.append((np.minimum(gap, ratio), _either(gap, ratio, share)))
     return _adjusted(found)
 
 
-def clustered_tests(data: Binary | Multiclass, groupings: Sequence[Grouping]) -> list[GroupTests]:
-    """`ClusteredScore` of every group of rows with clusters; of several classes, of the predicted one.
+def clustered_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]:
+    """`ClusteredScore` of every group of rows with clusters.
 
     P-values are adjusted by Holm's method over all groups of all columns, whatever rows and clusters they share. Groups
     of too few clusters are not tested: theirs are NaN.
     """
-    rows = ClusteredRows.of(data.top_label() if isinstance(data, Multiclass) else data)
+    rows = ClusteredRows.of(data)
     return _adjusted([rows.sums(one).score_tests() for one in groupings])
 
 
@@ -314,10 +306,11 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class GroupEvidence:
-    """One group of one grouping with its p-values: by itself, adjusted, and adjusted where it was found."""
+    """One group of one grouping with its test and p-values: by itself, adjusted, and adjusted where it was found."""
 
     grouping: Grouping
     number: int
+    method: str
     statistic: float
     p_value: float
     adjusted: float
@@ -328,9 +321,9 @@ def group_evidence(
     data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, *, simulated: bool = True
 ) -> list[GroupEvidence]:
     """The tests of all groups, in the order of the groupings and of the names in each."""
-    tests = all_tests(data, groupings, test, simulated=simulated)
+    words, tests = all_tests(data, groupings, test, simulated=simulated)
     return [
-        GroupEvidence(one, k, *(float(column[k]) for column in (found.statistic, found.p_value, found.adjusted)))
+        GroupEvidence(one, k, words, *(float(column[k]) for column in (found.statistic, found.p_value, found.adjusted)))
         for one, found in zip(groupings, tests, strict=True)
         for k in range(len(one.names))
     ]
@@ -380,41 +373,21 @@ def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.flatnonzero(is_first[clusters]), np.flatnonzero(~is_first[clusters])
 
 
-def words(data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None, *, simulated: bool = True) -> str:
-    """The name of the test of each group."""
-    if test is not None:
-        return repr(test)
-    if data.group is not None and isinstance(data, Binary | Multiclass):
-        return "clustered score test" + ("" if isinstance(data, Binary) else " of the predicted class")
-    if not isinstance(data, Binary):
-        return "default test"
-    return (
-        "multi-scale and likelihood ratio tests" if simulated and _few(groupings) else "gap and likelihood ratio tests"
-    )
-
-
 def all_tests(
     data: Predictions, groupings: Sequence[Grouping], test: TestMethod | None = None, *, simulated: bool = True
-) -> list[GroupTests]:
-    """The tests of each grouping, by the method that is right for the data: one for reports and for `by_group`."""
-    if data.group is not None and _takes_clusters(data, test):
-        return clustered_tests(data, groupings)
+) -> tuple[str, list[GroupTests]]:
+    """The name and the results of the tests of each grouping, by the method that is right for the data."""
+    if data.group is not None and test is None and isinstance(data, Multiclass):
+        return "clustered score test of the predicted class", clustered_tests(data.top_label(), groupings)
+    if data.group is not None and isinstance(data, Binary) and (test is None or isinstance(test, ClusteredScore)):
+        return "clustered score test" if test is None else repr(test), clustered_tests(data, groupings)
     if data.group is not None or not isinstance(data, Binary) or not (test is None or isinstance(test, MultiScale)):
-        return one_by_one(data, groupings, test)
-    if test is None and not (simulated and _few(groupings)):
-        return slice_tests(data, groupings)
-    options = {} if test is None else {"draws": test.draws, "seed": test.seed}
-    return group_tests(data, groupings, **options)
-
-
-def _takes_clusters(data: Predictions, test: TestMethod | None) -> TypeGuard[Binary | Multiclass]:
-    if isinstance(data, Binary):
-        return test is None or isinstance(test, ClusteredScore)
-    return test is None and isinstance(data, Multiclass)
-
-
-def _few(groupings: Sequence[Grouping]) -> bool:
-    return len(groupings) <= MOST_SIMULATED
+        return "default test" if test is None else repr(test), one_by_one(data, groupings, test)
+    if test is not None:
+        return repr(test), group_tests(data, groupings, draws=test.draws, seed=test.seed)
+    if simulated and len(groupings) <= MOST_SIMULATED:
+        return "multi-scale and likelihood ratio tests", group_tests(data, groupings)
+    return "gap and likelihood ratio tests", slice_tests(data, groupings)
 
 
 #: Cells per group, and simulated samples, of the test of tables.
@@ -429,7 +402,7 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """
     if isinstance(data, Forecast):
         return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
-    return all_tests(data, [grouping])[0].adjusted
+    return all_tests(data, [grouping])[1][0].adjusted
 
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
@@ -452,3 +425,134 @@ def spread_p_value(data: Any) -> float:
         return float("nan")
     shift = mean_standardised_error(data)
     return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
+
+
+#: Shifts of the log-odds, and their prior weights: a bin is calibrated with probability 0.4.
+_SHIFTS = np.array([0.0, -0.25, 0.25, -0.5, 0.5, -1.0, 1.0, -1.6, 1.6, -2.5, 2.5, -4.0, 4.0])
+_PRIOR = np.r_[0.4, np.full(12, 0.05)]
+
+#: The largest number of bins, and the least mean number of rows per bin.
+_MOST_BINS, _LEAST_ROWS = 64, 6
+
+#: Rows per block: the table of a block, rows by shifts, stays in the cache.
+_BLOCK = 1 << 15
+
+#: Cells per block, for the same reason.
+_CELLS_AT_ONCE = 1 << 14
+
+
+def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray[np.intp]) -> Floats:
+    r"""For each group of independent rows the reciprocal of a likelihood ratio: a p-value at any n, however small.
+
+    The alternatives shift the log-odds of the predictions by δ, independently in each of B bins of the scores,
+    B = 1, 2, 4, ..., 64, with a fixed prior for δ:
+
+    .. math:: E = \operatorname{mean}_B \prod_b \sum_\delta \pi_\delta
+              \prod_{i \in b} \frac{e^{\delta y_i}}{1 - p_i + p_i e^\delta}, \qquad p = \min(1, 1 / E).
+
+    If the model is calibrated, E has expectation 1, so that P(1/E ≤ x) ≤ x by Markov's inequality. It has less power
+    than a simulated test where p is moderate, and no lower limit: with it, thousands of groups can be told apart.
+
+    Parameters
+    ----------
+    y_prob, y_true : array
+        Rows in the order of their group, and of y_prob within each group.
+    starts : array
+        The first row of each group; no group is empty.
+
+    References
+    ----------
+    Vovk, Wang (2021), E-values: calibration, combination and applications. Annals of Statistics 49.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = np.concatenate([np.sort(rng.random(300)) for _ in range(2)])
+    >>> truth = np.r_[p[:300], 1 - p[300:]]
+    >>> good, reversed_ = likelihood_ratio_p(p, (rng.random(600) < truth).astype(np.int8), np.array([0, 300]))
+    >>> bool(good > 0.1), bool(reversed_ < 1e-60)
+    (True, True)
+    """
+    size = np.diff(np.append(starts, len(y_prob)))
+    group = np.repeat(np.arange(len(starts)), size)
+    finest = _power_of_two(size // _LEAST_ROWS)
+    inside = (_first_of_equal(y_prob, group) - starts[group]) * finest[group] // size[group]
+    first = _changes(group, inside)
+    sums = _shifted_sums(y_prob, y_true, first)
+    group, inside = group[first], inside[first]
+    logs = []
+    for bins in (1 << power for power in reversed(range(_MOST_BINS.bit_length()))):
+        inside = inside // np.maximum(finest // bins, 1)[group]  # small groups repeat their finest bins
+        finest = np.minimum(finest, bins)
+        first = _changes(group, inside)
+        sums, group, inside = np.add.reduceat(sums, first, axis=1), group[first], inside[first]
+        logs.append(np.bincount(group, _log_means(sums, _PRIOR), len(starts)))
+    log_mean = _log_means(np.array(logs), np.full(len(logs), 1 / len(logs)))
+    return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
+
+
+def likelihood_ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
+    """`likelihood_ratio_p` of groups (lines) whose rows are counted in the same cells of neighbouring scores (columns).
+
+    The number of cells is a power of two. Each cell counts as rows of its mean probability, by which the ratio becomes
+    smaller, if anything: the logarithm of 1 - p + p exp(δ) is concave in p.
+
+    Examples
+    --------
+    >>> p = likelihood_ratio_of_cells(np.array([[300.0, 300.0]]), np.array([[0.2, 0.7]]), np.array([[61.0, 310.0]]))
+    >>> bool(p[0] < 1e-50)
+    True
+    """
+    step = max(1, _CELLS_AT_ONCE // count.shape[1])
+    blocks = [slice(start, start + step) for start in range(0, len(count), step)]
+    return np.concatenate([_ratio_of_cells(count[some], probability[some], events[some]) for some in blocks])
+
+
+def _ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
+    sums = _SHIFTS[:, None, None] * events - count * np.log1p(np.expm1(_SHIFTS)[:, None, None] * probability)
+    logs = []
+    while True:
+        if sums.shape[2] <= _MOST_BINS:
+            flat = _log_means(sums.reshape(len(_SHIFTS), -1), _PRIOR)
+            logs.append(flat.reshape(sums.shape[1:]).sum(axis=1))
+        if sums.shape[2] == 1:
+            break
+        sums = sums[:, :, ::2] + sums[:, :, 1::2]
+    log_mean = _log_means(np.array(logs), np.full(len(logs), 1 / len(logs)))
+    return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
+
+
+def _power_of_two(values: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The largest power of two that is at most each value, between 1 and the largest number of bins."""
+    return np.left_shift(1, np.log2(np.clip(values, 1, _MOST_BINS)).astype(np.intp))
+
+
+def _changes(group: NDArray[np.intp], inside: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where a bin begins."""
+    return np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(inside, prepend=-1) != 0))
+
+
+def _first_of_equal(y_prob: Floats, group: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The first row of each run of equal scores: bins that split ties by the order of rows could know the outcomes."""
+    new = (np.diff(y_prob, prepend=np.nan) != 0) | (np.diff(group, prepend=-1) != 0)
+    return np.maximum.accumulate(np.where(new, np.arange(len(y_prob)), 0))
+
+
+def _shifted_sums(y_prob: Floats, y_true: NDArray[np.int8], first: NDArray[np.intp]) -> Floats:
+    """The log likelihood ratio of each shift (row) in each bin (column)."""
+    ends = np.append(first[1:], len(y_prob))
+    found = np.empty((len(_SHIFTS), len(first)))
+    begin = 0
+    while begin < len(first):
+        stop = max(int(np.searchsorted(first, first[begin] + _BLOCK)), begin + 1)
+        rows = slice(int(first[begin]), int(ends[stop - 1]))
+        logs = np.outer(_SHIFTS, y_true[rows]) - np.log1p(np.outer(np.expm1(_SHIFTS), y_prob[rows]))
+        found[:, begin:stop] = np.add.reduceat(logs, first[begin:stop] - first[begin], axis=1)
+        begin = stop
+    return found
+
+
+def _log_means(logs: Floats, share: Floats) -> Floats:
+    """The logarithm of a weighted mean over rows of numbers given by their logarithms."""
+    largest = logs.max(axis=0)
+    return np.asarray(largest + np.log(share @ np.exp(logs - largest)))

@@ -1,14 +1,16 @@
-"""One result per group: its estimate, shrunken towards the mean of all groups, its direction and its adjusted test.
+"""`by_group`: one result per group, with its direction, a test adjusted for all groups, and shrunken estimates.
 
-Small groups look extreme mostly by chance; shrinkage allows for that.
+Small groups look extreme mostly by chance; shrinkage towards the mean of all groups allows for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,71 +21,260 @@ from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.calibration_tests import TestMethod
 from calibrant.inference.clustered_scores import ClusteredRows
-from calibrant.inference.group_results import ByGroup, GroupResult, Search
-from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest, words
+from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.intervals import Method, as_estimate, interval
+from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.numerics.arrays import Floats
-from calibrant.results.estimate import Estimate, Significance
+from calibrant.results.estimate import Estimate, Significance, printable, text_table
 
 #: Number of standard errors beyond which a mean gap has a direction.
 _CLEAR = 2.0
 
+#: Groups shown when the result is printed.
+_SHOWN = 20
 
-def balance(data: Predictions) -> dict[str, Any]:
-    """Events, mean prediction and mean outcome of a group; of the predicted class, for several classes.
-
-    >>> import calibrant as cal
-    >>> balance(cal.Binary([0, 0, 1, 0] * 50, [0.9] * 200))["direction"]
-    'too high'
-    """
-    if isinstance(data, Multiclass):
-        data = data.top_label()
-    if not isinstance(data, Binary):
-        return {}
-    share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
-    p = data.y_prob.astype(np.float64)
-    predicted, observed = float(share @ p), float(share @ data.y_true)
-    clear = abs(predicted - observed) > _CLEAR * _gap_error(data, p, share)
-    return {
-        "events": int(data.y_true.sum()),
-        "predicted": predicted,
-        "observed": observed,
-        "direction": ("too high" if predicted > observed else "too low") if clear else "",
-    }
+#: The significance at which a printed group counts as miscalibrated.
+_ALPHA = 0.05
 
 
-def _gap_error(data: Binary, p: Floats, share: Floats) -> float:
-    """The standard error of the mean gap: if the group is calibrated, or from its clusters."""
-    if data.group is not None:
-        return float(ClusteredRows.of(data).sums().gap_error[0])
-    return float(np.sqrt(share**2 @ (p * (1 - p))))
+@dataclass(frozen=True)
+class GroupResult:
+    """What was found in one group.
 
-
-def shrunk(values: Floats, error: Floats) -> Floats:
-    r"""Empirical Bayes estimates of groups with these standard errors.
-
-    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
-              \tau^2 = \max\Bigl(0,
-              \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
-              w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
-
-    References
+    Attributes
     ----------
-    DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
-    Estimator and its Generalizations.
+    column, group
+        The name of the column ("" if it has none), and of the group in it; a tuple where columns are crossed.
+    estimate : Estimate
+        With its interval, if it has one.
+    test : Significance
+        Its p-value allows for all groups. NaN where clustered rows belong to too few clusters to be tested.
+    p_value : float
+        For this group by itself.
+    events : int or None
+        Number of positive outcomes; for several classes, of right predictions. None for forecasts of a number.
+    predicted, observed : float or None
+        Mean prediction and mean outcome.
+    direction : {"too high", "too low", ""}
+        Of the mean prediction; empty where its gap is within two standard errors of zero. A group can be significantly
+        miscalibrated without a direction.
+    shrunk_gap : float or None
+        Of a search: `gap` drawn towards the mean of the groups of its column or cross, by as much as groups of its size
+        look extreme by chance.
+    found : float or None
+        Of a confirmed group: the adjusted p-value on the half of the rows on which it was found.
 
     Examples
     --------
-    >>> shrunk(np.array([0.0, 0.1, 0.5]), np.array([0.01, 0.01, 0.5])).round(2)
-    array([0.  , 0.1 , 0.06])
+    >>> import calibrant as cal
+    >>> found = cal.by_group(cal.ece, [0, 0, 1, 0] * 50, [0.9] * 200, by=[1] * 200).rows[0]
+    >>> found.group, found.n, found.events, found.direction, round(found.gap, 2)
+    (1, 200, 50, 'too high', 0.65)
     """
-    weight = 1 / np.maximum(error**2, 1e-18)
-    mean = float(weight @ values / weight.sum())
-    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
-    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
-    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
-    return np.asarray(mean + kept * (values - mean))
+
+    column: str
+    group: Hashable
+    estimate: Estimate
+    test: Significance
+    p_value: float
+    events: int | None = None
+    predicted: float | None = None
+    observed: float | None = None
+    direction: Literal["too high", "too low", ""] = ""
+    shrunk_gap: float | None = None
+    found: float | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.test.n
+
+    @property
+    def adjusted(self) -> float:
+        """The p-value that allows for all groups."""
+        return self.test.p_value
+
+    @property
+    def tested(self) -> bool:
+        """Whether there is a p-value; not where clustered rows belong to too few clusters."""
+        return not math.isnan(self.test.p_value)
+
+    @property
+    def gap(self) -> float | None:
+        """Mean prediction less mean outcome: positive where predictions are too high."""
+        return None if self.predicted is None or self.observed is None else self.predicted - self.observed
+
+    def label(self, columns: Sequence[str] = ()) -> str:
+        """The name of the group, with its column where there are several; control characters are written out."""
+        own = ", ".join(map(str, self.group)) if isinstance(self.group, tuple) else str(self.group)
+        return printable(f"{self.column} = {own}" if len(columns) > 1 else own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON or as the row of a frame."""
+        interval, shrunk = self.estimate.interval, self.estimate.details.get("shrunk")
+        return {
+            "column": self.column,
+            "group": _plain(self.group),
+            "n": self.n,
+            "events": self.events,
+            "predicted": self.predicted,
+            "observed": self.observed,
+            "gap": self.gap,
+            "direction": self.direction,
+            "estimate": self.estimate.value,
+            "low": None if interval is None else interval.low,
+            "high": None if interval is None else interval.high,
+            "p_value": self.p_value if self.tested else None,
+            "adjusted": self.adjusted if self.tested else None,
+            **({} if shrunk is None else {"shrunk": shrunk}),
+            **({} if self.shrunk_gap is None else {"shrunk_gap": self.shrunk_gap}),
+            **({} if self.found is None else {"found": None if math.isnan(self.found) else self.found}),
+        }
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was tested, of which `ByGroup` shows the groups with the most evidence.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns and crosses of columns.
+    groups, significant : int
+        How many groups were tested, and how many of them are significantly miscalibrated at 5%.
+    confirmed : bool
+        Whether groups were found on one half of the rows and tested on the other.
+    untested : int
+        How many groups more there are that belong to too few clusters to be tested.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> by = {"place": ["DK", "SE"] * 50, "device": ["web"] * 60 + ["app"] * 40}
+    >>> cal.by_group(cal.ece, [0, 1] * 50, [0.3, 0.6] * 50, by=by, depth=2).search.groups  # 2 + 2 + 4
+    8
+    """
+
+    columns: tuple[str, ...]
+    groups: int
+    significant: int
+    confirmed: bool
+    untested: int = 0
+
+    @classmethod
+    def of(cls, columns: Sequence[Any], tested: Sequence[Any], *, confirmed: bool) -> Search:
+        """From groupings and tested groups."""
+        flagged = sum(one.adjusted < _ALPHA for one in tested)
+        untested = sum(math.isnan(one.adjusted) for one in tested)
+        return cls(tuple(one.column for one in columns), len(tested) - untested, flagged, confirmed, untested)
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """The results of all groups; see `by_group`. Prints as a table, most evidence first.
+
+    Attributes
+    ----------
+    rows : tuple of GroupResult
+        In the order of the columns and of the names of the groups.
+    n : int
+        Number of rows of the data, of the second half where groups were confirmed.
+    search : Search or None
+        How many groups were tested, where `rows` are those with the most evidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> found = cal.by_group(cal.ece, rng.random(600) < p, p, by=np.repeat(["DK", "SE"], 300))
+    >>> len(found), sorted(found.estimates), found["SE"].n
+    (2, ['DK', 'SE'], 300)
+    >>> sorted(found.to_dict()["groups"][0])[:4]
+    ['adjusted', 'column', 'direction', 'estimate']
+    """
+
+    rows: tuple[GroupResult, ...]
+    n: int
+    search: Search | None = None
+
+    @cached_property
+    def ranked(self) -> tuple[GroupResult, ...]:
+        """The groups with the most evidence of miscalibration first; of equal evidence, the largest estimate.
+
+        Groups that could not be tested are last.
+        """
+        tested = sorted(
+            (row for row in self.rows if row.tested), key=lambda row: (row.adjusted, row.p_value, -row.estimate.value)
+        )
+        return (*tested, *(row for row in self.rows if not row.tested))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, and of their crosses."""
+        return self.search.columns if self.search is not None else tuple(dict.fromkeys(row.column for row in self.rows))
+
+    @cached_property
+    def estimates(self) -> Mapping[Hashable, Estimate]:
+        """The estimate of each group; with several columns, the keys are (column, group)."""
+        return {self._key(row): row.estimate for row in self.rows}
+
+    @cached_property
+    def tests(self) -> Mapping[Hashable, Significance]:
+        """The test of each group, with p-values adjusted for the number of groups; keys as in `estimates`."""
+        return {self._key(row): row.test for row in self.rows}
+
+    @property
+    def worst(self) -> Significance:
+        """The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
+
+        NaN where no group has enough clusters to be tested.
+        """
+        first = self.ranked[0]
+        words = f"worst of {self._tested} groups: {first.label(self.columns)}, {first.test.method}"
+        words = words if first.tested else "no group has enough clusters to be tested"
+        return replace(first.test, method=words, n=self.n, null="every group calibrated")
+
+    def __getitem__(self, group: Hashable) -> Estimate:
+        return self.estimates[group]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<ByGroup of {len(self)} groups, worst {self.worst!r}>"
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from calibrant.reporting.notebook import groups_html
+
+        return groups_html(self, summary(self), notes(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON; the groups, most evidence first, are a list of flat rows."""
+        return {
+            "estimator": self.rows[0].estimate.name,
+            "n": self.n,
+            "search": None if self.search is None else asdict(self.search),
+            "groups": [row.to_dict() for row in self.ranked],
+            "worst": self.worst.to_dict(),
+        }
+
+    @property
+    def _tested(self) -> int:
+        """How many groups were tested, also those that are not shown."""
+        return sum(row.tested for row in self.rows) if self.search is None else self.search.groups
+
+    @property
+    def _untested(self) -> int:
+        return sum(not row.tested for row in self.rows) if self.search is None else self.search.untested
+
+    def _key(self, row: GroupResult) -> Hashable:
+        return row.group if len(self.columns) == 1 else (row.column, row.group)
 
 
 def by_group(
@@ -199,53 +390,10 @@ def by_group(
         {id(one) for one in strongest(tested, len(tested) if shrink else intervals)},
         level=level,
         method=method,
-        words=f"{words(task, columns, test, simulated=not confirm)}, {adjusted_over}",
+        words=f"{tested[0].method}, {adjusted_over}",
         shrink_gaps=search is not None,
     )
     return ByGroup(tuple(_shrunk(list(results), level) if shrink else results), n=len(task), search=search)
-
-
-@dataclass(frozen=True)
-class ForestRow:
-    """One row of a forest plot; `low` and `high` are the estimate itself where it has no interval.
-
-    Examples
-    --------
-    >>> ForestRow("DK", n=2000, value=0.01, low=0.0, high=0.02, significant=False).group
-    'DK'
-    """
-
-    group: str
-    n: int
-    value: float
-    low: float
-    high: float
-    significant: bool
-
-
-def forest_rows(
-    result: ByGroup | Mapping[Any, Estimate], *, alpha: float = 0.05, most: int | None = None
-) -> list[ForestRow]:
-    """The data of `calibrant.plot.forest`, largest estimate first.
-
-    A group is significant where its adjusted p-value is below `alpha`. With `most`, only so many groups: those with the
-    most evidence.
-
-    Examples
-    --------
-    >>> made = {name: Estimate(e, name="ECE", method="", n=9) for name, e in (("a", 0.1), ("b", 0.3))}
-    >>> [row.group for row in forest_rows(made)]
-    ['b', 'a']
-    """
-    if isinstance(result, Mapping):
-        named = [(str(name), estimate, False) for name, estimate in result.items()]
-    else:
-        named = [(one.label(result.columns), one.estimate, one.test.p_value < alpha) for one in result.ranked]
-    rows = []
-    for name, e, significant in named[:most]:
-        low, high = (e.value, e.value) if e.interval is None else (e.interval.low, e.interval.high)
-        rows.append(ForestRow(name, e.n, e.value, low, high, significant))
-    return sorted(rows, key=lambda row: -row.value)
 
 
 def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
@@ -318,3 +466,155 @@ def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
 
 def _with_detail(e: Estimate, name: str, value: float) -> Estimate:
     return Estimate(e.value, **{**e._fields(), "details": {**e.details, name: value}})
+
+
+def balance(data: Predictions) -> dict[str, Any]:
+    """Events, mean prediction and mean outcome of a group; of the predicted class, for several classes.
+
+    >>> import calibrant as cal
+    >>> balance(cal.Binary([0, 0, 1, 0] * 50, [0.9] * 200))["direction"]
+    'too high'
+    """
+    if isinstance(data, Multiclass):
+        data = data.top_label()
+    if not isinstance(data, Binary):
+        return {}
+    share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
+    p = data.y_prob.astype(np.float64)
+    predicted, observed = float(share @ p), float(share @ data.y_true)
+    clear = abs(predicted - observed) > _CLEAR * _gap_error(data, p, share)
+    return {
+        "events": int(data.y_true.sum()),
+        "predicted": predicted,
+        "observed": observed,
+        "direction": ("too high" if predicted > observed else "too low") if clear else "",
+    }
+
+
+def _gap_error(data: Binary, p: Floats, share: Floats) -> float:
+    """The standard error of the mean gap: if the group is calibrated, or from its clusters."""
+    if data.group is not None:
+        return float(ClusteredRows.of(data).sums().gap_error[0])
+    return float(np.sqrt(share**2 @ (p * (1 - p))))
+
+
+def shrunk(values: Floats, error: Floats) -> Floats:
+    r"""Empirical Bayes estimates of groups with these standard errors.
+
+    .. math:: m + (e_g - m) \frac{\tau^2}{\tau^2 + s_g^2}, \qquad
+              \tau^2 = \max\Bigl(0,
+              \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
+              w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
+
+    References
+    ----------
+    DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
+    Estimator and its Generalizations.
+
+    Examples
+    --------
+    >>> shrunk(np.array([0.0, 0.1, 0.5]), np.array([0.01, 0.01, 0.5])).round(2)
+    array([0.  , 0.1 , 0.06])
+    """
+    weight = 1 / np.maximum(error**2, 1e-18)
+    mean = float(weight @ values / weight.sum())
+    excess = float(weight @ (values - mean) ** 2) - (len(values) - 1)
+    between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
+    kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
+    return np.asarray(mean + kept * (values - mean))
+
+
+def text(result: ByGroup) -> str:
+    """The table of the groups with the most evidence."""
+    shown = result.ranked[:_SHOWN]
+    first, counted = shown[0].estimate, shown[0].predicted is not None
+    level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
+    middle = ["events", "predicted", "observed", "direction"] if counted else []
+    middle += ["shrunk gap"] if shown[0].shrunk_gap is not None else []
+    header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
+    lines = [header, *(_cells(row, result.columns, counted=counted) for row in shown)]
+    left = {k for k, name in enumerate(header) if name in ("group", "direction")}
+    return "\n".join([summary(result), "", *text_table(lines, left=left), "", notes(result)])
+
+
+def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[str]:
+    interval = row.estimate.interval
+    between = "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+    middle = [f"{row.events:,}", f"{row.predicted:.4g}", f"{row.observed:.4g}", row.direction or ""] if counted else []
+    middle += [] if row.shrunk_gap is None else [f"{row.shrunk_gap:+.4f}"]
+    adjusted = f"{row.adjusted:.3g}" if row.tested else "not tested"
+    return [row.label(columns), f"{row.n:,}", *middle, f"{row.estimate.value:.4f}", between, adjusted]
+
+
+def summary(result: ByGroup) -> str:
+    """How many groups were tested, and how many are flagged."""
+    search = result.search
+    flagged = sum(row.adjusted < _ALPHA for row in result.rows) if search is None else search.significant
+    some = f"{flagged} of them" if flagged else "none of them"
+    of = f" of {len(result.columns)} columns" if len(result.columns) > 1 else ""
+    of = of.replace("columns", "columns and crosses") if search is not None else of
+    rule = f"({_ALPHA:.0%}, adjusted for the number of groups)"
+    how = ", found on half of the rows and tested on the others," if search is not None and search.confirmed else ","
+    return f"{result._tested:,} groups{of}{how} {some} significantly miscalibrated {rule}."
+
+
+def notes(result: ByGroup) -> str:
+    """What the intervals are for, and what is not shown."""
+    search = result.search
+    chosen = search is not None and not search.confirmed
+    said = ["Intervals are for each group by itself" + (", not for groups chosen by these rows." if chosen else ".")]
+    if len(result) > _SHOWN or (search is not None and search.groups > len(result)):
+        said.append(f"Shown: the {min(_SHOWN, len(result))} groups with the most evidence.")
+    if result._untested:
+        few = f"{result._untested:,} group{'s' if result._untested > 1 else ''} of fewer than {LEAST_CLUSTERS} clusters"
+        said.append(f"Not tested, and without an interval: {few}.")
+    return " ".join(said)
+
+
+def _plain(group: Hashable) -> Any:
+    if isinstance(group, tuple):
+        return [_plain(part) for part in group]
+    return group if isinstance(group, str | int | float | bool) else str(group)
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One row of a forest plot; `low` and `high` are the estimate itself where it has no interval.
+
+    Examples
+    --------
+    >>> ForestRow("DK", n=2000, value=0.01, low=0.0, high=0.02, significant=False).group
+    'DK'
+    """
+
+    group: str
+    n: int
+    value: float
+    low: float
+    high: float
+    significant: bool
+
+
+def forest_rows(
+    result: ByGroup | Mapping[Any, Estimate], *, alpha: float = 0.05, most: int | None = None
+) -> list[ForestRow]:
+    """The data of `calibrant.plot.forest`, largest estimate first.
+
+    A group is significant where its adjusted p-value is below `alpha`. With `most`, only so many groups: those with the
+    most evidence.
+
+    Examples
+    --------
+    >>> made = {name: Estimate(e, name="ECE", method="", n=9) for name, e in (("a", 0.1), ("b", 0.3))}
+    >>> [row.group for row in forest_rows(made)]
+    ['b', 'a']
+    """
+    if isinstance(result, Mapping):
+        named = [(str(name), estimate, False) for name, estimate in result.items()]
+    else:
+        named = [(one.label(result.columns), one.estimate, one.test.p_value < alpha) for one in result.ranked]
+    rows = []
+    for name, e, significant in named[:most]:
+        low, high = (e.value, e.value) if e.interval is None else (e.interval.low, e.interval.high)
+        rows.append(ForestRow(name, e.n, e.value, low, high, significant))
+    return sorted(rows, key=lambda row: -row.value)

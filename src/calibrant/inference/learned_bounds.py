@@ -20,7 +20,7 @@ from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, rec
 from calibrant.estimators.variational import variational_error
 from calibrant.estimators.variational_engine import MIXED, SplitSampleBound
 from calibrant.estimators.variational_norms import Norm, size_bound
-from calibrant.inference.multiplicity import rank_p_values
+from calibrant.inference.multiplicity import first_rank, rank_p_values
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import betting_lower_bound
 from calibrant.numerics.random_draws import categorical_draws, generator
@@ -225,9 +225,8 @@ class LearnedTest:
             single = rank_p_values(total[:, None])[:, 0] * (len(total) / (len(total) + 1))
             scores += np.sqrt(part.n) * ndtri(1 - single)
             squares += part.n
-        p_value = float(np.mean(scores >= scores[0] - 1e-9 * abs(scores[0])))
         statistic = float(scores[0] / np.sqrt(squares))
-        return Significance(statistic, p_value, method=repr(self), n=len(data), draws=self.draws)
+        return Significance(statistic, first_rank(scores), method=repr(self), n=len(data), draws=self.draws)
 
 
 def _log_gain(predicted: Floats, fitted: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.random_draws import generator
+from calibrant.numerics.random_draws import generator, normal_draws
 
 #: Tail probabilities are kept above this, so that their reciprocals stay finite.
 _SMALLEST = 1e-300
@@ -155,9 +155,6 @@ BandKind = Literal["pointwise", "simultaneous"]
 #: Draws of the largest deviation, and their seed.
 DRAWS, SEED = 4000, 0
 
-#: Draws that are worked on at once, a divisor of their number.
-_AT_ONCE = 200
-
 
 def check_band(band: BandKind) -> BandKind:
     """Refuse other words."""
@@ -188,13 +185,8 @@ def pointwise_level(covariance: Floats, level: float) -> float:
     if not some.any():
         return level
     correlation = covariance[np.ix_(some, some)] / np.outer(spread[some], spread[some])
-    values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    rng, largest = generator(SEED, "simultaneous band"), []
-    for _ in range(0, DRAWS, _AT_ONCE):
-        drawn = rng.standard_normal((_AT_ONCE, len(values))) @ root.T
-        largest.append(np.maximum(drawn.max(axis=1), -drawn.min(axis=1)))
-    k = float(np.quantile(np.concatenate(largest), level))
+    drawn = normal_draws(correlation, DRAWS, generator(SEED, "simultaneous band"))
+    k = float(np.quantile(np.abs(drawn).max(axis=1), level))
     return float(np.clip(2 * ndtr(k) - 1, level, 1 - 1e-9))
 
 
@@ -212,6 +204,15 @@ def rank_p_values(statistics: Floats) -> Floats:
     return (len(statistics) - np.stack(below, axis=1)) / len(statistics)
 
 
+def first_rank(values: Floats) -> float:
+    """The share of values, the first included, that are at least as large as the first: its p-value among draws.
+
+    >>> first_rank(np.array([3.0, 1.0, 4.0, 2.0]))
+    0.5
+    """
+    return float(rank_p_values(values[:, None])[0, 0])
+
+
 def cauchy_rank(single: Floats, weight: Floats) -> float:
     r"""The p-value of the first line by the rank of :math:`\sum_j \omega_j \cot(\pi p_j)` among the lines.
 
@@ -221,5 +222,4 @@ def cauchy_rank(single: Floats, weight: Floats) -> float:
     0.5
     """
     inner = single * (len(single) / (len(single) + 1))  # else the largest rank, p = 1, outweighs all other columns
-    combined = (1 / np.tan(np.pi * inner)) @ weight
-    return float(np.mean(combined >= combined[0] - 1e-9 * abs(combined[0])))
+    return first_rank((1 / np.tan(np.pi * inner)) @ weight)

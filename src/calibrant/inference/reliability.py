@@ -18,7 +18,7 @@ from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import reliability
-from calibrant.results.estimate import Estimate
+from calibrant.results.estimate import Estimate, plain_fields
 from calibrant.table.binning import Binning, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import binned
@@ -76,7 +76,7 @@ class ReliabilityCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        return plain_fields(self)
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the curve and both bands (needs matplotlib)."""

@@ -18,7 +18,7 @@ from calibrant.inference.multiplicity import BandKind, check_band, pointwise_lev
 from calibrant.inference.residual_noise import require_clusters
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
-from calibrant.results.estimate import Estimate, Interval
+from calibrant.results.estimate import Estimate, Interval, plain_fields
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
@@ -261,13 +261,7 @@ class RiskCoverage:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; an end that is not limited is None."""
-        columns = {name: getattr(self, name).tolist() for name in ("confidence", "coverage", "risk", "low", "high")}
-        columns = {
-            name: [x if np.isfinite(x) else None for x in values] if name in ("low", "high") else values
-            for name, values in columns.items()
-        }
-        areas = {"aurc": self.aurc.to_dict(), "excess": self.excess.to_dict()}
-        return {**columns, **areas, **{name: getattr(self, name) for name in ("ideal", "level", "n", "loss", "band")}}
+        return plain_fields(self)
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the curve with its band (needs matplotlib)."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators.binned import ece
-from calibrant.inference.group_results import ByGroup
-from calibrant.inference.groups import forest_rows
+from calibrant.inference.groups import ByGroup, forest_rows
 from calibrant.inference.reliability import ConfidenceGaps, class_tables, confidence_gaps
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, legend_below, row_of_axes
 from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calibrant.estimators.decomposition import Decomposition
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.decision_curves import DecisionCurve
-    from calibrant.inference.group_results import ByGroup, GroupResult
+    from calibrant.inference.groups import ByGroup, GroupResult
     from calibrant.inference.multiclass_tests import ByClass
     from calibrant.results.estimate import Estimate, Interval, Significance
     from calibrant.simulate.advice import Advice

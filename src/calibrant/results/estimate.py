@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.results.target import Target
@@ -23,6 +23,31 @@ Side = Literal["two-sided", "lower", "upper"]
 def _finite(value: Any) -> Any:
     """The value, or None for a number that JSON has no word for."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain_fields(result: Any) -> dict[str, Any]:
+    """The fields of a result as plain types, ready for JSON: arrays are lists, and numbers that are not finite None."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "to_dict"):
+            return value.to_dict()
+        return [_finite(x) for x in value.tolist()] if hasattr(value, "tolist") else _finite(value)
+
+    return {field.name: plain(getattr(result, field.name)) for field in fields(result)}
+
+
+def text_table(lines: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> list[str]:
+    """Lines of cells in columns of equal width; those numbered in `left` are left-aligned, the others right-aligned.
+
+    >>> text_table([["group", "n"], ["DK", "2,000"]])
+    ['group      n', 'DK     2,000']
+    """
+    wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        [cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, wide, strict=True))]
+        for line in lines
+    ]
+    return ["  ".join(row).rstrip() for row in rows]
 
 
 @dataclass(frozen=True)

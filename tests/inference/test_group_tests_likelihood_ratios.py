@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.inference.likelihood_ratio_test import likelihood_ratio_of_cells, likelihood_ratio_p
+from calibrant.inference.group_tests import likelihood_ratio_of_cells, likelihood_ratio_p
 
 
 def grouped(rng, groups, rows, truth=lambda p: p, scores=lambda rng, size: rng.random(size)):
