@@ -70,11 +70,12 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m tools.constants --check
+	$(BIN)/python -m tools.words
 
 types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
-format: $(VENV)/test.stamp ## format the code and mend what ruff can mend
+format: $(VENV)/test.stamp ## format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -90,7 +91,7 @@ constants: $(VENV)/test.stamp ## the page of all numeric constants with their so
 golden: $(VENV)/test.stamp ## have frozen results of public calls moved? shows which
 	$(BIN)/python -m tests.golden
 
-golden-update: $(VENV)/test.stamp ## freeze them anew; REASON="..." is listed in the changelog
+golden-update: $(VENV)/test.stamp ## freeze them again; REASON="..." is listed in the changelog
 	$(BIN)/python -m tests.golden --update '$(REASON)'
 
 fuzz: $(VENV)/test.stamp ## random and damaged input for MINUTES=10; prints the cases that fail

@@ -189,7 +189,7 @@ def sorting_lines(n: int) -> list[str]:
 
 
 def matrix_lines(scores: int = 10**7) -> list[str]:
-    """Check and top label, and classwise sums with the check, of matrices of so many scores."""
+    """Check and top label, and classwise sums with the check, of matrices with this many scores."""
     top_bars = {10: (3.0, 6.0), 100: (2.1, 2.5), 1000: (1.6, 1.6)}
     class_bars = {10: (8.0, 16.0), 100: (3.0, 6.0), 1000: (2.3, 2.5)}
     rng = np.random.default_rng(0)

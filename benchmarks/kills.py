@@ -100,7 +100,7 @@ def fingerprint(kind: str, path: Path) -> tuple[float, ...]:
 
 
 def killed(kind: str, folder: Path, number: int, rng: np.random.Generator) -> Counter[str]:
-    """How often the file was whole, and what else was in the folder, after so many kills."""
+    """How often the file was whole, and what else was in the folder, after `number` kills."""
     path = folder / f"written{ENDINGS.get(kind, '.parquet')}"
     (temporary := folder / "temporary").mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}

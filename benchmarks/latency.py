@@ -37,7 +37,7 @@ REASONS = {
 }
 BUDGETED_ROWS = (1_000, 10_000)
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
-#: A size is tried as long as the one before took less than this; each is run so often, within so many seconds.
+#: A size is tried if the one before took less than this; most runs of each, and the seconds they may take together.
 PATIENCE, REPEATS, WITHIN = 1.0, 5, 1.5
 #: Growth is fitted to sizes from this on; what is flagged, and what a step from one size to the next may be.
 FITTED_FROM, STEEP = 10_000, 1.1

@@ -1,6 +1,6 @@
 """Log loss and Brier score after each map on real predictions: fitted on one half, scored on the other, five seeds.
 
-`python -m benchmarks.recalibrate_quality [binary] [several] [many]`: predictions of one event, of up to 20 classes, of
+`python -m benchmarks.recalibrate_quality [binary] [several] [many]`: binary predictions, of up to 20 classes, of
 100 classes; each writes a table of its own.
 """
 

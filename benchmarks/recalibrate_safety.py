@@ -3,7 +3,7 @@
 `python -m benchmarks.recalibrate_safety [--samples 4] [--maps Platt Smoothed ...]`: maps are fitted to 20 .. 5000 rows
 and scored on the rest (real predictions) or by the true probabilities of fresh scores (worlds). Regret is the mean log
 loss less that of the best of the identity and all single maps in the same cell (data and n); harm is the log loss of
-one sample less that of the identity. Probabilities are cut at 1e-6. `Auto` is `BayesianAverage` for one event.
+one sample less that of the identity. Probabilities are cut at 1e-6. `Auto` is `BayesianAverage` for binary data.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def group_shares(groups: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected_lines(rows: float, groups: int, cells: int) -> float:
-    """The expected number of (group, cell) pairs that so many rows meet."""
+    """The expected number of (group, cell) pairs among this many rows."""
     share, many = group_shares(groups)
     some = cell_shares(cells)
     return float(sum(m * -np.expm1(-rows * g * some).sum() for g, m in zip(share, many, strict=True)))

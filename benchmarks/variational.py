@@ -173,8 +173,8 @@ def large_lines() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3000, help="rows per binary case")
-    parser.add_argument("--vectors", type=int, default=2000, help="rows per case of several classes")
-    parser.add_argument("--large", type=int, default=10_000, help="rows of the three large cases of several classes")
+    parser.add_argument("--vectors", type=int, default=2000, help="rows per multiclass case")
+    parser.add_argument("--large", type=int, default=10_000, help="rows of the three large multiclass cases")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "calibrant-variational")
     parser.add_argument(
         "--stored", action="store_true", help="take the peers' rows from the last run: same cases, folds"
@@ -213,7 +213,7 @@ def main() -> None:
         "## Binary and top label",
         "",
         *table(found["binary"], "L1", ["L1", "squared", "KL"]),
-        "## Several classes",
+        "## Multiclass",
         "",
         *table(found["multi"], "L2", ["L1", "L2", "squared", "KL"]),
         "## CPU time by size",

@@ -1,4 +1,4 @@
-"""What the variational estimator says of calibrated predictions of several classes: nothing, on average.
+"""The variational estimate of calibrated multiclass predictions is zero on average.
 
 usage: OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.variational_calibrated
 """

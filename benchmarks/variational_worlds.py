@@ -1,4 +1,4 @@
-"""How much of a known error the default map of several classes recovers.
+"""How much of a known error the default multiclass map recovers.
 
 usage: OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.variational_worlds [--repeats 3]
 """

@@ -1,7 +1,7 @@
 """Do intervals cover and do tests hold their level? Measured in worlds of known error, published and rough ones.
 
 ``python -m reproduce.coverage --jobs 2`` writes reproduce/results/coverage.md and the page of the documentation. What
-the CSV files in reproduce/results hold already is not measured again: remove one to begin anew. The worlds take about
+the CSV files in reproduce/results hold already is not measured again: remove one to begin again. The worlds take about
 three CPU hours by default; ``--blocks`` asks for fewer or more samples, ``--worlds`` for the worlds whose names contain
 a text, ``--sizes`` for some numbers of rows, ``--only`` for one of the files, and ``--report`` measures nothing.
 """
@@ -38,7 +38,7 @@ DRAWS = 299
 BLOCKS = 4
 #: Sizes in the order in which they are measured.
 ORDER = (1000, 20_000, 200, 100_000, 20, 50, 100, 5000, 60, 300, 2000)
-#: One in so many samples also gets both one-sided bounds, and an estimate with its own interval.
+#: One in this many samples also gets both one-sided bounds, and an estimate with its own interval.
 ONE_SIDED, ESTIMATES = 5, 25
 
 

@@ -13,7 +13,7 @@ from reproduce.coverage_files import Line
 #: whose interval excludes zero; and what clustered rows are held to instead.
 COVERED, LOW_ABOVE, LOWER_ABOVE, ZERO_EXCLUDED = 0.93, 0.035, 0.06, 0.03
 CLUSTERED_COVERED, CLUSTERED_LOW_ABOVE = 0.92, 0.05
-#: One in so many samples gets the one-sided bounds.
+#: One in this many samples gets the one-sided bounds.
 ONE_SIDED_PART = 5
 _HEAD = ("target", "world", "n", "block", "truth", "samples", "tuned", "promised")
 
@@ -66,7 +66,7 @@ class Cell:
 
 
 def cells_of(lines: Iterable[Line]) -> list[Cell]:
-    """The cells of a file, in the order in which they first occur; levels of comparisons are no coverage."""
+    """The cells of a file, in the order in which they first occur; levels of comparisons do not count as coverage."""
     groups: dict[tuple[str, str, int], list[Line]] = {}
     for line in lines:
         if str(line.get("target", "")).endswith("called different"):

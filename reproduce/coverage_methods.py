@@ -11,7 +11,7 @@ from calibrant.simulate import PAPER_WORLDS
 from reproduce.coverage_files import Line
 
 SAMPLES = 1000
-#: One in so many samples also tries the dearer methods; that many samples in all try the bootstrap.
+#: One in this many samples also tries the slower methods; the second number of samples in all try the bootstrap.
 PART, BOOTSTRAPPED = 4, 100
 
 

@@ -22,7 +22,7 @@ METHODS = {
 
 #: Cells of pairs with fewer samples are not shown.
 FEWEST = 20
-#: Of each kind of fault, so many pairs are listed by name.
+#: Pairs listed by name for each kind of fault.
 WORST_PAIRS = 4
 
 

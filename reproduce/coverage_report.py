@@ -13,7 +13,7 @@ GROUPS = ("published", "published, calibrated", "rough", "other, calibrated", "u
 #: Faults that chance explains less often than these are listed, or are called beyond chance.
 LISTED, SURE = 0.2, 0.025
 OTHER_TASKS = {
-    "multiclass_coverage": "Several classes",
+    "multiclass_coverage": "Multiclass",
     "regression_coverage": "Regression",
     "regression_designs": "Regression: spreads that repeat, clusters, weights",
     "unlabeled_coverage": "Positive-unlabeled data",
@@ -113,10 +113,10 @@ def bad_cells(tables: Tables) -> list[str]:
     sure, faulty = (sum(cell.chance < limit for cell in promised) for limit in (SURE, 1.0))
     samples = [cell.samples for cell in promised] or [0]
     lines = [
-        f"{faulty} of {len(promised)} cells go wrong more often than required, {sure} of them beyond chance at the "
-        f"{SURE:.1%} level, where {SURE * len(promised):.0f} would if all were just as required. Cells have "
-        f"{min(samples)} to {max(samples)} samples (median {np.median(samples):.0f}): with few, a real fault need not "
-        f"be beyond chance. Listed are those that chance explains in less than {LISTED:.0%}, the surest first. "
+        f"{faulty:,} of {len(promised):,} cells missed their target; {sure} significantly at the {SURE:.1%} level "
+        f"({SURE * len(promised):.0f} expected by chance). Cells have {min(samples)} to {max(samples)} samples (median "
+        f"{np.median(samples):.0f}): with few, a real fault need not be significant. Listed are those with a p-value "
+        f"below {LISTED:.0%}, the smallest first. "
         f"{len(cells) - len(promised)} cells whose gap oscillates too fast for their n are not counted.",
         "",
     ]
@@ -263,7 +263,7 @@ def estimator_table(cells: list[Cell], *, by_world: bool = True) -> list[str]:
 
 
 def other_tasks(tables: Tables, most: int | None = None) -> list[str]:
-    """Cells of the other tasks, measured by scripts of their own, the lowest coverage first and at most so many."""
+    """Cells of the other tasks, measured by scripts of their own, the lowest coverage first, at most `most`."""
     lines: list[str] = []
     for name, words in OTHER_TASKS.items():
         cells = sorted(cells_of(tables.get(name, [])), key=lambda cell: cell.means["covered"])

@@ -50,7 +50,7 @@ class ScoreWorld:
     sizes: tuple[int, ...] = SIZES
 
     def sample(self, n: int, rng: np.random.Generator) -> cal.Binary:
-        """So many independent rows."""
+        """`n` independent rows."""
         score = self.score(rng.random(n))
         return cal.Binary(rng.random(n) < self.chance(score), score)
 
@@ -89,7 +89,7 @@ class PublishedWorld:
         return self.world.name
 
     def sample(self, n: int, rng: np.random.Generator) -> cal.Binary:
-        """So many independent rows."""
+        """`n` independent rows."""
         score, outcome = self.world.draw(rng, n)
         return cal.Binary(outcome, score)
 

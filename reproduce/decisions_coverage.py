@@ -103,7 +103,7 @@ def areas(data: cal.Binary, curve: str, rate: float) -> Found:
     }
 
 
-def several_classes(data: cal.Multiclass, curve: str, _rate: float) -> Found:
+def multiclass(data: cal.Multiclass, curve: str, _rate: float) -> Found:
     """Intercepts and slopes of a rare and of a frequent class; one that never occurred has no finite interval."""
     found = cal.inference.multinomial_recalibration(data, reference=2)
     truth = worlds.class_truth(curve)
@@ -135,7 +135,7 @@ PARTS: dict[str, Part] = {
             f"multinomial {kind} of a {name} class"
             for kind, name in product(("intercept", "slope"), ("rare", "frequent"))
         ),
-        several_classes,
+        multiclass,
         1.0,
     ),
     "costs": (

@@ -18,7 +18,7 @@ from reproduce.resumable import Row, asked_samples, markdown, measured
 RESULTS = Path(__file__).with_name("results")
 #: Groups, rows per group, and how many runs there are for each run of the largest design.
 DESIGNS = ((2, 200, 20), (50, 200, 6), (500, 40, 3), (5000, 200, 1))
-#: One in so many runs also has a reversed group; fewer of the designs with so many groups.
+#: One in this many runs also has a reversed group; fewer in designs with many groups.
 REVERSED, SELDOM_REVERSED, MANY_GROUPS = 2, 10, 5000
 KEYS = ("groups", "rows", "runs")
 

@@ -1,7 +1,7 @@
-"""Do tests, intervals and comparisons of several classes hold? Measured in the worlds of `multiclass_worlds`.
+"""Do multiclass tests, intervals and comparisons hold? Measured in the worlds of `multiclass_worlds`.
 
 ``python -m reproduce.multiclass_coverage`` writes reproduce/results/multiclass_coverage.csv, multiclass_tests.csv and
-multiclass.md. Cells that a CSV holds already are not measured again; remove it to begin anew. ``--samples`` multiplies
+multiclass.md. Cells that a CSV holds already are not measured again; remove it to begin again. ``--samples`` multiplies
 the number of samples per cell, ``--only`` restricts it to one part.
 """
 
@@ -219,7 +219,7 @@ def report() -> str:
     """Both tables, the worst cells first."""
     intervals = sorted(read(INTERVALS), key=lambda row: ("called" in row["target"], float(row["covered"])))
     lines = [
-        "# Several classes: coverage, level and power",
+        "# Multiclass: coverage, level and power",
         "",
         "Made by `python -m reproduce.multiclass_coverage`; worlds in reproduce/multiclass_worlds.py. Nominal level",
         "0.95, tests at 5 %. Worlds marked *tuned* were used to choose constants, the others were not. For lower",

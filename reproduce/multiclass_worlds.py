@@ -1,9 +1,9 @@
-"""Worlds of several classes with known errors: laws of scores, and ways in which a model may be wrong.
+"""Multiclass worlds with known errors: laws of scores, and ways in which a model may be wrong.
 
 *gauss* has Gaussian logits, *peaked* is confident with unequal shares of the classes, *rounded* is the same with whole
 logits, so that vectors repeat, and *rare* has one frequent class and others of about 5 % and less. The looks, weights
 and constants of the methods were chosen on gauss worlds with the errors of `TUNED`; the other worlds and errors were
-not used, except for *bend*, on which the upper end of classwise intervals was found too low and mended.
+not used, except for *bend*, on which the upper end of classwise intervals was found too low and corrected.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def draw_all(rows: Rows, folder: Path) -> list[str]:
         figure, axes = _panels([row for row in rows if row[0] == number])
         for ax, (world, own) in axes:
             _lines_with_bands(ax, own)
-            # Figure 2: the limit of infinitely many unlabeled rows is no line here but where its curves end
+            # Figure 2: the limit of infinitely many unlabeled rows is not drawn as a line: its curves end there
             sizes = np.array(sorted({row[3] for row in own}), float)
             ax.plot(sizes, 0.4 * sizes ** (-1 / 3), "k--", linewidth=0.8, label="N^(-1/3)")
             ax.set(title=TITLES.get(world, world), xlabel="N", xscale="log", yscale="log")

@@ -192,7 +192,7 @@ def write_page() -> None:
         + markdown(rows("designs", []), (*KEYS["designs"], *ends), "covered")
         + "\nTest of the mean squared z at 5 %, and the interval of a scale factor of 1.2.\n\n"
         + markdown(rows("scale", []), (*KEYS["scale"], "level", *ends[1:]))
-        + "\nInterval error (L1), all levels, of errors so many times as wide as stated.\n\n"
+        + "\nInterval error (L1), all levels, by the ratio of true to stated width of the errors.\n\n"
         + markdown(rows("pit", []), (*KEYS["pit"], *ends), "covered")
         + "\nTwo models of equal ENCE: how often `compare` calls them different at 5 %.\n\n"
         + markdown(rows("compare", []), (*KEYS["compare"], "called_different"))

@@ -3,7 +3,7 @@
 ``python -m reproduce.slices`` writes reproduce/results/slices.csv: for calibrated models with 20 columns the share of
 runs in which any slice is flagged at 5%, for models that are off by 15 points in every combination of two of 20 columns
 (and right for every value of each) the share of runs in which such a slice is flagged; and with ``--rows`` the CPU
-seconds of one search over 20 columns of so many rows. Rows are independent, or in clusters of 10 that share half of the
+seconds of one search over 20 columns. Rows are independent, or in clusters of 10 that share half of the
 variance of their luck and the values of five columns. What the file holds already is not measured again. No constant of
 the method was chosen in these worlds.
 """

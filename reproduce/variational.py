@@ -100,7 +100,7 @@ def isotonic(classes: int) -> object:
 
 
 def binned_l2(f: np.ndarray, y: np.ndarray, seed: int) -> float:
-    """The paper's binning baseline for several classes: 15 clusters of the vectors."""
+    """The paper's binning baseline for multiclass data: 15 clusters of the vectors."""
     from sklearn.cluster import KMeans
 
     cluster = KMeans(15, random_state=seed, n_init="auto").fit_predict(f)

@@ -36,7 +36,7 @@ def moments(values: np.ndarray) -> tuple[float, float]:
 
 @cache
 def truth_of(world: str, k: int, norm: float) -> float:
-    """The true error of a world of several classes, drawn once."""
+    """The true error of a multiclass world, drawn once."""
     return multiclass_truth(world, k, norm)
 
 
@@ -72,7 +72,7 @@ def figure1(store) -> list[str]:
 
 def figure3(store) -> list[str]:
     lines = [
-        "## Figure 3: several classes, L2",
+        "## Figure 3: multiclass, L2",
         "",
         "| classes | world | n | truth | isotonic, cross-fitted | z | in sample | k-means bins | TS | default map |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -187,7 +187,7 @@ def table1(store) -> list[str]:
     binary = sum(str(k) == "2" for _, k in cases)
     repeats = 1 + max(int(row["repeat"]) for row in rows)
     once = "; boosting without a warm start in the first repeat only" if repeats > 1 else ""
-    said = f"{binary} binary cases and {len(cases) - binary} of several classes, at most {TABLE_1_ROWS:,} rows of each"
+    said = f"{binary} binary and {len(cases) - binary} multiclass cases, at most {TABLE_1_ROWS:,} rows of each"
     return [*lines, "", f"{said}, repeats: {repeats}{once}.", ""]
 
 

@@ -18,7 +18,7 @@ CLOSING = """
   or too many rows were left out for missing values (`--max-missing`). Nothing else gives 1.
 
 `2`
-: The options, the files or the data are not right; one sentence says what and how to mend it.
+: The options, the files or the data are not right; one sentence says what and how to fix it.
 
 `3`
 : A gate has too few rows to decide.
@@ -80,4 +80,4 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-_MANUAL = ("reference/command-line", "calibrant", "measure, test and mend the calibration of predictions", [], 1)
+_MANUAL = ("reference/command-line", "calibrant", "measure, test and repair the calibration of predictions", [], 1)

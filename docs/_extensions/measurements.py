@@ -37,7 +37,7 @@ def _links(_app: Any, _name: str, text: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Copy before any page is read; mend links as pages are read."""
+    """Copy before any page is read; repair links as pages are read."""
     app.connect("builder-inited", _copy, priority=100)
     app.connect("source-read", _links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

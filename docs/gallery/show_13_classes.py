@@ -1,6 +1,6 @@
 """
-Several classes
-===============
+Multiclass
+==========
 
 The top label, then each class against the rest.
 """

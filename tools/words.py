@@ -1,0 +1,156 @@
+"""Phrases that we do not use, each with a better one, and where they are used all the same.
+
+    python -m tools.words            # fail where one is used more often than it is allowed
+    python -m tools.words --counts   # how often each is used, and allowed
+
+Plain statistical English, as in SciPy's documentation. Extend `PHRASES` when a reader stumbles. A phrase that is still
+in use has an allowance, which may only fall; without one, its first use fails `make lint`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from tools.project import ROOT
+
+#: Files whose words are checked.
+PLACES = (
+    "src/calibrant/**/*.py",
+    "src/calibrant/**/*.pyi",
+    "docs/**/*.md",
+    "docs/**/*.py",
+    "tools/*.py",
+    "reproduce/**/*.py",
+    "reproduce/**/*.md",
+    "benchmarks/**/*.py",
+    "benchmarks/**/*.md",
+    "*.md",
+    "Makefile",
+)
+#: Files that are left out, and why.
+EXCEPTIONS = {
+    "tools/words.py": "holds the phrases",
+    "docs/methods/constants.md": "is written from comments of the source",
+    "docs/reference/*": "is made by the build of the site",
+    "docs/pictures/*": "is made by the build of the site",
+    "docs/drawn/*": "is made by the build of the site",
+    "docs/benchmarks/*": "is made by the build of the site",
+    "docs/reproduce/*": "is made by the build of the site",
+}
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A regular expression, whose spaces may be ends of lines, what to write instead, and how often it is allowed."""
+
+    pattern: str
+    better: str
+    allowed: int = 0
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        """The compiled expression; case does not matter."""
+        return re.compile(self.pattern.replace(" ", r"\s+(?:#:?\s+)?"), re.IGNORECASE)
+
+
+PHRASES = (
+    Phrase(r"several(?: |_|-)classes", "multiclass, or more than two classes", 79),
+    Phrase(r"\b(?:of|for|from|with) one event\b", "binary", 33),
+    Phrase(r"\bso many\b(?![^.;:]*\bthat\b)", "this many, or name the number", 42),
+    Phrase(r"\bso often\b(?![^.;:]*\bthat\b)", "this often"),
+    Phrase(r"\bbad cells\b", "worst cases", 1),
+    Phrase(r"\bbe believed\b", "be trusted", 1),
+    Phrase(r"\band leave\.", "and exit", 1),
+    Phrase(r"\bis no row\b", "rows of weight zero are ignored", 2),
+    Phrase(
+        r"(?<!there\s)\b(?:is|are|was|were) no (?!longer|more|fewer|less|lower|higher|other|better|worse"
+        r"|larger|smaller|wider|narrower|slower|faster|greater|older|closer|further|later|such\b|one\b|way\b|need\b|row\b)\w+",
+        "is not a ...",
+        39,
+    ),
+    Phrase(r"\bspoken of\b", "reported", 3),
+    Phrase(r"\bspeaks? (?:against|for)\b", "is evidence against, or for", 2),
+    Phrase(r"\bnever makes? certain\b", "never predicts 0 or 1", 2),
+    Phrase(r"\bsamples of the choice\b", "tuning samples"),
+    Phrase(r"\bwhoever\b", "any rule, method or reader that ..."),
+    Phrase(r"\bthe same by\b", "say what differs: compiled version of `f`", 2),
+    Phrase(r"\bneeds? no smooth\b", "does not assume a smooth ...", 1),
+    Phrase(r"\bothers do as well\b", "other maps perform equally well"),
+    Phrase(r"\bcount by a prior\b", "are weighted by a prior"),
+    Phrase(r"\bfor them to tell\b", "needed to estimate", 1),
+    Phrase(r"\bwhat is read,? and what is refused\b", "accepted and rejected input", 1),
+    Phrase(r"\berrors that name\b", "raise an error that names", 1),
+    Phrase(r"\bgo wrong more often than required\b", "missed their target"),
+    Phrase(r"\bcosts? about [\w.]+ times reading\b", "takes ... times as long as reading", 1),
+    Phrase(r"\bdearer\b", "more expensive, or slower"),
+    Phrase(r"\bmend(?:s|ed|ing)?\b", "fix, repair"),
+    Phrase(r"\brows enough\b", "enough rows", 2),
+    Phrase(r"\b(?:can|could|may|to) be had\b", "be obtained, computed", 3),
+    Phrase(r"\banew\b", "again", 5),
+    Phrase(r"\bweighs? nothing\b", "has weight zero", 2),
+    Phrase(r"\bworth (?:its|their) while\b", "faster, or worth its cost", 1),
+    Phrase(r"\b(?:is|are) taken for\b", "is treated as", 5),
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a phrase."""
+
+    path: Path
+    line: int
+    text: str
+
+
+def files(root: Path) -> list[Path]:
+    """The files whose words are checked, from the root."""
+    found = {path.relative_to(root) for place in PLACES for path in root.glob(place) if path.is_file()}
+    return sorted(path for path in found if not any(fnmatch(path.as_posix(), pattern) for pattern in EXCEPTIONS))
+
+
+def uses_in(text: str, path: Path, phrase: Phrase) -> Iterator[Use]:
+    """Where a text uses a phrase."""
+    for found in phrase.expression.finditer(text):
+        yield Use(path, text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
+
+
+def uses(root: Path, phrases: tuple[Phrase, ...] = PHRASES) -> dict[Phrase, list[Use]]:
+    """Every use of each phrase."""
+    found: defaultdict[Phrase, list[Use]] = defaultdict(list)
+    for path in files(root):
+        text = (root / path).read_text(encoding="utf8")
+        for phrase in phrases:
+            found[phrase] += uses_in(text, path, phrase)
+    return found
+
+
+def main(arguments: list[str] | None = None, *, root: Path = ROOT, phrases: tuple[Phrase, ...] = PHRASES) -> int:
+    """Name the uses of phrases that are used more often than they are allowed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--counts", action="store_true", help="print how often each phrase is used, and allowed")
+    parser.add_argument("--all", action="store_true", help="name every use, also of those that are allowed")
+    options = parser.parse_args(arguments)
+    found = uses(root, phrases)
+    if options.counts:
+        print(*(f"{len(found[phrase]):4} {phrase.allowed:4}  {phrase.pattern}" for phrase in phrases), sep="\n")
+        return 0
+    failed = False
+    for phrase in phrases:
+        too_many = len(found[phrase]) > phrase.allowed
+        failed |= too_many
+        if too_many or options.all:
+            print(*(f"{use.path}:{use.line}: {use.text!r}: better: {phrase.better}" for use in found[phrase]), sep="\n")
+        if too_many and phrase.allowed:
+            print(f"    {len(found[phrase])} uses, {phrase.allowed} are allowed (tools/words.py): reword the new ones")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
