@@ -1,4 +1,8 @@
-"""Pages load nothing, answer to keyboard and pointer in a real browser, fit a phone, and show all that was measured."""
+"""Pages load nothing, answer to keyboard and pointer in a real browser, fit a phone, and show all that was measured.
+
+What the figures of hand-made contents look like is kept in `snapshots/figures.txt`, a digest for each section;
+`python -m tests.reporting.layout.test_page` writes it anew. Look at the pages before and after.
+"""
 
 import base64
 import hashlib
@@ -106,6 +110,25 @@ def visit(browser, tmp_path):
 def keep(page, name):
     ARTIFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"report-{name}.png", full_page=True)
+
+
+FIGURES = Path(__file__).parents[1] / "snapshots" / "figures.txt"
+
+
+def figure_digests() -> str:
+    """A line for each section of each hand-made page: a digest of its drawings."""
+    lines = []
+    for name in ("binary", "multiclass", "regression", "unlabeled"):
+        head, *rest = re.split(r'<section id="([^"]+)"', hand(name).to_html())
+        for anchor, part in zip(["numbers", *rest[::2]], [head, *rest[1::2]], strict=True):
+            drawn = "".join(re.findall(r"<svg.*?</svg>", part, flags=re.DOTALL))
+            lines += [f"{name} {anchor} {hashlib.sha256(drawn.encode()).hexdigest()[:12]}\n"] if drawn else []
+    return "".join(lines)
+
+
+def test_figures_are_drawn_as_before():
+    kept, now = FIGURES.read_text(encoding="utf8").splitlines(), figure_digests().splitlines()
+    assert now == kept, "figures moved: look at them, then write the snapshot anew"
 
 
 class TestText:
@@ -450,3 +473,7 @@ def test_findings_open_by_their_address_even_if_a_code_occurs_twice():
 def test_a_link_that_is_no_address_is_text():
     relative = SimpleNamespace(**{**vars(FINDING), "link": "javascript:alert(1)"})
     assert "href" not in top.findings_block([relative]).body
+
+
+if __name__ == "__main__":
+    FIGURES.write_text(figure_digests(), encoding="utf8")
