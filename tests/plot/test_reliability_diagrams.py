@@ -115,6 +115,8 @@ def test_log_odds_show_rare_events(ax):
     ax.figure.canvas.draw()  # warnings are errors
     assert ax.get_xscale() == ax.get_yscale() == "logit"
     assert ax.get_xlim()[1] < 0.99
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"{tick:g}" for tick in ax.get_xticks()]
+    assert 0.01 in ax.get_xticks()
     with pytest.raises(ValueError, match="axis must be"):
         cal.plot.reliability_diagram(rare, ax=ax, axis="log")
 
@@ -136,3 +138,21 @@ def test_before_and_after_take_predictions(data, ax):
 
 def test_no_module_is_taken_for_a_function():
     assert not hasattr(cal.plot, "reliability")
+
+
+def test_bins_of_predicted_spreads_are_drawn_as_spread_against_error(ax):
+    rng = np.random.default_rng(0)
+    sigma = rng.uniform(0.5, 2, 300)
+    estimate = cal.ence(sigma * rng.standard_normal(300), np.zeros(300), sigma)
+    curve = cal.spread_curve(estimate.bins)
+    assert estimate.plot(ax=ax) is ax
+    np.testing.assert_allclose(line(ax, "observed").get_data(), [curve.x, curve.observed])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("root mean variance", "RMSE")
+
+
+def test_a_forecast_is_drawn_as_its_spread_curve(ax):
+    rng = np.random.default_rng(0)
+    std = np.exp(0.4 * rng.normal(size=500))
+    forecast = cal.Gaussian(std * rng.normal(size=500), np.zeros(500), std)
+    cal.plot.forecast_diagram(forecast, ax=ax)
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), cal.spread_curve(forecast).observed)

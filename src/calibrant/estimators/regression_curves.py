@@ -77,7 +77,7 @@ class ForecastCurve:
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the diagram (needs matplotlib)."""
-        from calibrant.plot.regression import forecast_diagram
+        from calibrant.plot.reliability_diagrams import forecast_diagram
 
         return forecast_diagram(self, ax=ax, **style)
 

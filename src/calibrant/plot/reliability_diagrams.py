@@ -1,24 +1,32 @@
-"""Reliability diagrams: what was observed against what was predicted."""
+"""Reliability diagrams of probabilities and of forecasts: what was observed against what was predicted."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.estimators.regression_curves import ForecastCurve, spread_curve
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
-from calibrant.numerics.special import expit, log_odds
 from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, legend_below, square
-from calibrant.plot.regression import spread_diagram
+from calibrant.plot.scales import Scale, evenly, probability_scale
 from calibrant.pu.binned_inference import Reliability
 from calibrant.results.estimate import Estimate
 from calibrant.table.binning import Cut, Edges, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import Spread
+
+_LABELS = {
+    "spread": ("root mean variance", "RMSE"),
+    "pit": ("F(y)", "density"),
+    "interval": ("nominal coverage", "observed coverage"),
+    "ence": ("number of bins", "ENCE"),
+}
 
 Drawable = Estimate | BinTable | ReliabilityCurve | Predictions
 Axis = Literal["linear", "log odds"]
@@ -91,15 +99,16 @@ def reliability_diagram(
     else:
         diagonal(ax, start=beyond, end=1 - beyond)
     x, y, marker = points(result)
+    scale = _limits(axis, x, y)
     spread = isinstance(result, ReliabilityCurve) and result.kind == "spread"
     shown = np.clip(y, beyond, 1 - beyond) if beyond else y
     ax.plot(x, shown, **{"marker": marker, "color": BLUE, "label": "observed", **style})
     if isinstance(data, Binary):
         _dots(data, ax, beyond)
-        histogram = BinTable.of(data, _bars(axis, x)) if histogram is None else histogram
+        histogram = BinTable.of(data, _bars(scale)) if histogram is None else histogram
     ax.set(xlabel="predicted", ylabel="observed")
     if not spread:
-        _scale(ax, axis, x)
+        _set_scale(ax, scale)
     if isinstance(result, Estimate):
         ax.set_title(f"{result.name} {result:.4f}")
     if histogram is not None:
@@ -109,30 +118,28 @@ def reliability_diagram(
     return ax
 
 
-def _scale(ax: Any, axis: Axis, x: Floats) -> None:
-    """Limits and scale of both axes; on log odds, around the scores that have some."""
-    if axis == "linear":
-        ax.set(xlim=(0, 1), ylim=(0, 1))
-        return
-    if axis != "log odds":
+def _limits(axis: Axis, x: Floats, y: Floats) -> Scale:
+    """The axis of both directions: all of it, or on log odds the part around what is drawn, as in a report."""
+    if axis not in get_args(Axis):
         message = f"axis must be 'linear' or 'log odds', got {axis!r}."
         raise ValueError(message)
-    ax.set(xscale="logit", yscale="logit", xlim=_inner(x), ylim=_inner(x))
+    return Scale(0.0, 1.0) if axis == "linear" else probability_scale([*x.tolist(), *y.tolist()], log_odds=True)
 
 
-def _inner(x: Floats) -> tuple[float, float]:
-    """Between which scores a diagram on log odds is drawn."""
-    inside = x[(x > 0) & (x < 1)]
-    return (float(inside.min()), float(inside.max())) if len(np.unique(inside)) > 1 else (0.01, 0.99)
+def _set_scale(ax: Any, scale: Scale) -> None:
+    ends = (scale.low, scale.high)
+    ax.set(xlim=ends, ylim=ends)
+    if scale.kind == "log odds":
+        ax.set(xscale="logit", yscale="logit", xlim=ends, ylim=ends)
+        ticks = scale.ticks(6)
+        for side in (ax.xaxis, ax.yaxis):
+            side.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            side.set_ticks([], minor=True)
 
 
-def _bars(axis: Axis, x: Floats) -> Cut:
-    """Bins of the scores, even on the axis that they are drawn on."""
-    if axis == "linear":
-        return _BARS
-    low, high = log_odds(np.array(_inner(x))).tolist()
-    inner = expit(np.linspace(low, high, _BARS.n_bins + 1))
-    return Edges(np.concatenate([[0.0], inner[1:-1], [1.0]]))
+def _bars(scale: Scale) -> Cut:
+    """Bins of the scores, equally wide on the axis; the outermost ones hold all that lies beyond it."""
+    return _BARS if scale.kind == "linear" else Edges([0.0, *evenly(scale, _BARS.n_bins)[1:-1], 1.0])
 
 
 def _kept_inside(curve: ReliabilityCurve, beyond: float) -> ReliabilityCurve:
@@ -277,3 +284,51 @@ def _bands(curve: ReliabilityCurve, ax: Any, beyond: float) -> None:
     ax.fill_between(x, curve.confidence_low, curve.confidence_high, **blue, **shade)
     for edge in (curve.confidence_low, curve.confidence_high):  # so that the bands differ without colour too
         ax.plot(x, edge, color=BLUE, linestyle=":", linewidth=0.8, zorder=1)
+
+
+def forecast_diagram(curve: ForecastCurve | Forecast, *, ax: Any = None, **style: Any) -> Any:
+    """Draw a curve of `spread_curve`, `pit_histogram`, `interval_curve` or `ence_curve` with its null band.
+
+    Of a forecast the spread curve is drawn. `style` goes to the artist of the observed values (`Axes.plot`, or
+    `Axes.bar` for the histogram). The figure's data are the curve's own columns.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import calibrant as cal
+    >>> curve = cal.interval_curve([0.0, 1.0, -1.0, 2.0], [0.0] * 4, [1.0] * 4)
+    >>> forecast_diagram(curve, ax=Figure().subplots()).get_xlabel()
+    'nominal coverage'
+    """
+    ax = axes(ax)
+    curve = spread_curve(curve) if isinstance(curve, Forecast) else curve
+    across, up = _LABELS[curve.diagram]
+    if curve.diagram == "pit":
+        return _histogram(curve, ax, across, up, style)
+    band = {"color": GREY, "alpha": 0.3, "linewidth": 0, "label": f"calibrated, {curve.level:.0%}"}
+    ax.fill_between(curve.x, curve.low, curve.high, **band)
+    ax.plot(curve.x, curve.expected, color=GREY, linestyle="--", linewidth=1)
+    marked = curve.diagram != "interval"
+    ax.plot(curve.x, curve.observed, **{"color": BLUE, "marker": "o" if marked else "", "label": "observed", **style})
+    ax.set(xlabel=across, ylabel=up)
+    if curve.diagram == "interval":
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+    square(ax)
+    legend_below(ax)
+    return ax
+
+
+def spread_diagram(table: BinTable, *, ax: Any = None, **style: Any) -> Any:
+    """Root mean squared error against predicted spread in the bins of a table; its data are `spread_curve`."""
+    return forecast_diagram(spread_curve(table), ax=ax, **style)
+
+
+def _histogram(curve: ForecastCurve, ax: Any, across: str, up: str, style: dict[str, Any]) -> Any:
+    width = 1 / len(curve.x)
+    ax.bar(curve.x, curve.observed, **{"width": width, "color": BLUE, "edgecolor": "white", **style})
+    ax.axhspan(curve.low[0], curve.high[0], color=GREY, alpha=0.3, linewidth=0, label=f"calibrated, {curve.level:.0%}")
+    ax.axhline(1.0, color=GREY, linestyle="--", linewidth=1)
+    ax.set(xlabel=across, ylabel=up, xlim=(0, 1))
+    square(ax)
+    legend_below(ax)
+    return ax

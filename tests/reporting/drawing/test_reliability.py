@@ -2,23 +2,22 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
+from calibrant.plot.scales import Scale
 from calibrant.reporting.contents import Bin, Curve
-from calibrant.reporting.drawing.canvas import Box, Scale
+from calibrant.reporting.drawing.canvas import Box
 from calibrant.reporting.drawing.reliability import (
     CONFIDENCE,
-    along,
     before_after_figure,
     bin_counts_figure,
     bin_hint,
     curve_points,
     diagonal,
+    diagram_scale,
     inside,
-    probability_scale,
     reliability_figure,
     square,
     write_along_the_diagonal,
@@ -107,13 +106,6 @@ def test_the_diagonal_joins_equal_values():
     assert float(line.get("y2")) == canvas.y(0.9)
 
 
-def test_values_along_an_axis_are_evenly_placed():
-    for scale in (Scale(0.0, 1.0), Scale(0.001, 0.9, "log odds")):
-        places = [scale.at(value) for value in along(scale)]
-        steps = [b - a for a, b in pairwise(places)]
-        assert max(steps) - min(steps) < 1e-9
-
-
 def test_words_along_the_diagonal_avoid_what_is_drawn():
     canvas = square(548, Scale(0.0, 1.0))
     upper = Box(canvas.left + canvas.plot_width / 2, canvas.top, canvas.right, canvas.top + canvas.plot_height / 2)
@@ -126,14 +118,14 @@ def test_words_along_the_diagonal_avoid_what_is_drawn():
 
 def test_rare_events_get_a_linear_axis_that_ends_near_them():
     rare = [Bin(0, 0.02, 100, 1, 0.01, Value(0.012, 0.001, 0.04))]
-    assert probability_scale(rare, "linear").high == 0.05
-    assert probability_scale(rare, "log odds").holds(0.01)
-    assert probability_scale([], "log odds").holds(0.5)
+    assert diagram_scale(rare, "linear").high == 0.05
+    assert diagram_scale(rare, "log odds").holds(0.01)
+    assert diagram_scale([], "log odds").holds(0.5)
 
 
 def test_certain_bins_do_not_break_the_axis_of_log_odds():
     bins = [Bin(0, 0.1, 9, 0, 0.0, Value(0.0, 0.0, 0.3)), Bin(0.9, 1.0, 9, 9, 1.0, Value(1.0, 0.7, 1.0))]
-    scale = probability_scale(bins, "log odds")
+    scale = diagram_scale(bins, "log odds")
     assert 0 < scale.low < scale.high < 1
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Change, Facts, OverTime, Period
 from calibrant.reporting.drawing.canvas import (
     Box,
     Canvas,
     Figure,
     Margins,
-    Scale,
     both,
-    covering,
     dot,
     hint,
     least_covered,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from calibrant.plot.scales import Scale, evenly, probability_scale
 from calibrant.reporting.contents import Axis, Bin, BinCounts, Curve, Facts, Reliability
 from calibrant.reporting.drawing.canvas import (
     ROOMY,
@@ -18,7 +19,6 @@ from calibrant.reporting.drawing.canvas import (
     Canvas,
     Figure,
     Margins,
-    Scale,
     both,
     dot,
     hint,
@@ -41,11 +41,6 @@ from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
 from calibrant.results.estimate import Value
 
-#: An axis of log odds extends beyond the outermost bins by this factor of the odds.
-_BEYOND = 1.9
-#: Where a linear axis may end when no bin lies higher.
-_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
 
 def square(width: float, scale: Scale, *, above: float = 14.0) -> Canvas:
     """A canvas whose plotting area is a square, with the same axis in both directions."""
@@ -67,17 +62,11 @@ def diagonal(canvas: Canvas) -> None:
     canvas.line(canvas.left, canvas.bottom, canvas.right, canvas.top, "ref")
 
 
-def probability_scale(bins: Sequence[Bin], axis: Axis) -> Scale:
+def diagram_scale(bins: Sequence[Bin], axis: Axis) -> Scale:
     """An axis for predicted and observed probabilities alike, so that the diagram is square."""
-    means = [p for b in bins for p in (b.predicted, b.observed.value)]
     if axis == "linear":
-        highest = max((max(b.predicted, b.observed.high or b.observed.value) for b in bins), default=1.0)
-        return Scale(0.0, next(end for end in _ENDS if highest <= end or end == 1.0))
-    odds = [p / (1 - p) for p in means if 0 < p < 1] or [0.1, 10.0]
-    low, high = min(odds) / _BEYOND, max(odds) * _BEYOND
-    low, high = min(low, high / 16), max(high, low * 16)
-    low, high = max(low, 1e-6), min(high, 1e6)
-    return Scale(low / (1 + low), high / (1 + high), "log odds")
+        return probability_scale([max(b.predicted, b.observed.high or b.observed.value) for b in bins], log_odds=False)
+    return probability_scale([p for b in bins for p in (b.predicted, b.observed.value)], log_odds=True)
 
 
 def curve_points(curve: Curve) -> list[tuple[float, float]]:
@@ -107,14 +96,6 @@ def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box])
     shift = f"translate({number(best[1])},{number(best[2])}) rotate(-45)"
     canvas.add(tag("text", words, class_="halo", text_anchor="middle", transform=shift))
     return best[3]
-
-
-def along(scale: Scale) -> list[float]:
-    """Values at equal distances along an axis."""
-    if scale.kind == "linear":
-        return [scale.low + (scale.high - scale.low) * k / 60 for k in range(61)]
-    first, last = math.log(scale.low / (1 - scale.low)), math.log(scale.high / (1 - scale.high))
-    return [1 / (1 + math.exp(-(first + (last - first) * k / 60))) for k in range(61)]
 
 
 def around(canvas: Canvas, across: float, up: float) -> Box:
@@ -161,7 +142,7 @@ def reliability_figure(
     section: Reliability, facts: Facts, axis: Axis, *, significant: bool | None, wording: Wording = PROBABILITIES
 ) -> Figure:
     """The diagram of a section on one of its axes."""
-    scale = probability_scale(section.bins[axis], axis)
+    scale = diagram_scale(section.bins[axis], axis)
     name = f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes."
     draw = partial(_diagram, section, facts, axis, scale, wording, name)
     return Figure(
@@ -264,7 +245,7 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
         Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
     ]
     blocked += write_along_the_diagonal(canvas, "perfect calibration", blocked)
-    blocked += [around(canvas, p, p) for p in along(canvas.across)]
+    blocked += [around(canvas, p, p) for p in evenly(canvas.across, 60)]
     right_half = [p for p in line if p[0] > canvas.left + 0.35 * canvas.plot_width] or line
     place = least_covered(wording.curve, right_half, blocked, inside(canvas))
     if place is not None:
@@ -273,7 +254,7 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
 
 def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: Axis, name: str) -> Figure:
     """The curves before and after recalibration, with the confidence band of the second."""
-    scale = probability_scale(bins, axis)
+    scale = diagram_scale(bins, axis)
     draw = partial(_before_after, before, after, scale, f"Reliability before and after {name}.")
     corners = curve_points(after)
     inside = [c for c in corners if scale.holds(c[0])]
@@ -292,7 +273,7 @@ def _before_after(before: Curve, after: Curve, scale: Scale, name: str, width: f
     if after.confidence is not None:
         canvas.band(after.confidence, "afterband")
     diagonal(canvas)
-    blocked: list[Box] = [around(canvas, p, p) for p in along(scale)]
+    blocked: list[Box] = [around(canvas, p, p) for p in evenly(scale, 60)]
     lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
     for line, kind in zip(lines, ("curve", "curve2"), strict=True):
         canvas.path(line, kind)

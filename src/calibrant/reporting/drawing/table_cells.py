@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Classes
-from calibrant.reporting.drawing.canvas import Canvas, Margins, Scale, covering, dot, plain_tick, text_width
+from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import score_range
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.names import plural

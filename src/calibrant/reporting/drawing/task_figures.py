@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Shares, Spread
 from calibrant.reporting.drawing.canvas import (
     Canvas,
     Figure,
     Margins,
-    Scale,
     both,
-    covering,
     dot,
     hint,
     percent_tick,
@@ -35,7 +34,7 @@ from calibrant.reporting.drawing.descriptions import (
     spread_title,
 )
 from calibrant.reporting.drawing.markup import Markup, tag
-from calibrant.reporting.drawing.reliability import diagonal, probability_axes, probability_scale, square
+from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
 from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
 
 _SQUARE = 500
@@ -207,7 +206,7 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
 
 
 def _implied(section: Shares, name: str, width: float, style: str) -> Markup:
-    scale = probability_scale(section.implied, "log odds")
+    scale = diagram_scale(section.implied, "log odds")
     canvas = square(width, scale)
     probability_axes(canvas, "Predicted probability")
     canvas.corners(("Too low", "more positives than predicted"), ("Too high", "fewer positives than predicted"))
