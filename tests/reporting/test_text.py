@@ -26,6 +26,7 @@ from calibrant.reporting.contents import (
 from calibrant.reporting.model import Finding, Report
 from calibrant.reporting.text import (
     classes_table,
+    coverage_table,
     estimate_texts,
     facts,
     groups_table,
@@ -33,7 +34,6 @@ from calibrant.reporting.text import (
     number_texts,
     recalibration_table,
     shares_table,
-    spread_table,
     tables,
     time_table,
 )
@@ -170,7 +170,7 @@ def test_time_coverage_and_shares():
     assert made.rows[2][0] == "September 2025"
     assert made.rows[2][-1] == "flagged"
     spread = Spread("", (), (Coverage(0.9, Value(0.825, 0.81, 0.84)),), (), (0, 1))
-    assert spread_table(spread).rows == [("90 %", "82.5 %", "81.0 to 84.0 %")]
+    assert coverage_table(spread).rows == [("90 %", "82.5 %", "81.0 to 84.0 %")]
     shares = Shares(0.2, (0.2,), (Value(0.06, 0.047, 0.067),), None, ())
     assert shares_table(shares).rows == [("20 %", "6.0", "4.7 to 6.7")]
 

@@ -131,7 +131,7 @@ def _set_scale(ax: Any, scale: Scale) -> None:
     ax.set(xlim=ends, ylim=ends)
     if scale.kind == "log odds":
         ax.set(xscale="logit", yscale="logit", xlim=ends, ylim=ends)
-        ticks = scale.ticks(6)
+        ticks = scale.ticks(5)
         for side in (ax.xaxis, ax.yaxis):
             side.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
             side.set_ticks([], minor=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, Style
+from calibrant.reporting.layout.elements import plain_table
 from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
 from calibrant.results.estimate import Value, printable
@@ -223,12 +224,7 @@ def _interval_text(value: Value) -> str:
 
 
 def _table(caption: str, head: Sequence[Child], rows: Sequence[Sequence[Child]], styles: Sequence[str]) -> Markup:
-    names = [tag("th", cell, scope="col", class_=style or None) for cell, style in zip(head, styles, strict=True)]
-    body = [
-        tag("tr", *(tag("td", cell, class_=style or None) for cell, style in zip(row, styles, strict=True)))
-        for row in rows
-    ]
-    return tag("table", tag("caption", caption), tag("thead", tag("tr", *names)), tag("tbody", *body))
+    return plain_table(head, rows, styles, caption=caption)
 
 
 def _pairs(caption: str, lines: Sequence[tuple[str, Child]]) -> str:

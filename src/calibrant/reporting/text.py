@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.reporting.contents import (
-    BinCounts,
     Classes,
     Contents,
     GroupRow,
@@ -19,6 +19,8 @@ from calibrant.reporting.contents import (
     Reliability,
     Shares,
     Spread,
+    State,
+    Verdict,
 )
 from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error, simulations
 from calibrant.reporting.rounding import (
@@ -55,25 +57,30 @@ class Table(NamedTuple):
     rows: Sequence[tuple[str, ...]]
     note: str = ""
 
+    def filled(self) -> Table:
+        """Without columns that are empty in every row."""
+        some = [k for k in range(len(self.columns)) if any(row[k] for row in self.rows)]
+        columns = tuple(self.columns[k] for k in some)
+        return self._replace(columns=columns, rows=[tuple(row[k] for k in some) for row in self.rows])
+
 
 def tables(report: Report) -> list[Table]:
     """Every table of the report, in reading order; all text is printable."""
     found = [numbers_table(report.contents.numbers)] if report.contents.numbers else []
     events = plural(report.contents.facts.event, kind="event").capitalize()
-    makers: dict[type, Callable[..., Table | None]] = {
-        Reliability: lambda section: reliability_table(section, events),
-        OverTime: time_table,
+    spread = report.contents.kind == "regression"
+    makers: dict[type, Callable[..., Table]] = {
+        Reliability: partial(reliability_table, events=events),
+        OverTime: partial(time_table, spread=spread),
         Groups: groups_table,
         Recalibration: recalibration_table,
         Classes: classes_table,
-        Spread: spread_table,
+        Spread: coverage_table,
         Shares: shares_table,
-        BinCounts: lambda section: None,
     }
-    made = [makers[type(section)](section) for section in report.contents.sections]
-    found += [table for table in made if table is not None and table.rows]
-    found += [table for table in (estimates_table(report), tests_table(report)) if table.rows]
-    return [_printable(table) for table in found]
+    found += [makers[type(section)](section) for section in report.contents.sections if type(section) in makers]
+    found += [estimates_table(report), tests_table(report)]
+    return [_printable(table.filled()) for table in found if table.rows]
 
 
 def numbers_table(numbers: Sequence[Number]) -> Table:
@@ -119,86 +126,124 @@ def reliability_table(section: Reliability, events: str) -> Table:
     return Table("Predicted and observed", columns, rows)
 
 
-def time_table(section: OverTime) -> Table:
-    """Observed and expected by period."""
-    found = value_column([one.ratio for one in section.periods], least=2, apart=1.0)
-    rows = [
-        (one.name, count(one.n), count(one.observed), count(one.expected), *own, p_number(one.p_value),
-         "flagged" if one.flagged else "")
-        for one, own in zip(section.periods, found, strict=True)
-    ]  # fmt: skip
-    columns = (_title(section.column), "Rows", "Observed", "Expected", "O:E", "95 % interval", "Adjusted p", "")
-    return Table("Over time", columns, rows)
+def time_table(section: OverTime, *, spread: bool = False) -> Table:
+    """Observed and expected by period, or errors relative to the predicted spread."""
+    ratios = value_column([one.ratio for one in section.periods], least=2, apart=1.0)
+    rows = []
+    for one, own in zip(section.periods, ratios, strict=True):
+        totals = () if spread else (count(one.observed), count(one.expected))
+        flag = "flagged" if one.flagged else ""
+        rows.append((one.name, count(one.n), *totals, *own, p_number(one.p_value), flag))
+    names = ("Ratio",) if spread else ("Observed", "Expected", "O:E")
+    return Table("Over time", (_title(section.column), "Rows", *names, "95 % interval", "Adjusted p", ""), rows)
+
+
+def shown_groups(section: Groups) -> tuple[list[GroupRow], list[GroupRow]]:
+    """The groups that a table shows, all that are flagged and the largest others, and those that it leaves out."""
+    flagged = sum(row.flagged for row in section.rows)
+    largest = sorted((row for row in section.rows if not row.flagged), key=lambda row: -row.n)
+    kept = {id(row) for row in largest[: max(0, SHOWN - flagged)]}
+    shown = [row for row in section.rows if row.flagged or id(row) in kept]
+    return shown, [row for row in section.rows if not row.flagged and id(row) not in kept]
 
 
 def groups_table(section: Groups) -> Table:
     """All flagged groups, and the largest others."""
-    rows = list(section.rows)
-    flagged = [row for row in rows if row.flagged]
-    others = sorted((row for row in rows if not row.flagged), key=lambda row: -row.n)
-    shown = {id(row) for row in [*flagged, *others[: max(0, SHOWN - len(flagged))]]}
-    hidden = len(rows) - len(shown)
+    shown, others = shown_groups(section)
     note = section.omitted
-    if hidden:
-        note = f"{count(hidden)} more {plural('group', hidden)}, not flagged. {note}".strip()
-    kept = [row for row in rows if id(row) in shown]
-    made = _group_rows(kept, first=_title(section.column))
-    return Table(_title(plural(section.column, kind="group")) if section.column else "Groups", *made, note)
+    if others:
+        note = f"{count(len(others))} more {plural('group', len(others))}, not flagged. {note}".strip()
+    heading = _title(plural(section.column, kind="group")) if section.column else "Groups"
+    return Table(heading, *_group_rows(shown, first=_title(section.column)), note)
 
 
 def classes_table(section: Classes) -> Table:
     """Every class against the rest, worst first."""
     rows = section.rows[: section.shown]
-    note = f"{count(len(rows))} of {count(len(section.rows))} classes: flagged ones first, by the size of their error."
-    note = "" if len(rows) == len(section.rows) else note
-    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), note)
+    return Table("Classes", *_group_rows(rows, first="Class", draws=section.draws), classes_shown(section))
+
+
+def classes_shown(section: Classes) -> str:
+    """Which classes are shown, where not all are."""
+    if section.shown >= len(section.rows):
+        return ""
+    return (
+        f"{count(section.shown)} of {count(len(section.rows))} classes: flagged ones first, by the size of their error."
+    )
+
+
+class GroupText(NamedTuple):
+    """The numbers of a group as text; ratio and error with their intervals."""
+
+    n: str
+    observed: str
+    expected: str
+    ratio: tuple[str, str]
+    error: tuple[str, str]
+    direction: str
+    p_value: str
+
+
+def group_texts(rows: Sequence[GroupRow], draws: int | None = None) -> list[GroupText]:
+    """The numbers of each group; `draws` are the simulated samples that p-values are ranks among."""
+    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
+    errors = value_column([row.error for row in rows], scale=100, at_most=True)
+    made = []
+    for row, ratio_text, error in zip(rows, ratios, errors, strict=True):
+        observed, expected = ("" if total is None else count(total) for total in (row.observed, row.expected))
+        direction = row.direction if row.flagged else "not flagged" if row.judged else "too few to judge"
+        p_value = p_number(row.p_value, draws) if row.judged else "–"
+        made.append(GroupText(count(row.n), observed, expected, ratio_text, error, direction, p_value))
+    return made
 
 
 def _group_rows(
     rows: Sequence[GroupRow], *, first: str, draws: int | None = None
 ) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     spread = all(row.expected is None for row in rows)
-    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
-    errors = value_column([row.error for row in rows], scale=100, at_most=True)
     made = []
-    for row, ratio_text, error in zip(rows, ratios, errors, strict=True):
-        totals = () if spread else (_or_none(row.observed), _or_none(row.expected))
-        made.append(
-            (
-                row.name,
-                count(row.n),
-                *totals,
-                *ratio_text,
-                _with_ends(error),
-                row.direction,
-                p_number(row.p_value, draws),
-            )
-        )
-    names = ("Ratio", "95 % interval", "ENCE, %") if spread else (
-        "Observed", "Expected", "O:E", "95 % interval", "Error, points",
-    )  # fmt: skip
-    return (first, "Rows", *names, "Direction", "Adjusted p"), made
+    for row, found in zip(rows, group_texts(rows, draws), strict=True):
+        totals = () if spread else (found.observed, found.expected)
+        made.append((row.name, found.n, *totals, *found.ratio, _with_ends(found.error), found.direction, found.p_value))
+    names = ("Ratio",) if spread else ("Observed", "Expected", "O:E")
+    error = "ENCE, %" if spread else "Error, points"
+    return (first, "Rows", *names, "95 % interval", error, "Direction", "Adjusted p"), made
+
+
+class MapText(NamedTuple):
+    """What error remains after a map and by how much the loss falls, in percent, with their intervals."""
+
+    remaining: tuple[str, str]
+    gain: tuple[str, str]
+
+
+def map_texts(section: Recalibration) -> list[MapText]:
+    """The numbers of each map."""
+    remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
+    gains = value_column([one.gain for one in section.maps], scale=100, least=1, apart=0.0)
+    return [MapText(*found) for found in zip(remaining, gains, strict=True)]
+
+
+def gain_heading(section: Recalibration) -> str:
+    """The head of the column of gains."""
+    return f"{_title(section.loss)} lower by, %"
 
 
 def recalibration_table(section: Recalibration) -> Table:
     """The maps, best first."""
-    remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
-    gains = value_column([one.gain for one in section.maps], scale=100, least=1, apart=0.0)
     rows = [
-        (name_of_map(one.name), _with_ends(left), _with_ends(gain), one.effect)
-        for one, left, gain in zip(section.maps, remaining, gains, strict=True)
-    ]  # fmt: skip
-    name = section.loss[:1].upper() + section.loss[1:]
-    left = ", ".join(remaining_error(section.loss))
-    columns = ("Map", f"Remaining {left}", f"{name} lower by, %", "Effect")
+        (name_of_map(one.name), _with_ends(found.remaining), _with_ends(found.gain), one.effect)
+        for one, found in zip(section.maps, map_texts(section), strict=True)
+    ]
+    columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
     return Table(f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})", columns, rows)
 
 
-def spread_table(section: Spread) -> Table:
+def coverage_table(section: Spread) -> Table:
     """Coverage of central intervals."""
     found = value_column([one.observed for one in section.coverage], scale=100)
     rows = [
-        (f"{100 * one.nominal:g} %", f"{value} %", f"{ends} %" if ends else "")
+        (score(one.nominal), f"{value} %", f"{ends} %" if ends else "")
         for one, (value, ends) in zip(section.coverage, found, strict=True)
     ]
     return Table("Coverage of central intervals", ("Nominal", "Observed", "95 % interval"), rows)
@@ -207,9 +252,7 @@ def spread_table(section: Spread) -> Table:
 def shares_table(section: Shares) -> Table:
     """The error for other shares of positives."""
     found = value_column(section.errors, scale=100)
-    rows = [
-        (score(prior), *own) for prior, own in zip(section.priors, found, strict=True)
-    ]  # fmt: skip
+    rows = [(score(prior), *own) for prior, own in zip(section.priors, found, strict=True)]
     return Table("How much hangs on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
 
 
@@ -235,7 +278,7 @@ def estimate_texts(estimate: Estimate) -> tuple[str, str]:
         text = points(held)
         ends = f"{text.ends}{' %' if unit == '%' else ''}"
         return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
-    text = rounded(held, least=2) if held.low is not None else Rounded(_four(held.value), "", "")
+    text = rounded(held, least=2) if held.low is not None else Rounded(loss(held.value), "", "")
     return text.value, f"{text.ends}{_kind_of_range(estimate)}" if text.ends else ""
 
 
@@ -266,27 +309,13 @@ def _with_ends(found: tuple[str, str]) -> str:
     return f"{value} ({ends})" if ends else value
 
 
-def _or_none(value: float | None) -> str:
-    return "" if value is None else count(value)
-
-
-def _four(value: float) -> str:
-    return loss(value)
-
-
 def _title(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def _printable(table: Table) -> Table:
-    rows = [tuple(printable(cell) for cell in row) for row in table.rows]
-    some = [k for k in range(len(table.columns)) if any(row[k] for row in rows)]
-    return Table(
-        printable(table.heading),
-        tuple(printable(table.columns[k]) for k in some),
-        [tuple(row[k] for k in some) for row in rows],
-        printable(table.note),
-    )
+    rows = [tuple(map(printable, row)) for row in table.rows]
+    return Table(printable(table.heading), tuple(map(printable, table.columns)), rows, printable(table.note))
 
 
 _MARKS = {"problem": "!!", "caution": "!", "note": "-"}
@@ -296,7 +325,8 @@ _WIDTH = 100
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>&|~#$@^]|:(?=//)|(?i:(?<=www)\.)|^[-+=](?=\s|-|=|$)|^\d+(?=[.)](?:\s|$))")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
-_STATES = {
+#: The states of a verdict, as headings; its sentence says what is too few.
+STATES: dict[State, str] = {
     "not calibrated": "Not calibrated",
     "small": "Significant but small",
     "not significant": "No significant miscalibration",
@@ -330,10 +360,9 @@ def facts(contents: Contents) -> str:
     return printable(" · ".join(said))
 
 
-def answers(contents: Contents) -> list[tuple[str, str]]:
-    """The three short answers that there are."""
-    found = contents.verdict
-    given = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
+def answers(verdict: Verdict) -> list[tuple[str, str]]:
+    """The three short answers, as far as there are any."""
+    given = ("How sure", verdict.how_sure), ("What it means", verdict.what_it_means), ("What to do", verdict.what_to_do)
     return [(name, printable(text)) for name, text in given if text]
 
 
@@ -342,10 +371,10 @@ def plain(report: Report) -> str:
     title, contents = printable(report.title), report.contents
     found = contents.verdict
     lines = [title, "=" * len(title), facts(contents), ""]
-    lines += [f"{_MARKS[found.severity]} {_STATES[found.state]}", *_wrapped(printable(str(found)), "   "), ""]
-    for name, text in answers(contents):
+    lines += [f"{_MARKS[found.severity]} {STATES[found.state]}", *_wrapped(printable(str(found)), "   "), ""]
+    for name, text in answers(found):
         lines += _wrapped(f"{name + ':':<15}{text}", "", hang=15)
-    lines += [""] if answers(contents) else []
+    lines += [""] if answers(found) else []
     if report.findings:
         lines.append("Findings")
         for finding in report.findings:
@@ -366,15 +395,11 @@ def markdown(report: Report) -> str:
     found = contents.verdict
     lines = [f"# {in_markdown(report.title)}", "", in_markdown(facts(contents)), ""]
     second = f" {in_markdown(found.second)}" if found.second else ""
-    lines += [f"**{_STATES[found.state]}. {in_markdown(found.sentence)}**{second}", ""]
-    lines += [f"- **{name}.** {in_markdown(text)}" for name, text in answers(contents)]
+    lines += [f"**{STATES[found.state]}. {in_markdown(found.sentence)}**{second}", ""]
+    lines += [f"- **{name}.** {in_markdown(text)}" for name, text in answers(found)]
     if report.findings:
-        lines += [
-            "",
-            "## Findings",
-            "",
-            *(f"- **{f.code}** ({f.severity}) {in_markdown(f.text)}" for f in report.findings),
-        ]
+        lines += ["", "## Findings", ""]
+        lines += [f"- **{one.code}** ({one.severity}) {in_markdown(one.text)}" for one in report.findings]
     for heading, columns, rows, note in tables(report):
         lines += ["", f"## {in_markdown(heading)}", "", _row(columns), "| --- " * len(columns) + "|", *map(_row, rows)]
         lines += ["", in_markdown(note)] if note else []

@@ -8,8 +8,8 @@ from calibrant.plot.scales import Scale
 from calibrant.reporting.drawing.canvas import (
     Box,
     Canvas,
+    Figure,
     Margins,
-    both,
     hint,
     least_covered,
     percent_tick,
@@ -17,7 +17,6 @@ from calibrant.reporting.drawing.canvas import (
     stroke,
     text_width,
 )
-from calibrant.reporting.drawing.markup import Markup
 
 
 def canvas(width=500):
@@ -102,4 +101,7 @@ def test_a_label_too_long_for_the_figure_is_left_out():
 
 
 def test_both_widths_are_drawn():
-    assert both(lambda width, style: Markup(f"{width:g} {style}"), 548) == ("548 wide", "352 narrow")
+    figure = Figure.of(canvas, 548, "A name.", title="Title", text="Words")
+    for svg, width, style in ((figure.svg_wide, "548", "fig wide"), (figure.svg_narrow, "352", "fig narrow")):
+        tree = ElementTree.fromstring(svg)
+        assert (tree.get("width"), tree.get("class")) == (width, style)

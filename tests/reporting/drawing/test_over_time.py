@@ -3,6 +3,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
+from calibrant.reporting.contents import Change
 from calibrant.reporting.drawing.canvas import Box
 from calibrant.reporting.drawing.over_time import over_time_figure
 from calibrant.results.estimate import Value
@@ -14,7 +15,7 @@ def circles(svg, style):
 
 
 def test_periods_stand_in_order_and_flagged_ones_are_filled():
-    figure = over_time_figure(hand_made.over_time(), hand_made.FACTS)
+    figure = over_time_figure(hand_made.over_time(), "fraud")
     for svg in (figure.svg_wide, figure.svg_narrow):
         calm, alarm = circles(svg, "dot"), circles(svg, "dotb")
         assert len(calm) == 8
@@ -25,7 +26,7 @@ def test_periods_stand_in_order_and_flagged_ones_are_filled():
 
 
 def test_the_band_is_named_where_the_words_cover_no_period():
-    svg = over_time_figure(hand_made.over_time(), hand_made.FACTS).svg_wide
+    svg = over_time_figure(hand_made.over_time(), "fraud").svg_wide
     words = "grey: range of a calibrated model"
     label = next(t for t in ElementTree.fromstring(svg).iter("text") if t.text == words)
     box = Box.of_text(float(label.get("x")), float(label.get("y")), words)
@@ -36,13 +37,13 @@ def test_the_band_is_named_where_the_words_cover_no_period():
 
 
 def test_without_a_change_there_is_no_split():
-    assert 'class="thr"' not in over_time_figure(hand_made.over_time(change=False), hand_made.FACTS).svg_wide
+    assert 'class="thr"' not in over_time_figure(hand_made.over_time(change=False), "fraud").svg_wide
 
 
 def test_many_periods_and_extreme_ratios_are_drawn():
     section = hand_made.over_time(change=False)
     odd = replace(section.periods[0], name="a period with a very long name", ratio=Value(0.0, 0.0, 1e9))
-    figure = over_time_figure(replace(section, periods=(odd, *section.periods * 3)), hand_made.FACTS, spread=True)
+    figure = over_time_figure(replace(section, periods=(odd, *section.periods * 3)), "fraud", spread=True)
     names = [t.text for t in ElementTree.fromstring(figure.svg_narrow).iter("text") if t.get("text-anchor") == "middle"]
     assert 1 <= len(names) <= 6
     assert names[0] == "a period with a…"
@@ -52,4 +53,25 @@ def test_many_periods_and_extreme_ratios_are_drawn():
 
 def test_one_period_is_enough():
     section = hand_made.over_time(change=False)
-    assert over_time_figure(replace(section, periods=section.periods[:1]), hand_made.FACTS).svg_wide
+    assert over_time_figure(replace(section, periods=section.periods[:1]), "fraud").svg_wide
+
+
+def test_the_course_of_time_in_words():
+    text = over_time_figure(hand_made.over_time(), "fraud").text
+    assert "It changes in Sep 2025: 0.97 (0.89 to 1.06) before, 0.56 (0.47 to 0.66) since." in text
+    assert text.endswith("Flagged after adjustment: Sep 2025, Oct 2025, Nov 2025 and Dec 2025.")
+    assert over_time_figure(hand_made.over_time(change=False), "fraud").text.endswith("No period is flagged.")
+
+
+def test_the_title_tells_the_change_or_counts_the_periods():
+    section = hand_made.over_time()
+    assert over_time_figure(section, "fraud").title == "From Sep 2025 on, 56 % of the predicted frauds occurred"
+    assert (
+        over_time_figure(section, "x", spread=True).title
+        == "From Sep 2025 on, errors are 0.56 times the predicted spread"
+    )
+    no_change = replace(section, change=None)
+    assert over_time_figure(no_change, "fraud").title == "4 of 12 periods differ from the predictions beyond chance"
+    weak = Change(8, Value(1.0, 0.9, 1.1), Value(0.9, 0.8, 1.1), 0.3, significant=False)
+    quiet = replace(hand_made.over_time(change=False), change=weak)
+    assert over_time_figure(quiet, "fraud").title == "No period differs from the predictions beyond chance"

@@ -17,8 +17,9 @@ from calibrant.reporting.drawing.reliability import (
     curve_points,
     diagonal,
     diagram_scale,
-    inside,
     reliability_figure,
+    reliability_text,
+    reliability_title,
     square,
     write_along_the_diagonal,
 )
@@ -112,7 +113,7 @@ def test_words_along_the_diagonal_avoid_what_is_drawn():
     covered = write_along_the_diagonal(canvas, "perfect calibration", [upper])
     assert covered
     assert not any(box.meets(upper) for box in covered)
-    assert all(inside(canvas).holds(box) for box in covered)
+    assert all(canvas.inside.holds(box) for box in covered)
     assert write_along_the_diagonal(canvas, "much too long " * 40, []) == []
 
 
@@ -171,3 +172,57 @@ def test_a_single_number_of_bins_is_a_figure_still():
         for name in ("counts", "equal_mass", "equal_width", "null_low", "null_high")
     }
     assert bin_counts_figure(replace(hand_made.bin_counts(), **one), None).svg_wide
+
+
+def test_the_diagram_in_words():
+    text = reliability_text(hand_made.reliability())
+    assert text == (
+        "The observed frequency agrees with the prediction within chance below 0.2 %, lies above the prediction "
+        "from 0.2 to "
+        "1 %, agrees with the prediction within chance from 1 to 5 % and lies below the prediction above 5 %. At "
+        "scores "
+        "above 20 %: 60 % predicted, 41 % observed."
+    )
+    calibrated = reliability_text(hand_made.reliability(of=lambda p: p))
+    assert calibrated == "The observed frequency agrees with the prediction within chance in every range."
+    no_ranges = replace(hand_made.reliability(), ranges=())
+    assert "lies below" in reliability_text(no_ranges, confidence=True)
+
+
+def test_reliability_names_the_range_with_most_of_the_error():
+    section = hand_made.reliability()
+    assert reliability_title(section, significant=True) == (
+        "Scores above 20 % overstate the risk: 60 % predicted, 41 % observed"
+    )
+    low = hand_made.reliability(of=lambda p: min(1.3 * p, 0.999))
+    assert reliability_title(low, significant=True) == (
+        "Scores above 20 % understate the risk: 60 % predicted, 78 % observed"
+    )
+    assert reliability_title(section, significant=True, confidence=True) == (
+        "Confidence above 20 % exceeds accuracy: 60 % predicted, 41 % right"
+    )
+
+
+def test_without_ranges_the_bins_are_named():
+    title = reliability_title(replace(hand_made.reliability(), ranges=()), significant=True)
+    assert title == "Scores of 20 to 35 % overstate the risk: 27 % predicted, 18 % observed"
+
+
+def test_reliability_claims_no_direction_without_a_significant_test_or_a_clear_range():
+    section = hand_made.reliability()
+    words = "The observed frequencies agree with the predictions within chance"
+    assert reliability_title(section, significant=False) == words
+    calibrated = hand_made.reliability(of=lambda p: p)
+    found = reliability_title(calibrated, significant=True)
+    assert found == "The predictions are off, but at no range of scores by a clear amount"
+    assert "accuracy agrees" in reliability_title(section, significant=False, confidence=True)
+
+
+def test_what_cannot_be_judged_has_a_title_that_claims_nothing():
+    assert reliability_title(hand_made.reliability(), significant=None) == "Predicted and observed frequencies"
+
+
+def test_the_ece_by_bins_in_words():
+    figure = bin_counts_figure(hand_made.bin_counts(), None)
+    assert figure.title == "The plain ECE depends on how many bins you choose"
+    assert "1.14 to 2.09 at 1,000." in figure.text

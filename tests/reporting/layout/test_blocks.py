@@ -7,12 +7,10 @@ import pytest
 
 from calibrant.reporting.contents import MapRow, Omitted
 from calibrant.reporting.layout.blocks import (
-    SHOWN_GROUPS,
     bin_counts_block,
     blocks,
     classes_block,
     groups_block,
-    main_figures,
     omitted_block,
     over_time_block,
     recalibration_block,
@@ -20,6 +18,7 @@ from calibrant.reporting.layout.blocks import (
     shares_block,
     spread_block,
 )
+from calibrant.reporting.text import SHOWN
 from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
@@ -68,7 +67,7 @@ def test_of_groups_not_flagged_the_largest_are_shown():
     rows = [(f"g{k:02}", 1.0, 300 + k, "not flagged") for k in range(25)]
     block = group_blocks_one(groups_block(hand_made.groups(rows), hand_made.binary()))
     shown, _ = block.body.split("more countries, not flagged")
-    assert sum(f">g{k:02}<" in shown for k in range(25)) == SHOWN_GROUPS
+    assert sum(f">g{k:02}<" in shown for k in range(25)) == SHOWN
     assert ">g24<" in shown
 
 
@@ -194,18 +193,18 @@ def test_shares_say_what_the_data_allow_and_what_they_cannot_show():
         (hand_made.hostile(), 3),
     ],
 )
-def test_every_kind_of_report_has_its_figures(contents, number):
-    found = list(main_figures(contents))
+def test_a_notebook_shows_the_main_figures_of_every_kind_of_report(contents, number):
+    found = [block for block in blocks(contents) if block.in_notebook is not None]
     assert len(found) == number
-    for title, body in found:
-        assert title
-        assert "<svg" in body or "<table" in body
-        assert "<details" not in body
-        assert "<img" not in body
+    for block in found:
+        assert block.title
+        assert "<svg" in block.in_notebook or "<table" in block.in_notebook
+        assert "<details" not in block.in_notebook
+        assert "<img" not in block.in_notebook
 
 
-def test_of_many_groups_those_with_most_evidence_are_shown():
+def test_of_many_groups_a_notebook_shows_the_flagged_and_the_largest():
     rows = [(f"g{k:02}", 1.0, 300, "not flagged") for k in range(40)] + [("worst", 0.2, 900, "too high")]
-    ((_, table),) = main_figures(hand_made.binary(sections=(hand_made.groups(rows),)))
-    assert ">worst<" in table
-    assert table.count("<tr") == 21
+    (block,) = blocks(hand_made.binary(sections=(hand_made.groups(rows),)))
+    assert ">worst<" in block.in_notebook
+    assert block.in_notebook.count("<tr") == 21

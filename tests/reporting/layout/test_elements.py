@@ -6,11 +6,12 @@ from xml.etree import ElementTree
 import pytest
 
 from calibrant.reporting.contents import Threshold
-from calibrant.reporting.drawing.canvas import Figure, Table
+from calibrant.reporting.drawing.canvas import Figure
 from calibrant.reporting.drawing.markup import Markup
 from calibrant.reporting.layout import elements
 from calibrant.reporting.layout import elements as keys
 from calibrant.reporting.layout.elements import group_table, map_table, range_table, threshold_table
+from calibrant.reporting.text import Table
 from tests.reporting import hand_made
 from tests.reporting.hand_made import BINARY_VERDICT, HOSTILE, binary
 
@@ -31,7 +32,7 @@ def test_severities_differ_in_shape():
 
 
 def test_a_figure_has_both_widths_and_a_fold_with_text_and_table():
-    table = Table(("a", "b"), (("<", "1"),))
+    table = Table("Heading", ("a", "b"), (("<", "1"),))
     figure = Figure(Markup("<svg>w</svg>"), Markup("<svg>n</svg>"), "Title", "Words", table)
     assert elements.drawn(figure) == "<svg>w</svg><svg>n</svg>"
     fold = elements.as_text(figure)

@@ -418,19 +418,18 @@ def test_the_kind_of_predictions():
 
 
 def test_the_verdict_holds_its_sentences_and_only_answers_that_exist():
-    html = top.verdict_block(hand_made.BINARY_VERDICT, "fraud")
+    html = top.verdict_block(hand_made.BINARY_VERDICT)
     assert html.count("<h3>") == 3
     assert "Not calibrated" in html
     bare = replace(hand_made.BINARY_VERDICT, second="", how_sure="", what_it_means="", what_to_do="", state="too few")
-    html = top.verdict_block(bare, "fraud")
+    html = top.verdict_block(bare)
     assert "<h3>" not in html
-    assert "Too few frauds to judge" in html
+    assert "Too few to judge" in html
 
 
 def test_severity_decides_colour_and_shape():
     made = {
-        top.verdict_block(replace(hand_made.BINARY_VERDICT, severity=s), "x")[:40]
-        for s in ("problem", "caution", "note")
+        top.verdict_block(replace(hand_made.BINARY_VERDICT, severity=s))[:40] for s in ("problem", "caution", "note")
     }
     assert len(made) == 3
 

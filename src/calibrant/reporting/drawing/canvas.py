@@ -14,6 +14,8 @@ from typing import Literal
 from calibrant.plot.scales import Scale
 from calibrant.reporting.contents import Band
 from calibrant.reporting.drawing.markup import Child, Markup, joined, number, tag
+from calibrant.reporting.text import Table
+from calibrant.results.estimate import Value
 
 Formatter = Callable[[float], str]
 
@@ -94,6 +96,11 @@ class Canvas:
         return self.top + self.plot_height
 
     @property
+    def inside(self) -> Box:
+        """Where labels may stand."""
+        return Box(self.left + 4, self.top + 4, self.right - 4, self.bottom - 4)
+
+    @property
     def roomy(self) -> bool:
         """Whether there is room for labels inside."""
         return self.width > ROOMY
@@ -142,8 +149,7 @@ class Canvas:
 
     def frame(self) -> None:
         """The border of the plotting area."""
-        size = {"width": self.plot_width, "height": self.plot_height}
-        self.add(tag("rect", x=self.left, y=self.top, class_="frame", **size))
+        self.add(tag("rect", x=self.left, y=self.top, class_="frame", width=self.plot_width, height=self.plot_height))
 
     def x_ticks(self, shown: Formatter, title: str = "", *, most: int = 7, grid: bool = True) -> None:
         """Ticks and the title of the horizontal axis; labels that would touch are left out."""
@@ -174,38 +180,50 @@ class Canvas:
         self.text(self.right - 12, self.bottom - 28, below[0], "s halo", "end")
         self.text(self.right - 12, self.bottom - 12, below[1], "halo", "end")
 
+    def marker(self, across: float, value: Value, words: str, *, radius: float = 5, flagged: bool = False) -> list[Box]:
+        """A dot with its interval and a card of `words`; what has no place on the axis stands on its edge.
+
+        Returns what they cover.
+        """
+        x, y = self.x(across), min(max(self.y(value.value), self.top), self.bottom)
+        parts, boxes = (
+            [dot(x, y, radius, "dotb" if flagged else "dot")],
+            [Box(x - radius, y - radius, x + radius, y + radius)],
+        )
+        if value.low is not None and value.high is not None:
+            top, end = self.y(value.high), self.y(value.low)
+            parts.insert(0, stroke(x, top, x, end, "whb" if flagged else "wh"))
+            boxes.append(Box(x - 2, top, x + 2, end))
+        self.clipped(hint(words, *parts))
+        return boxes
+
+    def name(
+        self, words: str, line: Sequence[tuple[float, float]], blocked: list[Box], style: str, inside: Box | None = None
+    ) -> None:
+        """Write the name of a line near it, where it covers least; the name is then among what is `blocked`."""
+        place = least_covered(words, line, blocked, inside or self.inside)
+        if place is not None:
+            self.text(*place, words, style)
+            blocked.append(Box.of_text(*place, words))
+
     def svg(self, title: str, style: str = "") -> Markup:
         """The whole figure; `title` names it for those who do not see it."""
         inside = joined(self._drawn)
-        area = {"width": self.plot_width, "height": self.plot_height}
         # The page shows the same figure more than once, so names must differ by what is drawn and for which width.
         name = f"f{zlib.crc32(f'{title}{style}{inside}'.encode()):08x}"
-        clip = tag("clipPath", tag("rect", x=self.left, y=self.top, **area), id=f"{name}c")
+        area = tag("rect", x=self.left, y=self.top, width=self.plot_width, height=self.plot_height)
         body = Markup(inside.replace("url(#CLIP)", f"url(#{name}c)"))
-        parts: tuple[Child, ...] = (tag("title", title, id=f"{name}t"), clip if "url(#" in body else None, body)
-        return tag(
-            "svg",
-            *parts,
-            class_=f"fig {style}".strip(),
-            width=self.width,
-            height=self.height,
-            viewBox=f"0 0 {number(self.width)} {number(self.height)}",
-            role="img",
-            aria_labelledby=f"{name}t",
-        )
+        clip = tag("clipPath", area, id=f"{name}c") if "url(#" in body else None
+        words = {"role": "img", "aria_labelledby": f"{name}t"}
+        return self._element(tag("title", title, id=f"{name}t"), clip, body, class_=f"fig {style}".strip(), **words)
 
     def decoration(self, style: str = "") -> Markup:
         """The figure without a name, for places whose text says the same."""
+        return self._element(*self._drawn, class_=style or None, aria_hidden="true")
+
+    def _element(self, *parts: Child, class_: str | None, **words: str) -> Markup:
         size = f"0 0 {number(self.width)} {number(self.height)}"
-        return tag(
-            "svg",
-            *self._drawn,
-            class_=style or None,
-            width=self.width,
-            height=self.height,
-            viewBox=size,
-            aria_hidden="true",
-        )
+        return tag("svg", *parts, class_=class_, width=self.width, height=self.height, viewBox=size, **words)
 
 
 def stroke(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
@@ -302,14 +320,6 @@ def least_covered(
 
 
 @dataclass(frozen=True)
-class Table:
-    """Cells as text; the first column names the row, the others are numbers."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class Figure:
     """What is drawn in two widths, what it shows, and its equivalent in words and numbers.
 
@@ -331,7 +341,16 @@ class Figure:
     text: str
     table: Table | None = None
 
-
-def both(draw: Callable[[float, str], Markup], wide: float) -> tuple[Markup, Markup]:
-    """The same drawing at a width for a desk and at one for a phone; `draw` takes width and class."""
-    return draw(wide, "wide"), draw(NARROW, "narrow")
+    @classmethod
+    def of(
+        cls,
+        draw: Callable[[float], Canvas],
+        wide: float,
+        name: str,
+        *,
+        title: str,
+        text: str,
+        table: Table | None = None,
+    ) -> Figure:
+        """What `draw` draws at a width for a desk and at one for a phone; `name` is for those who do not see it."""
+        return cls(draw(wide).svg(name, "wide"), draw(NARROW).svg(name, "narrow"), title, text, table)

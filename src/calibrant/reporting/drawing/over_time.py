@@ -3,76 +3,102 @@
 from __future__ import annotations
 
 from functools import partial
+from math import isnan
 
 from calibrant.plot.scales import Scale, covering
-from calibrant.reporting.contents import Change, Facts, OverTime, Period
-from calibrant.reporting.drawing.canvas import (
-    Box,
-    Canvas,
-    Figure,
-    Margins,
-    both,
-    dot,
-    hint,
-    least_covered,
-    plain_tick,
-    stroke,
-    text_width,
-)
-from calibrant.reporting.drawing.descriptions import over_time_table, over_time_text, over_time_title
-from calibrant.reporting.drawing.markup import Markup
-from calibrant.reporting.rounding import count, p_number, ratio
+from calibrant.reporting.contents import Change, OverTime, Period
+from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, Margins, plain_tick, text_width
+from calibrant.reporting.drawing.descriptions import some_of
+from calibrant.reporting.names import plural
+from calibrant.reporting.rounding import count, fixed, p_number, percent, ratio
+from calibrant.reporting.text import time_table
 
 #: Ratios beyond these are drawn at the edge.
 _LEAST, _MOST = 0.1, 10.0
 
 
-def over_time_figure(section: OverTime, facts: Facts, *, spread: bool = False) -> Figure:
+def over_time_figure(section: OverTime, event: str, *, spread: bool = False) -> Figure:
     """The periods in order of time; `spread` for ratios of errors to predicted spread."""
     what = "Error-to-spread ratio" if spread else "Observed to expected events"
-    draw = partial(_chart, section, spread, f"{what} by {section.column}, with 95 percent intervals.")
-    return Figure(
-        *both(draw, 1040),
-        title=over_time_title(section, facts.event, spread=spread),
-        text=over_time_text(section),
-        table=over_time_table(section, spread=spread),
+    return Figure.of(
+        partial(_chart, section, spread),
+        1040,
+        f"{what} by {section.column}, with 95 percent intervals.",
+        title=_title(section, event, spread=spread),
+        text=_text(section),
+        table=time_table(section, spread=spread),
     )
 
 
-def _chart(section: OverTime, spread: bool, name: str, width: float, style: str) -> Markup:  # noqa: FBT001
-    roomy = width > 400
+def _title(section: OverTime, event: str, *, spread: bool = False) -> str:
+    """From which period on the totals differ, or how many periods do."""
+    change = section.change
+    if change is not None and change.significant:
+        start = f"From {section.periods[change.first].name} on, "
+        if spread:
+            return f"{start}errors are {ratio(change.after).value} times the predicted spread"
+        share = percent(change.after).value
+        return f"{start}{share} % of the predicted {plural(event, kind='event')} occurred"
+    flagged = sum(period.flagged for period in section.periods)
+    if flagged:
+        verb = "differs" if flagged == 1 else "differ"
+        return f"{flagged} of {len(section.periods)} periods {verb} from the predictions beyond chance"
+    if all(isnan(period.p_value) for period in section.periods):
+        return "No period could be tested"
+    return "No period differs from the predictions beyond chance"
+
+
+def _text(section: OverTime) -> str:
+    """The range of the ratios, the change, and the flagged periods."""
+    ratios = [period.ratio.value for period in section.periods]
+    text = (
+        f"From {section.periods[0].name} to {section.periods[-1].name} the ratio lies between "
+        f"{fixed(min(ratios), 2)} and {fixed(max(ratios), 2)}."
+    )
+    change = section.change
+    if change is not None and change.significant:
+        before, after = ratio(change.before), ratio(change.after)
+        text += (
+            f" It changes in {section.periods[change.first].name}: {before.value} ({before.ends}) before, "
+            f"{after.value} ({after.ends}) since."
+        )
+    flagged = [period.name for period in section.periods if period.flagged]
+    if flagged:
+        return f"{text} Flagged after adjustment: {some_of(flagged)}."
+    return f"{text} No period is flagged."
+
+
+def _chart(section: OverTime, spread: bool, width: float) -> Canvas:  # noqa: FBT001
+    roomy = width > ROOMY
     periods = section.periods
     margins = Margins(44, 22 if roomy else 14, 12 if roomy else 8, 34)
     canvas = Canvas(width, 310 if roomy else 270, margins, Scale(-0.5, len(periods) - 0.5), _ratios(section))
     canvas.y_ticks(plain_tick, most=7)
     edges = [k + side for k in range(len(periods)) for side in (-0.5, 0.5)]
-    low = [period.null[0] for period in periods for _ in range(2)]
-    high = [period.null[1] for period in periods for _ in range(2)]
+    low, high = ([period.null[end] for period in periods for _ in range(2)] for end in (0, 1))
     canvas.area(edges, low, high, "nullband")
     canvas.line(canvas.left, canvas.y(1), canvas.right, canvas.y(1), "ref")
     if section.change is not None and section.change.significant:
         _regimes(canvas, section.change, periods)
     for k, period in enumerate(periods):
-        _period(canvas, k, period, spread=spread)
+        _period(canvas, k, period, spread=spread, radius=5 if len(periods) <= 24 else 3.5)
     _names(canvas, [period.name for period in periods])
     if roomy:
         canvas.text(0, 10, "error-to-spread ratio" if spread else "observed : expected", "t")
         _name_the_band(canvas, periods)
-    return canvas.svg(name, style)
+    return canvas
 
 
 def _name_the_band(canvas: Canvas, periods: tuple[Period, ...]) -> None:
     """Words on the grey band, from the right, where they cover no interval."""
-    words = "grey: range of a calibrated model"
     blocked = [Box(canvas.left, canvas.top, canvas.right, canvas.top + 16)]  # the words on a change
     for k, period in enumerate(periods):
         ends = [v for v in (period.ratio.value, period.ratio.low, period.ratio.high) if v is not None]
         places = [canvas.y(v) for v in ends]
         blocked.append(Box(canvas.x(k) - 6, min(places) - 6, canvas.x(k) + 6, max(places) + 6))
     line = [(canvas.x(k), canvas.y(periods[k].null[1])) for k in reversed(range(len(periods)))]
-    place = least_covered(words, line, blocked, Box(canvas.left, canvas.top, canvas.right, canvas.bottom))
-    if place is not None:
-        canvas.text(*place, words, "halo")
+    whole = Box(canvas.left, canvas.top, canvas.right, canvas.bottom)
+    canvas.name("grey: range of a calibrated model", line, blocked, "halo", whole)
 
 
 def _ratios(section: OverTime) -> Scale:
@@ -95,32 +121,20 @@ def _regimes(canvas: Canvas, change: Change, periods: tuple[Period, ...]) -> Non
     span = first if first == last else f"{first} to {last}"
     left = f"{span}: {before.value} ({before.ends})"
     right = f"since {periods[change.first].name}: {after.value} ({after.ends})"
-    high, low = canvas.top + 12, canvas.top + 12
     if text_width(left) + 8 < split - canvas.left:
-        canvas.text(split - 8, high, left, "m halo", "end")
+        canvas.text(split - 8, canvas.top + 12, left, "m halo", "end")
     if text_width(right) + 8 < canvas.right - split:
-        canvas.text(split + 8, low, right, "b halo")
+        canvas.text(split + 8, canvas.top + 12, right, "b halo")
 
 
-def _period(canvas: Canvas, k: int, period: Period, *, spread: bool) -> None:
-    x = canvas.x(k)
+def _period(canvas: Canvas, k: int, period: Period, *, spread: bool, radius: float) -> None:
     found = ratio(period.ratio)
     first = "" if spread else f": {count(period.observed)} observed, {count(period.expected)} expected"
     words = (
         f"{period.name}{first}\n{'Ratio' if spread else 'O:E'} {found.value} ({found.ends})\n"
         f"adjusted p {p_number(period.p_value)}"
     )
-    radius = 5 if len(canvas_periods(canvas)) <= 24 else 3.5
-    parts = [dot(x, canvas.y(period.ratio.value), radius, "dotb" if period.flagged else "dot")]
-    if period.ratio.low is not None and period.ratio.high is not None:
-        ends = canvas.y(period.ratio.low), canvas.y(period.ratio.high)
-        parts.insert(0, stroke(x, ends[0], x, ends[1], "whb" if period.flagged else "wh"))
-    canvas.clipped(hint(words, *parts))
-
-
-def canvas_periods(canvas: Canvas) -> range:
-    """The periods that the horizontal axis of a canvas holds."""
-    return range(round(canvas.across.high + 0.5))
+    canvas.marker(k, period.ratio, words, radius=radius, flagged=period.flagged)
 
 
 def _names(canvas: Canvas, names: list[str]) -> None:

@@ -6,7 +6,7 @@ The square diagrams share their axes, the diagonal, and where labels may stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -19,26 +19,17 @@ from calibrant.reporting.drawing.canvas import (
     Canvas,
     Figure,
     Margins,
-    both,
     dot,
     hint,
-    least_covered,
     percent_tick,
     plain_tick,
-    stroke,
     text_width,
 )
-from calibrant.reporting.drawing.descriptions import (
-    bin_counts_table,
-    bin_counts_text,
-    bin_counts_title,
-    bin_table,
-    reliability_text,
-    reliability_title,
-)
-from calibrant.reporting.drawing.markup import Markup, number, tag
-from calibrant.reporting.names import plural
+from calibrant.reporting.drawing.descriptions import outside, range_name, runs, score_range, share_ends, short_rate
+from calibrant.reporting.drawing.markup import number, tag
+from calibrant.reporting.names import listed, plural
 from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
+from calibrant.reporting.text import Table
 from calibrant.results.estimate import Value
 
 
@@ -89,7 +80,7 @@ def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box])
             steps = [reach * k / 5 for k in range(-5, 6)]
             own = [Box(x + step - 7, y - step - 9, x + step + 5, y - step + 4) for step in steps]
             cost = sum(one.meets(other) for one in own for other in blocked)
-            if inside(canvas).holds(own[0]) and inside(canvas).holds(own[-1]) and (best is None or cost < best[0]):
+            if canvas.inside.holds(own[0]) and canvas.inside.holds(own[-1]) and (best is None or cost < best[0]):
                 best = (cost, x, y, own)
     if best is None:
         return []
@@ -98,15 +89,12 @@ def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box])
     return best[3]
 
 
-def around(canvas: Canvas, across: float, up: float) -> Box:
-    """A small box around a point."""
-    x, y = canvas.x(across), canvas.y(up)
-    return Box(x - 4, y - 4, x + 4, y + 4)
+def _near(points: Iterable[tuple[float, float]], reach: float) -> list[Box]:
+    return [Box(x - reach, y - reach, x + reach, y + reach) for x, y in points]
 
 
-def inside(canvas: Canvas) -> Box:
-    """Where labels may stand."""
-    return Box(canvas.left + 4, canvas.top + 4, canvas.right - 4, canvas.bottom - 4)
+def _on_the_diagonal(canvas: Canvas) -> list[Box]:
+    return _near(((canvas.x(p), canvas.y(p)) for p in evenly(canvas.across, 60)), 4)
 
 
 WIDE = 548
@@ -142,20 +130,96 @@ def reliability_figure(
     section: Reliability, facts: Facts, axis: Axis, *, significant: bool | None, wording: Wording = PROBABILITIES
 ) -> Figure:
     """The diagram of a section on one of its axes."""
-    scale = diagram_scale(section.bins[axis], axis)
-    name = f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes."
-    draw = partial(_diagram, section, facts, axis, scale, wording, name)
-    return Figure(
-        *both(draw, WIDE),
-        title=reliability_title(section, significant=significant, confidence=wording is CONFIDENCE),
-        text=reliability_text(section, confidence=wording is CONFIDENCE),
-        table=bin_table(section.bins[axis]),
+    scale, confidence = diagram_scale(section.bins[axis], axis), wording is CONFIDENCE
+    return Figure.of(
+        partial(_diagram, section, facts, axis, scale, wording),
+        WIDE,
+        f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes.",
+        title=reliability_title(section, significant=significant, confidence=confidence),
+        text=reliability_text(section, confidence=confidence),
+        table=_bin_table(section.bins[axis]),
     )
 
 
-def _diagram(
-    section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, name: str, width: float, style: str
-) -> Markup:
+def reliability_title(section: Reliability, *, significant: bool | None, confidence: bool = False) -> str:
+    r"""The range of scores that carries most of the error; directions are named only where the test rejects.
+
+    `significant` is None where the data cannot be judged: then the title claims nothing.
+
+    Examples
+    --------
+    >>> from calibrant.reporting.contents import Curve
+    >>> from calibrant.results.estimate import Value
+    >>> rows = Bin(0.2, 1.0, 813, 187, 0.36, Value(0.23, 0.2, 0.26), share=0.66)
+    >>> section = Reliability(Curve((), (), ()), None, {}, {}, (rows,), "linear")
+    >>> reliability_title(section, significant=True)
+    'Scores above 20 % overstate the risk: 36 % predicted, 23 % observed'
+    >>> reliability_title(section, significant=False)
+    'The observed frequencies agree with the predictions within chance'
+    """
+    seen = (
+        "observed accuracy agrees with the confidence"
+        if confidence
+        else ("observed frequencies agree with the predictions")
+    )
+    if significant is None:
+        return f"Predicted and observed {'accuracy' if confidence else 'frequencies'}"
+    if not significant:
+        return f"The {seen} within chance"
+    ranges = section.ranges or section.bins[section.axis]
+    clear = [b for b in ranges if outside(b)]
+    if not clear:
+        return "The predictions are off, but at no range of scores by a clear amount"
+    worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value) if b.share is None else b.share)
+    too_high = worst.predicted > worst.observed.value
+    where = range_name(worst, ranges, of="of ")
+    numbers = f"{short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)}"
+    if confidence:
+        return f"Confidence {where} {'exceeds' if too_high else 'falls short of'} accuracy: {numbers} right"
+    return f"Scores {where} {'overstate' if too_high else 'understate'} the risk: {numbers} observed"
+
+
+def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
+    """How the curve lies to the diagonal, range by range, and the numbers where most of the error sits."""
+    what = "accuracy" if confidence else "frequency"
+    parts = section.ranges or section.bins[section.axis]
+    words = {
+        "above": "lies above the prediction",
+        "below": "lies below the prediction",
+        "within chance": "agrees with the prediction within chance",
+    }
+    found = runs(parts)
+    said = [f"{words[kind]} {score_range(low, high, of='from ')}" for kind, low, high in found[:5]]
+    if len(found) == 1:
+        text = f"The observed {what} {words[found[0][0]]} in every range."
+    else:
+        text = f"The observed {what} {listed(said)}." if said else ""
+    clear = [b for b in parts if outside(b)]
+    if clear:
+        worst = max(clear, key=lambda b: b.n * abs(b.predicted - b.observed.value))
+        at = f"At scores {range_name(worst, parts, of='of ')}"
+        text += f" {at}: {short_rate(worst.predicted)} predicted, {short_rate(worst.observed.value)} observed."
+    return text
+
+
+def _bin_table(bins: Sequence[Bin]) -> Table:
+    """The bins of a diagram."""
+    head = ("Predicted", "Rows", "Events", "Mean predicted", "Observed", "95 % interval")
+    rows = tuple(
+        (
+            f"{score(b.low)} to {score(b.high)}",
+            count(b.n),
+            count(b.events),
+            rate(b.predicted),
+            f"{rates(b.observed).value} %",
+            share_ends(b.observed),
+        )
+        for b in bins
+    )
+    return Table("Bins", head, rows)
+
+
+def _diagram(section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, width: float) -> Canvas:
     canvas = square(width, scale, above=_ABOVE)
     probability_axes(canvas, wording.across)
     _histogram(canvas, section.histogram[axis], facts)
@@ -175,7 +239,7 @@ def _diagram(
         boxes.append(Box(x - 2, canvas.top, x + 2, canvas.bottom))
     if canvas.roomy:
         _labels(canvas, corners, boxes, wording)
-    return canvas.svg(name, style)
+    return canvas
 
 
 def _histogram(canvas: Canvas, bars: Sequence[tuple[float, float, float]], facts: Facts) -> None:
@@ -209,18 +273,12 @@ def _threshold(canvas: Canvas, at: float) -> None:
 def _dots(canvas: Canvas, bins: Sequence[Bin], facts: Facts) -> list[Box]:
     shown = [b for b in bins if canvas.across.holds(b.predicted)]
     most = max((b.n for b in shown), default=1.0)
-    boxes = []
+    largest = 9 if canvas.roomy else 6
+    boxes: list[Box] = []
     for b in shown:
-        # Frequencies of 0 and 1 have no place on log odds: they stand on the edge.
-        x, y = canvas.x(b.predicted), min(max(canvas.y(b.observed.value), canvas.top), canvas.bottom)
-        radius = 2.5 + (9 if canvas.roomy else 6) * math.sqrt(b.n / most)
-        parts = [dot(x, y, radius, "dot")]
-        if b.observed.low is not None and b.observed.high is not None:
-            top, end = canvas.y(b.observed.high), canvas.y(b.observed.low)
-            parts.insert(0, stroke(x, top, x, end, "wh"))
-            boxes.append(Box(x - 2, top, x + 2, end))
-        canvas.clipped(hint(bin_hint(b, facts), *parts))
-        boxes.append(Box(x - radius, y - radius, x + radius, y + radius))
+        boxes += canvas.marker(
+            b.predicted, b.observed, bin_hint(b, facts), radius=2.5 + largest * math.sqrt(b.n / most)
+        )
     return boxes
 
 
@@ -240,67 +298,89 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
     line = [(canvas.x(a), canvas.y(b)) for a, b in corners]
     blocked = [
         *boxes,
-        *(Box(x - 3, y - 3, x + 3, y + 3) for x, y in line),
+        *_near(line, 3),
         Box(canvas.left, canvas.top, canvas.left + 190, canvas.top + 46),
         Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
     ]
     blocked += write_along_the_diagonal(canvas, "perfect calibration", blocked)
-    blocked += [around(canvas, p, p) for p in evenly(canvas.across, 60)]
+    blocked += _on_the_diagonal(canvas)
     right_half = [p for p in line if p[0] > canvas.left + 0.35 * canvas.plot_width] or line
-    place = least_covered(wording.curve, right_half, blocked, inside(canvas))
-    if place is not None:
-        canvas.text(*place, wording.curve, "m halo")
+    canvas.name(wording.curve, right_half, blocked, "m halo")
 
 
 def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: Axis, name: str) -> Figure:
     """The curves before and after recalibration, with the confidence band of the second."""
     scale = diagram_scale(bins, axis)
-    draw = partial(_before_after, before, after, scale, f"Reliability before and after {name}.")
     corners = curve_points(after)
-    inside = [c for c in corners if scale.holds(c[0])]
-    largest = max(inside or corners, key=lambda corner: abs(corner[1] - corner[0]))
+    largest = max([c for c in corners if scale.holds(c[0])] or corners, key=lambda corner: abs(corner[1] - corner[0]))
     text = (
         f"Two rising curves of observed against predicted frequency. After recalibration the curve is farthest from "
         f"the diagonal at {score(largest[0])} predicted, with {rate(largest[1])} observed."
     )
-    return Figure(*both(draw, 384), title=f"Before and after {name}", text=text)
+    draw = partial(_before_after, before, after, scale)
+    return Figure.of(draw, 384, f"Reliability before and after {name}.", title=f"Before and after {name}", text=text)
 
 
-def _before_after(before: Curve, after: Curve, scale: Scale, name: str, width: float, style: str) -> Markup:
+def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Canvas:
     canvas = square(width, scale, above=24.0)
     canvas.text(0, 12, "Observed frequency", "t")
     probability_axes(canvas, "Predicted probability")
     if after.confidence is not None:
         canvas.band(after.confidence, "afterband")
     diagonal(canvas)
-    blocked: list[Box] = [around(canvas, p, p) for p in evenly(scale, 60)]
+    blocked = _on_the_diagonal(canvas)
     lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
     for line, kind in zip(lines, ("curve", "curve2"), strict=True):
         canvas.path(line, kind)
         if len(line) == 1:
             canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
-        blocked += [Box(x - 3, y - 3, x + 3, y + 3) for x, y in line]
+        blocked += _near(line, 3)
     for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
-        place = least_covered(words, line, blocked, inside(canvas))
-        if place is not None:
-            canvas.text(*place, words, kind)
-            blocked.append(Box.of_text(*place, words))
-    return canvas.svg(name, style)
+        canvas.name(words, line, blocked, kind)
+    return canvas
 
 
 def bin_counts_figure(section: BinCounts, error: Value | None) -> Figure:
     """Both binnings, the range of a calibrated model, and the calibration error that needs no bins."""
-    draw = partial(_bin_count_chart, section, error, "Plain ECE in percentage points against the number of bins.")
-    return Figure(
-        *both(draw, 1040),
-        title=bin_counts_title(),
-        text=bin_counts_text(section),
-        table=bin_counts_table(section),
+    return Figure.of(
+        partial(_bin_count_chart, section, error),
+        1040,
+        "Plain ECE in percentage points against the number of bins.",
+        title="The plain ECE depends on how many bins you choose",
+        text=_bin_counts_text(section),
+        table=_bin_counts_table(section),
     )
 
 
-def _bin_count_chart(section: BinCounts, error: Value | None, name: str, width: float, style: str) -> Markup:
-    roomy = width > 400
+def _bin_counts_text(section: BinCounts) -> str:
+    """The ECE at the fewest, the usual and the most bins, and the range of a calibrated model there."""
+    usual = min(range(len(section.counts)), key=lambda k: abs(section.counts[k] - 15))
+    last = len(section.counts) - 1
+    first, middle, end = (fixed(100 * section.equal_mass[k], 2) for k in (0, usual, last))
+    null = [f"{fixed(100 * section.null_low[k], 2)} to {fixed(100 * section.null_high[k], 2)}" for k in (usual, last)]
+    bins = [f"{section.counts[k]:,}" for k in (0, usual, last)]
+    return (
+        f"With equal-mass bins the ECE is {first} points at {bins[0]} bins, {middle} at {bins[1]} and {end} at "
+        f"{bins[2]}. A calibrated model of this size would show {null[0]} points at {bins[1]} bins and {null[1]} at "
+        f"{bins[2]}."
+    )
+
+
+def _bin_counts_table(section: BinCounts) -> Table:
+    """ECE in points for each number of bins."""
+    head = ("Bins", "ECE, equal mass", "ECE, equal width", "Calibrated model, 90 %")
+    columns = zip(
+        section.counts, section.equal_mass, section.equal_width, section.null_low, section.null_high, strict=True
+    )
+    shown = (
+        (f"{n:,}", fixed(100 * mass, 2), fixed(100 * width, 2), f"{fixed(100 * low, 2)} to {fixed(100 * high, 2)}")
+        for n, mass, width, low, high in columns
+    )
+    return Table("Plain ECE in points", head, tuple(shown))
+
+
+def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> Canvas:
+    roomy = width > ROOMY
     margins = Margins(46, 24 if roomy else 12, 14, 44)
     first, last = section.counts[0], section.counts[-1]
     heights = [*section.equal_mass, *section.equal_width, *section.null_high]
@@ -319,7 +399,7 @@ def _bin_count_chart(section: BinCounts, error: Value | None, name: str, width: 
     if roomy:
         canvas.text(0, 10, "percentage points", "t")
         _bin_count_labels(canvas, section, error)
-    return canvas.svg(name, style)
+    return canvas
 
 
 def _error(canvas: Canvas, error: Value) -> None:
@@ -344,8 +424,7 @@ def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
 
 
 def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
-    inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
-    blocked = []
+    blocked: list[Box] = []
     lines = {}
     series = (
         ("mass", section.equal_mass),
@@ -356,7 +435,7 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
     for key, values in series:
         line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
         lines[key] = _dense(line)
-        blocked += [Box(x - 4, y - 4, x + 4, y + 4) for x, y in lines[key]]
+        blocked += _near(lines[key], 4)
     if error is not None:
         y = canvas.y(error.value)
         found = points(error)
@@ -364,14 +443,10 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
         canvas.text(canvas.left + 8, y - 7, words, "a halo")
         blocked += [Box.of_text(canvas.left + 8, y - 7, words), Box(canvas.left, y - 2, canvas.right, y + 2)]
     right_half = [p for p in lines["mass"] if p[0] > canvas.left + 0.3 * canvas.plot_width]
-    for words, style, line in (
-        ("plain ECE, equal mass", "m halo", right_half),
-        ("grey: what a perfectly calibrated model would show", "halo", lines["low"][len(lines["low"]) // 2 :]),
-    ):
-        place = least_covered(words, line, blocked, inside)
-        if place is not None:
-            canvas.text(*place, words, style)
-            blocked.append(Box.of_text(*place, words))
+    inside = Box(canvas.left + 4, canvas.top, canvas.right, canvas.bottom - 4)
+    canvas.name("plain ECE, equal mass", right_half, blocked, "m halo", inside)
+    lower = lines["low"][len(lines["low"]) // 2 :]
+    canvas.name("grey: what a perfectly calibrated model would show", lower, blocked, "halo", inside)
 
 
 def _dense(line: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -2,73 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Shares, Spread
-from calibrant.reporting.drawing.canvas import (
-    Canvas,
-    Figure,
-    Margins,
-    both,
-    dot,
-    hint,
-    percent_tick,
-    plain_tick,
-    stroke,
-)
-from calibrant.reporting.drawing.descriptions import (
-    coverage_table,
-    coverage_text,
-    coverage_title,
-    implied_table,
-    implied_text,
-    implied_title,
-    pit_text,
-    pit_title,
-    shares_table,
-    shares_text,
-    shares_title,
-    spread_table,
-    spread_text,
-    spread_title,
-)
-from calibrant.reporting.drawing.markup import Markup, tag
+from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, Margins, dot, hint, percent_tick, plain_tick
+from calibrant.reporting.drawing.descriptions import outside, share_ends, two_digits
+from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
 from calibrant.reporting.rounding import count, fixed, points, rate, rates, score
+from calibrant.reporting.text import Table, coverage_table, shares_table
 
-_SQUARE = 500
+#: Widths of square figures and of those as wide as the page.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
+_SQUARE, _WHOLE = 500, 1040
 
 
 def spread_figure(section: Spread, *, significant: bool | None) -> Figure:
     """Root mean squared error against predicted standard deviation, on logarithmic axes."""
-    draw = partial(_spread, section, "Root mean squared error against predicted standard deviation, log axes.")
-    return Figure(
-        *both(draw, _SQUARE),
-        title=spread_title(section, significant=significant),
-        text=spread_text(section),
-        table=spread_table(section),
+    return Figure.of(
+        partial(_spread, section),
+        _SQUARE,
+        "Root mean squared error against predicted standard deviation, log axes.",
+        title=_spread_title(section, significant=significant),
+        text=_spread_text(section),
+        table=_spread_table(section),
     )
 
 
-def coverage_figure(section: Spread) -> Figure:
-    """Observed against nominal coverage."""
-    draw = partial(_coverage, section, "Observed against nominal coverage of central intervals.")
-    return Figure(
-        *both(draw, _SQUARE),
-        title=coverage_title(section),
-        text=coverage_text(section),
-        table=coverage_table(section),
+def _spread_title(section: Spread, *, significant: bool | None) -> str:
+    """How large errors are where the predicted spread is smallest, or where they differ most from it."""
+    clear = [b for b in section.bins if not b.null[0] <= b.error.value <= b.null[1]]
+    if significant is None:
+        return "Predicted spread and observed errors"
+    if not significant:
+        return "Errors agree with the predicted spread within chance"
+    if not clear:
+        return "The predicted spread is off, but at no size of it by a clear amount"
+    first = section.bins[0]
+    worst = first if first in clear else max(clear, key=lambda b: abs(b.error.value - b.predicted) / b.predicted)
+    where = (
+        "is smallest"
+        if worst is first
+        else "is largest"
+        if worst is section.bins[-1]
+        else (f"is about {fixed(worst.predicted, max(0, two_digits(worst.predicted)))}")
+    )
+    times = worst.error.value / worst.predicted
+    return f"Where the predicted spread {where}, errors are {fixed(times, 1 if times >= 1.5 else 2)} times as large"
+
+
+def _spread_text(section: Spread) -> str:
+    """Errors relative to the spread where it is smallest and largest."""
+    first, last = section.bins[0], section.bins[-1]
+    shares = [f"{fixed(b.error.value / b.predicted, 2)} times" for b in (first, last)]
+    beyond = sum(not b.null[0] <= b.error.value <= b.null[1] for b in section.bins)
+    return (
+        f"Errors are {shares[0]} the predicted spread where it is smallest and {shares[1]} where it is largest. "
+        f"{beyond} of {len(section.bins)} points lie outside the range of a calibrated forecaster."
     )
 
 
-def pit_figure(section: Spread, *, significant: bool | None) -> Figure:
-    """The histogram of F(y), relative to what is expected of each class."""
-    draw = partial(_pit, section, "Histogram of F(y): where outcomes fall in their predicted distributions.")
-    return Figure(*both(draw, 1040), title=pit_title(section, significant=significant), text=pit_text(section))
+def _spread_table(section: Spread) -> Table:
+    """The bins of the predicted spread."""
+    unit = f", {section.unit}" if section.unit else ""
+    head = (f"Predicted spread{unit}", "Rows", "Root mean squared error", "95 % interval", "Calibrated forecaster")
+    rows = []
+    for b in section.bins:
+        digits = _digits([b.predicted, b.error.value])
+        low, high = b.error.low, b.error.high
+        ends = "" if low is None or high is None else f"{fixed(low, digits)} to {fixed(high, digits)}"
+        null = f"{fixed(b.null[0], digits)} to {fixed(b.null[1], digits)}"
+        rows.append((fixed(b.predicted, digits), count(b.n), fixed(b.error.value, digits), ends, null))
+    return Table("Spread and error", head, tuple(rows))
 
 
-def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
+def _digits(values: Sequence[float]) -> int:
+    largest = max(map(abs, values))
+    return 0 if largest >= 100 else 1 if largest >= 10 else 2 if largest >= 1 else 4
+
+
+def _spread(section: Spread, width: float) -> Canvas:
     bins = section.bins
     values = [v for b in bins for v in (b.predicted, b.error.value, b.error.low, b.error.high, *b.null) if v]
     canvas = square(width, covering(values, "log", pad=0.05))
@@ -82,18 +97,46 @@ def _spread(section: Spread, name: str, width: float, style: str) -> Markup:
     diagonal(canvas)
     canvas.curve(spreads, [b.error.value for b in bins], "curve")
     for b in bins:
-        x, y = canvas.x(b.predicted), canvas.y(b.error.value)
         digits = 2 if b.predicted < 100 else 0
         words = f"Predicted spread {fixed(b.predicted, digits)}\nRMSE {fixed(b.error.value, digits)}"
-        parts = [dot(x, y, 5, "dot")]
         if b.error.low is not None and b.error.high is not None:
             words += f" ({fixed(b.error.low, digits)} to {fixed(b.error.high, digits)})"
-            parts.insert(0, stroke(x, canvas.y(b.error.low), x, canvas.y(b.error.high), "wh"))
-        canvas.clipped(hint(f"{words}\n{count(b.n)} forecasts", *parts))
-    return canvas.svg(name, style)
+        canvas.marker(b.predicted, b.error, f"{words}\n{count(b.n)} forecasts")
+    return canvas
 
 
-def _coverage(section: Spread, name: str, width: float, style: str) -> Markup:
+def coverage_figure(section: Spread) -> Figure:
+    """Observed against nominal coverage."""
+    return Figure.of(
+        partial(_coverage, section),
+        _SQUARE,
+        "Observed against nominal coverage of central intervals.",
+        title=_coverage_title(section),
+        text=_coverage_text(section),
+        table=coverage_table(section),
+    )
+
+
+def _coverage_title(section: Spread) -> str:
+    """What the widest usual interval holds."""
+    chosen = min(section.coverage, key=lambda c: abs(c.nominal - 0.9))
+    found = rates(chosen.observed)
+    ends = f" ({found.ends} %)" if found.ends else ""
+    return f"{score(chosen.nominal)} intervals hold {found.value} %{ends}"
+
+
+def _coverage_text(section: Spread) -> str:
+    """Whether observed coverage lies above or below nominal, and by how much at most."""
+    gaps = [c.observed.value - c.nominal for c in section.coverage]
+    where = "below" if max(gaps) < 0 else "above" if min(gaps) > 0 else "on both sides of"
+    worst = max(section.coverage, key=lambda c: abs(c.observed.value - c.nominal))
+    return (
+        f"Observed coverage lies {where} nominal coverage. The gap is largest at {score(worst.nominal)}: "
+        f"{rate(worst.observed.value)} of the outcomes are inside."
+    )
+
+
+def _coverage(section: Spread, width: float) -> Canvas:
     canvas = square(width, Scale(0.0, 1.0))
     probability_axes(canvas, "Nominal coverage of the central interval")
     canvas.corners(("Too wide", "more inside than predicted"), ("Too narrow", "fewer inside than predicted"))
@@ -113,10 +156,52 @@ def _coverage(section: Spread, name: str, width: float, style: str) -> Markup:
     x, y = canvas.x(chosen.nominal), canvas.y(chosen.observed.value)
     canvas.line(x, canvas.y(chosen.nominal), x, y, "thr")
     canvas.add(dot(x, y, 5.5, "dotf"))
-    return canvas.svg(name, style)
+    return canvas
 
 
-def _pit(section: Spread, name: str, width: float, style: str) -> Markup:
+def pit_figure(section: Spread, *, significant: bool | None) -> Figure:
+    """The histogram of F(y), relative to what is expected of each class."""
+    return Figure.of(
+        partial(_pit, section),
+        _WHOLE,
+        "Histogram of F(y): where outcomes fall in their predicted distributions.",
+        title=_pit_title(section, significant=significant),
+        text=_pit_text(section),
+    )
+
+
+def _pit_title(section: Spread, *, significant: bool | None) -> str:
+    """Whether outcomes fall into the tails of their predicted distributions too often, too rarely, or on one side."""
+    if significant is None:
+        return "Where outcomes fall in their predicted distributions"
+    low, high = section.pit_null
+    first, last = section.pit[0], section.pit[-1]
+    if first > high and last > high:
+        return "Outcomes fall into the tails too often"
+    if first < low and last < low:
+        return "Outcomes fall into the tails too rarely"
+    if first > high and last < low:
+        return "Outcomes are lower than predicted too often"
+    if last > high and first < low:
+        return "Outcomes are higher than predicted too often"
+    beyond = sum(not low <= rows <= high for rows in section.pit)
+    if beyond > max(1, len(section.pit) // 10):
+        return "Outcomes fall unevenly into their predicted distributions"
+    return "Outcomes fall evenly into their predicted distributions, within chance"
+
+
+def _pit_text(section: Spread) -> str:
+    """The outer and the inner classes relative to what is expected of each."""
+    expected = sum(section.pit) / len(section.pit)
+    first, last = section.pit[0] / expected, section.pit[-1] / expected
+    inner = [rows / expected for rows in section.pit[1:-1]] or [first]
+    return (
+        f"The two outer classes hold {fixed(first, 1)} and {fixed(last, 1)} times the expected number of outcomes, the "
+        f"others {fixed(min(inner), 1)} to {fixed(max(inner), 1)} times."
+    )
+
+
+def _pit(section: Spread, width: float) -> Canvas:
     classes = len(section.pit)
     expected = sum(section.pit) / classes
     shares = [rows / expected for rows in section.pit]
@@ -124,7 +209,7 @@ def _pit(section: Spread, name: str, width: float, style: str) -> Markup:
     top = 1.12 * max(*shares, high)
     canvas = Canvas(width, 190, Margins(44, 12, 8, 40), Scale(0.0, 1.0), Scale(0.0, top))
     canvas.y_ticks(plain_tick, most=5)
-    words = "Predicted probability of a lower outcome, F(y)" if width > 400 else "F(y)"
+    words = "Predicted probability of a lower outcome, F(y)" if width > ROOMY else "F(y)"
     canvas.x_ticks(plain_tick, words, most=5, grid=False)
     base, step = canvas.y(0), canvas.plot_width / classes
     for k, share in enumerate(shares):
@@ -134,33 +219,45 @@ def _pit(section: Spread, name: str, width: float, style: str) -> Markup:
         canvas.add(hint(f"{about}, {count(expected)} expected", bar))
     canvas.area([0.0, 1.0], [low] * 2, [high] * 2, "nullband")
     canvas.line(canvas.left, canvas.y(1), canvas.right, canvas.y(1), "ref")
-    return canvas.svg(name, style)
+    return canvas
 
 
 def shares_figure(section: Shares) -> Figure:
     """The error at every assumed share, with its interval."""
-    draw = partial(_errors, section, "Calibration error against the assumed share of positives.")
-    return Figure(
-        *both(draw, 1040),
-        title=shares_title(section),
-        text=shares_text(section),
+    return Figure.of(
+        partial(_errors, section),
+        _WHOLE,
+        "Calibration error against the assumed share of positives.",
+        title=_shares_title(section),
+        text=_shares_text(section),
         table=shares_table(section),
     )
 
 
-def implied_figure(section: Shares, *, significant: bool | None) -> Figure:
-    """The share of positives that the labelled ones imply, against the prediction; square, log-odds axes."""
-    draw = partial(_implied, section, "Implied share of positives against predicted probability, log-odds axes.")
-    return Figure(
-        *both(draw, 520),
-        title=implied_title(section, significant=significant),
-        text=implied_text(section),
-        table=implied_table(section),
+def _shares_title(section: Shares) -> str:
+    """Whether any assumed share of positives would make the predictions calibrated."""
+    zero = [
+        p for p, error in zip(section.priors, section.errors, strict=True) if error.low is not None and error.low <= 0
+    ]
+    if not zero:
+        between = _span(section.priors[0], section.priors[-1])
+        return f"No share between {between} makes these probabilities calibrated, if labels are at random"
+    return f"For shares from {_span(zero[0], zero[-1], word='to')} the interval includes 0"
+
+
+def _shares_text(section: Shares) -> str:
+    """Where the error is smallest and largest over the assumed shares."""
+    values = [error.value for error in section.errors]
+    least, most = values.index(min(values)), values.index(max(values))
+    return (
+        f"The error is smallest, {points(section.errors[least]).value} points, at a share of "
+        f"{score(section.priors[least])}, and largest, {points(section.errors[most]).value} points, at "
+        f"{score(section.priors[most])}."
     )
 
 
-def _errors(section: Shares, name: str, width: float, style: str) -> Markup:
-    roomy = width > 400
+def _errors(section: Shares, width: float) -> Canvas:
+    roomy = width > ROOMY
     highest = max(max(e.value, e.high or 0.0) for e in section.errors)
     across = covering(section.priors, "linear", pad=0.0)
     canvas = Canvas(
@@ -182,7 +279,7 @@ def _errors(section: Shares, name: str, width: float, style: str) -> Markup:
         canvas.add(hint(words, dot(canvas.x(prior), canvas.y(error.value), 12, "touch")))
     if roomy:
         canvas.text(0, 10, "percentage points", "t")
-    return canvas.svg(name, style)
+    return canvas
 
 
 def _assumed(canvas: Canvas, section: Shares) -> None:
@@ -205,7 +302,50 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
         canvas.text(x + (-12 if far else 12), y + 20, words, "m halo", "end" if far else "start")
 
 
-def _implied(section: Shares, name: str, width: float, style: str) -> Markup:
+def implied_figure(section: Shares, *, significant: bool | None) -> Figure:
+    """The share of positives that the labelled ones imply, against the prediction; square, log-odds axes."""
+    return Figure.of(
+        partial(_implied, section),
+        520,
+        "Implied share of positives against predicted probability, log-odds axes.",
+        title=_implied_title(section, significant=significant),
+        text=_implied_text(section),
+        table=_implied_table(section),
+    )
+
+
+def _implied_title(section: Shares, *, significant: bool | None) -> str:
+    """In which direction the implied shares differ from the predictions, given the assumed share."""
+    given = f"if {score(section.prior)} are positive"
+    if significant is None:
+        return f"Predicted and implied shares, {given}"
+    clear = [b for b in section.implied if outside(b)]
+    if not significant or not clear:
+        return f"The implied shares agree with the predictions within chance, {given}"
+    low = [b for b in clear if b.observed.value > b.predicted]
+    if len(low) in (0, len(clear)):
+        everywhere = "over the whole range" if len(clear) == len(section.implied) else "over part of the range"
+        return f"Predictions are too {'low' if low else 'high'} {everywhere}, {given}"
+    return f"Predictions are too low for some scores and too high for others, {given}"
+
+
+def _implied_text(section: Shares) -> str:
+    """How the implied shares lie to the predictions."""
+    above = sum(b.observed.value > b.predicted for b in section.implied)
+    worst = max(section.implied, key=lambda b: abs(b.observed.value - b.predicted))
+    return (
+        f"The implied share lies above the prediction in {above} of {len(section.implied)} bins. The gap is largest at "
+        f"{rate(worst.predicted)} predicted: {rate(worst.observed.value)} implied."
+    )
+
+
+def _implied_table(section: Shares) -> Table:
+    """The implied share per bin."""
+    rows = [(rate(b.predicted), f"{rates(b.observed).value} %", share_ends(b.observed)) for b in section.implied]
+    return Table("Implied shares", ("Predicted", "Implied", "95 % interval"), tuple(rows))
+
+
+def _implied(section: Shares, width: float) -> Canvas:
     scale = diagram_scale(section.implied, "log odds")
     canvas = square(width, scale)
     probability_axes(canvas, "Predicted probability")
@@ -214,12 +354,11 @@ def _implied(section: Shares, name: str, width: float, style: str) -> Markup:
     if len(section.implied) > 1:
         canvas.curve([b.predicted for b in section.implied], [b.observed.value for b in section.implied], "curve")
     for b in section.implied:
-        x, found = canvas.x(b.predicted), rates(b.observed)
+        found = rates(b.observed)
         words = f"Predicted {rate(b.predicted)}\nimplied share of positives {found.value} %"
-        # Shares of 0, and those above 1, have no place on log odds: they stand on the edge.
-        parts = [dot(x, min(max(canvas.y(b.observed.value), canvas.top), canvas.bottom), 5, "dot")]
-        if b.observed.low is not None and b.observed.high is not None:
-            words += f" ({found.ends} %)"
-            parts.insert(0, stroke(x, canvas.y(b.observed.low), x, canvas.y(b.observed.high), "wh"))
-        canvas.clipped(hint(words, *parts))
-    return canvas.svg(name, style)
+        canvas.marker(b.predicted, b.observed, words + (f" ({found.ends} %)" if found.ends else ""))
+    return canvas
+
+
+def _span(low: float, high: float, word: str = "and") -> str:
+    return f"{score(low).removesuffix(' %')} {word} {score(high)}"

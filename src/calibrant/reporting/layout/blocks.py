@@ -1,7 +1,4 @@
-"""One block of the page per section, and the figures that a notebook shows.
-
-A block puts together the drawings, tables and words of its section; a notebook shows one figure or table of each.
-"""
+"""One block of the page per section: its drawings, tables and words, and which of these a notebook shows."""
 
 from __future__ import annotations
 
@@ -63,25 +60,24 @@ from calibrant.reporting.layout.elements import (
 )
 from calibrant.reporting.names import listed, map_in_sentence, plural
 from calibrant.reporting.rounding import bound, count, percent, points, score
-
-#: A table of groups shows all that are flagged, and others up to this many; the rest is folded.
-SHOWN_GROUPS = 20
+from calibrant.reporting.text import classes_shown, shown_groups
 
 
 def over_time_block(section: OverTime, contents: Contents) -> Iterator[Block]:
     """The periods in order, with the change."""
-    spread = contents.kind == "regression"
-    figure = over_time_figure(section, contents.facts, spread=spread)
-    events = plural(contents.facts.event, kind="event")
-    what = "Root mean squared standardised error" if spread else f"Observed divided by expected {events}"
-    periods = len(section.periods)
+    spread, event = contents.kind == "regression", contents.facts.event
+    what = "Root mean squared standardised error" if spread else _divided(event)
     lead = (
         f"{what} by {section.column.replace('_', ' ')}, with 95 % intervals. Filled red: significant, allowing for "
-        f"{periods} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 periods."
+        f"{len(section.periods)} periods and the other tests. Grey: where a calibrated model would fall in 95 of 100 "
+        "periods."
     )
     left = callout("Left out.", section.omitted) if section.omitted else None
-    body = joined([tag("figure", drawn(figure), as_text(figure)), left])
-    yield Block("time", "Over time", figure.title, lead, body)
+    yield Block.of("time", "Over time", over_time_figure(section, event, spread=spread), lead, left)
+
+
+def _divided(event: str) -> str:
+    return f"Observed divided by expected {plural(event, kind='event')}"
 
 
 def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
@@ -89,52 +85,39 @@ def groups_block(section: Groups, contents: Contents) -> Iterator[Block]:
     spread = contents.kind == "regression"
     noun = section.column.replace("_", " ")
     flagged = sum(row.flagged for row in section.rows)
-    largest = sorted((row for row in section.rows if not row.flagged), key=lambda row: -row.n)
-    kept = {id(row) for row in largest[: max(0, SHOWN_GROUPS - flagged)]}
-    shown = [row for row in section.rows if row.flagged or id(row) in kept]
-    others = [row for row in section.rows if not row.flagged and id(row) not in kept]
-    parts: list[Child] = [group_table(shown, section.column, spread=spread)]
+    shown, others = shown_groups(section)
+    table = group_table(shown, section.column, spread=spread)
+    parts: list[Child] = [table]
     if others:
-        table = group_table(others, section.column, spread=spread)
-        more = plural(noun, len(others), kind="group")
-        parts.append(text_fold(f"{count(len(others))} more {more}, not flagged", table))
+        more = f"{count(len(others))} more {plural(noun, len(others), kind='group')}, not flagged"
+        parts.append(text_fold(more, group_table(others, section.column, spread=spread)))
     parts.append(text_fold("Figure as text", tag("p", groups_text(section, spread=spread))))
-    remaining = [row.name for row in section.rows if row.flagged_after]
-    known = any(row.flagged_after is not None for row in section.rows)
     after: list[Child] = []
-    if flagged and known:
-        who = (
-            f"{listed(remaining)} {'remains' if len(remaining) == 1 else 'remain'}"
-            if remaining
-            else f"no {noun} remains"
-        )
-        after.append(callout("One map for all.", f"After the best map for all rows, {who} flagged."))
+    if flagged and any(row.flagged_after is not None for row in section.rows):
+        remaining = [row.name for row in section.rows if row.flagged_after]
+        verb = "remains" if len(remaining) <= 1 else "remain"
+        who = listed(remaining) if remaining else f"no {noun}"
+        after.append(callout("One map for all.", f"After the best map for all rows, {who} {verb} flagged."))
     if section.omitted:
         after.append(callout("Left out.", section.omitted))
-    what = (
-        "Error-to-spread ratio"
-        if spread
-        else f"Observed divided by expected {plural(contents.facts.event, kind='event')}"
-    )
     tested = sum(row.judged for row in section.rows)
     lead = (
-        f"{what} by {noun}; marker area shows rows. Red: miscalibrated, allowing for {tested} "
-        f"{plural(noun, tested, kind='group')} and the other tests ({flagged} of {len(section.rows)})."
+        f"{'Error-to-spread ratio' if spread else _divided(contents.facts.event)} by {noun}; marker area shows rows. "
+        f"Red: miscalibrated, allowing for {tested} {plural(noun, tested, kind='group')} and the other tests "
+        f"({flagged} of {len(section.rows)})."
     )
-    title = groups_title(section, contents.facts.event, spread=spread)
-    yield Block("groups", plural(noun, kind="group").capitalize(), title, lead, joined([tag("figure", *parts), *after]))
+    name, title = plural(noun, kind="group").capitalize(), groups_title(section, contents.facts.event, spread=spread)
+    body = joined([tag("figure", *parts), *after])
+    yield Block("groups", name, title, lead, body, tag("div", table, class_="scroll"))
 
 
 def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
     """Totals by class, then the strip of gaps by class and range of probability."""
-    total = len(section.rows)
     lead = "Observed divided by predicted frequency of each class; red: miscalibrated after adjustment for all classes."
-    shown = section.rows[: section.shown]
-    if section.shown < total:
-        lead += f" {count(section.shown)} of {count(total)} classes: flagged ones first, by the size of their error."
+    lead = f"{lead} {classes_shown(section)}".strip()
     figure = tag(
         "figure",
-        group_table(shown, "class", draws=section.draws),
+        group_table(section.rows[: section.shown], "class", draws=section.draws),
         text_fold("Figure as text", tag("p", classes_text(section))),
     )
     verdict = contents.verdict
@@ -149,16 +132,16 @@ def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
         f"{plural(contents.facts.row)}."
     )
     words = "Every number of the figure is printed in the table above; rows are classes, columns ranges of probability."
-    strip = tag("figure", strip_table(section, contents.facts.row), text_fold("Figure as text", tag("p", words)))
-    yield Block("strip", "By probability", strip_title(section), about, strip)
+    table = strip_table(section, contents.facts.row)
+    strip = tag("figure", table, text_fold("Figure as text", tag("p", words)))
+    yield Block("strip", "By probability", strip_title(section), about, strip, table)
 
 
 def reliability_block(section: Reliability, contents: Contents) -> Iterator[Block]:
     """The diagram on both axes, its key, where the error sits, and the decision threshold."""
     confidence = contents.kind in ("top label", "classes")
     wording, significant = CONFIDENCE if confidence else PROBABILITIES, rejected(contents)
-    axes = [axis for axis in (section.axis, "log odds", "linear") if axis in section.bins]
-    axes = list(dict.fromkeys(axes))
+    axes = list(dict.fromkeys(axis for axis in (section.axis, "log odds", "linear") if axis in section.bins))
     figures = {
         a: reliability_figure(section, contents.facts, a, significant=significant, wording=wording) for a in axes
     }
@@ -181,7 +164,8 @@ def reliability_block(section: Reliability, contents: Contents) -> Iterator[Bloc
     if confidence:
         lead = f"Confidence in the predicted class against how often it was right, all {rows}."
     body = tag("div", figure, tag("div", *side), class_="cols")
-    yield Block("diagram", "Top label" if confidence else "Reliability", shown.title, lead, body)
+    name = "Top label" if confidence else "Reliability"
+    yield Block("diagram", name, shown.title, lead, body, tag("figure", drawn(shown)))
 
 
 def _axis_switch(axes: Sequence[str]) -> Markup:
@@ -255,7 +239,7 @@ def bin_counts_block(section: BinCounts, contents: Contents) -> Iterator[Block]:
     )
     if error is not None:
         lead += " Green: the calibration error and its interval, which need no bins."
-    yield Block("one-number", "Why not just ECE", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
+    yield Block.of("one-number", "Why not just ECE", figure, lead, in_notebook=False)
 
 
 def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
@@ -272,23 +256,24 @@ def spread_block(section: Spread, contents: Contents) -> Iterator[Block]:
         for name, figure in zip(names, figures, strict=False)
     ]
     if figures:
-        yield Block("spread", "Spread and error", figures[0].title, lead, tag("div", *body, class_="cols even"))
+        pair = tag("div", *(tag("figure", drawn(figure)) for figure in figures), class_="pair")
+        both = tag("div", *body, class_="cols even")
+        yield Block("spread", "Spread and error", figures[0].title, lead, both, pair)
     if section.pit:
-        pit = pit_figure(section, significant=rejected(contents))
         words = (
             "Where outcomes fall in their predicted distributions. Flat if calibrated; a U shape means that the spread "
             "is too narrow, a hump that it is too wide."
         )
-        yield Block("coverage", "Distribution", pit.title, words, tag("figure", drawn(pit), as_text(pit)))
+        pit = pit_figure(section, significant=rejected(contents))
+        yield Block.of("coverage", "Distribution", pit, words, in_notebook=False)
 
 
 def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     """The error against the assumed share, then the implied shares."""
-    figure = shares_figure(section)
     lead = "Calibration error (PU-ECE, percentage points) against the assumed share of positives, with 95 % intervals."
     if section.largest is not None:
         lead += f" These data allow a share of at most {score(section.largest)}."
-    yield Block("share", "Assumed share", figure.title, lead, tag("figure", drawn(figure), as_text(figure)))
+    yield Block.of("share", "Assumed share", shares_figure(section), lead)
     if not section.implied:
         return
     implied = implied_figure(section, significant=rejected(contents))
@@ -305,43 +290,6 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
     )
     about = "Share of positives implied by the labelled ones, against predicted probability."
     yield Block("diagram", "Reliability", implied.title, about, body)
-
-
-#: Groups that a notebook shows, those with the most evidence first.
-_GROUPS = 20
-
-
-def main_figures(contents: Contents) -> Iterator[tuple[str, Markup]]:
-    """A title and a figure or table for each section, in reading order."""
-    significant = rejected(contents)
-    spread = contents.kind == "regression"
-    for section in contents.sections:
-        match section:
-            case Reliability():
-                wording = CONFIDENCE if contents.kind in ("top label", "classes") else PROBABILITIES
-                axis = section.axis
-                figure = reliability_figure(section, contents.facts, axis, significant=significant, wording=wording)
-                yield figure.title, tag("figure", drawn(figure))
-            case OverTime():
-                figure = over_time_figure(section, contents.facts, spread=spread)
-                yield figure.title, tag("figure", drawn(figure))
-            case Groups():
-                chosen = {id(row) for row in sorted(section.rows, key=lambda row: row.p_value)[:_GROUPS]}
-                rows = [row for row in section.rows if id(row) in chosen]
-                title = groups_title(section, contents.facts.event, spread=spread)
-                yield title, tag("div", group_table(rows, section.column, spread=spread), class_="scroll")
-            case Classes() if strip_columns(section):
-                yield strip_title(section), strip_table(section, contents.facts.row)
-            case Spread():
-                figures = [spread_figure(section, significant=significant)] if section.bins else []
-                figures += [coverage_figure(section)] if section.coverage else []
-                if figures:
-                    yield figures[0].title, tag("div", *(tag("figure", drawn(f)) for f in figures), class_="pair")
-            case Shares():
-                figure = shares_figure(section)
-                yield figure.title, tag("figure", drawn(figure))
-            case _:
-                continue
 
 
 _MAKERS: dict[type, Callable[[Any, Contents], Iterator[Block]]] = {

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from calibrant.reporting.contents import Bin, Contents, GroupRow, MapRow, Recalibration, Severity, Threshold
-from calibrant.reporting.drawing.canvas import Figure, Table, dot, stroke
+from calibrant.reporting.drawing.canvas import Figure, dot, stroke
 from calibrant.reporting.drawing.descriptions import range_name, score_range
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, share_bar
 from calibrant.reporting.names import had_the_event, plural, remaining_error
-from calibrant.reporting.rounding import count, p_number, rate, score, value_column
+from calibrant.reporting.rounding import count, rate, score, value_column
+from calibrant.reporting.text import Table, gain_heading, group_texts, map_texts
 from calibrant.results.estimate import Value
 
 _RICH = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*)")
@@ -26,13 +27,20 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class Block:
-    """One section of the page: its anchor, its name in the list of sections, and what it shows."""
+    """One section of the page: its anchor, its name in the list of sections, what it shows, and that in a notebook."""
 
     anchor: str
     name: str
     title: str
     lead: str
     body: Markup
+    in_notebook: Markup | None = None
+
+    @classmethod
+    def of(cls, anchor: str, name: str, figure: Figure, lead: str, *after: Child, in_notebook: bool = True) -> Block:
+        """The section of a figure, with its text and what follows it."""
+        body = joined([tag("figure", drawn(figure), as_text(figure)), *after])
+        return cls(anchor, name, figure.title, lead, body, tag("figure", drawn(figure)) if in_notebook else None)
 
     def html(self) -> Markup:
         """The section with its heading."""
@@ -78,10 +86,10 @@ def drawn(figure: Figure) -> Markup:
 
 def as_text(figure: Figure) -> Markup:
     """The fold below a figure: a paragraph and its table."""
-    label = "Figure as text and table" if figure.table is not None else "Figure as text"
-    return text_fold(
-        label, tag("p", figure.text), None if figure.table is None else data_table(figure.table, figure.title)
-    )
+    if figure.table is None:
+        return text_fold("Figure as text", tag("p", figure.text))
+    table = data_table(figure.table.filled(), f"Data: {figure.title}")
+    return text_fold("Figure as text and table", tag("p", figure.text), table)
 
 
 def text_fold(label: str, *parts: Child) -> Markup:
@@ -89,26 +97,32 @@ def text_fold(label: str, *parts: Child) -> Markup:
     return tag("details", tag("summary", label), *parts, class_="alt")
 
 
-def data_table(table: Table, title: str) -> Markup:
-    """The numbers of a figure, in a box that scrolls and can be reached by keyboard."""
-    styles = ["", *("n" for _ in table.head[1:])]
-    inner = plain_table(table.head, table.rows, styles)
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=f"Data: {title}")
+def data_table(table: Table, label: str, styles: Sequence[str] | None = None) -> Markup:
+    """A table in a box that scrolls and can be reached by keyboard; without `styles`, numbers after a first column."""
+    styles = styles or ["", *("n" for _ in table.columns[1:])]
+    inner = plain_table(table.columns, table.rows, styles)
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def plain_table(
-    head: Sequence[Child], rows: Iterable[Sequence[Child]], styles: Sequence[str], kind: str = ""
+    head: Sequence[Child],
+    rows: Iterable[Sequence[Child]],
+    styles: Sequence[str],
+    kind: str = "",
+    *,
+    caption: str = "",
+    row_styles: Iterable[str] | None = None,
 ) -> Markup:
-    """A table with a class per column; cells are text or markup."""
+    """A table with a class per column, and per row if given; cells are text or markup."""
     names = [
         tag("th", cell, scope="col", class_=style or None) if cell else tag("td", class_=style or None)
         for cell, style in zip(head, styles, strict=True)
     ]
-    body = [
-        tag("tr", *(tag("td", cell, class_=style or None) for cell, style in zip(row, styles, strict=True)))
-        for row in rows
-    ]
-    return tag("table", tag("thead", tag("tr", *names)), tag("tbody", *body), class_=kind or None)
+    cells = [[tag("td", cell, class_=style or None) for cell, style in zip(row, styles, strict=True)] for row in rows]
+    each = [None] * len(cells) if row_styles is None else list(row_styles)
+    body = [tag("tr", *row, class_=style) for row, style in zip(cells, each, strict=True)]
+    above = tag("caption", caption) if caption else None
+    return tag("table", above, tag("thead", tag("tr", *names)), tag("tbody", *body), class_=kind or None)
 
 
 def fold(title: str, *parts: Child) -> Markup:
@@ -211,29 +225,21 @@ def implied_key(prior: str) -> Markup:
 
 def map_table(section: Recalibration) -> Markup:
     """The maps, best first: what error remains, and by how much the loss falls."""
-    maps = section.maps
-    forest = Forest.of_differences([_percent(m.gain) for m in maps], most=4)
-    remaining = value_column([m.remaining for m in maps], scale=100, at_most=True)
-    gains = value_column([m.gain for m in maps], scale=100, least=1, apart=0.0)
+    gains = [_percent(m.gain) for m in section.maps]
+    forest = Forest.of_differences(gains)
     what, unit = remaining_error(section.loss)
-    capital = section.loss if section.loss == "CRPS" else section.loss.capitalize()
     head: tuple[Child, ...] = (
         "Map",
         joined([f"Remaining {what},", tag("br"), unit]),
         joined([tag("span", "Improvement", class_="vh"), forest.head(104)]),
-        f"{capital} lower by, %",
+        gain_heading(section),
         tag("span", "Effect", class_="vh"),
     )
-    rows = [
-        (
-            m.name,
-            with_interval(error),
-            forest.cell(_percent(m.gain), HELPS if m.effect in ("best", "helps") else QUIET, width=104, height=28),
-            with_interval(gain),
-            _effect(m),
-        )
-        for m, error, gain in zip(maps, remaining, gains, strict=True)
-    ]
+    rows = []
+    for m, gain, found in zip(section.maps, gains, map_texts(section), strict=True):
+        style = HELPS if m.effect in ("best", "helps") else QUIET
+        drawn_gain = forest.cell(gain, style, width=104, height=28)
+        rows.append((m.name, with_interval(found.remaining), drawn_gain, with_interval(found.gain), _effect(m)))
     return plain_table(head, rows, ("name", "n nw", "g hide", "n nw", "hide"), "forest")
 
 
@@ -296,28 +302,28 @@ def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, 
 
     Columns that a phone has no room for are hidden there. `draws` are the simulated samples that p-values rank among.
     """
-    columns = [_Column(column.replace("_", " ").capitalize(), "name", [row.name for row in rows])]
+    found = group_texts(rows, draws)
     # Classes share all rows: what tells them apart is how often each occurred.
     shared = len({row.n for row in rows}) == 1 < len(rows) and rows[0].observed is not None
+    names = [tag("span", row.name, class_="short") if len(row.name) <= _SHORT else row.name for row in rows]
+    columns = [_Column(column.replace("_", " ").capitalize(), "name", names)]
     if not shared:
-        columns.append(_Column("Rows", "n hide", [count(row.n) for row in rows]))
+        columns.append(_Column("Rows", "n hide", [one.n for one in found]))
     if any(row.observed is not None for row in rows):
-        columns.append(_Column("Observed", "n hide", [_known(row.observed) for row in rows]))
-        columns.append(_Column("Expected", "n hide", [_known(row.expected) for row in rows]))
+        columns.append(_Column("Observed", "n hide", [one.observed for one in found]))
+        columns.append(_Column("Expected", "n hide", [one.expected for one in found]))
     columns.append(_drawn(rows, [(row.observed or 0.0) if shared else row.n for row in rows], spread=spread))
-    ratios = value_column([row.ratio for row in rows], least=2, apart=1.0)
     head = joined(["Ratio" if spread else "O:E", quiet(" (95 % interval)", "hide")])
-    columns.append(_Column(head, "n nw", [with_interval(found, hide=True) for found in ratios]))
+    columns.append(_Column(head, "n nw", [with_interval(one.ratio, hide=True) for one in found]))
     if not spread:
-        errors = value_column([row.error for row in rows], scale=100, at_most=True)
         words = "Error, points (95 % interval)"
-        columns.append(_Column(words, "n nw hide", [with_interval(found) for found in errors]))
-    columns.append(_Column("Direction", "dir", [_direction(row) for row in rows]))
-    p_values = [p_number(row.p_value, draws) if row.judged else "–" for row in rows]
-    columns.append(_Column("Adjusted p", "n hide", p_values))
-    names = [tag("th", c.head, scope="col", class_=c.style) for c in columns]
-    body = [_line(row, [(c.style, c.cells[k]) for c in columns]) for k, row in enumerate(rows)]
-    return tag("table", tag("thead", tag("tr", *names)), tag("tbody", *body), class_="forest")
+        columns.append(_Column(words, "n nw hide", [with_interval(one.error) for one in found]))
+    pills = [pill(one.direction, "bad" if row.flagged else "") for one, row in zip(found, rows, strict=True)]
+    columns.append(_Column("Direction", "dir", pills))
+    columns.append(_Column("Adjusted p", "n hide", [one.p_value for one in found]))
+    heads, styles, cells = zip(*columns, strict=True)
+    marks = ["hit" if row.flagged else "quiet" for row in rows]
+    return plain_table(heads, zip(*cells, strict=True), styles, "forest", row_styles=marks)
 
 
 def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) -> _Column:
@@ -337,19 +343,3 @@ def _drawn(rows: Sequence[GroupRow], sizes: Sequence[float], *, spread: bool) ->
 
 def _both(wide: Markup, narrow: Markup) -> Markup:
     return joined([tag("span", wide, class_="wide"), tag("span", narrow, class_="narrow")])
-
-
-def _direction(row: GroupRow) -> Markup:
-    if row.flagged:
-        return pill(row.direction, "bad")
-    return pill("not flagged" if row.judged else "too few to judge")
-
-
-def _line(row: GroupRow, cells: Sequence[tuple[str, Child]]) -> Markup:
-    short = " short" if len(row.name) <= _SHORT else ""
-    inside = [tag("td", cell, class_=f"{style}{short}" if style == "name" else style) for style, cell in cells]
-    return tag("tr", *inside, class_="hit" if row.flagged else "quiet")
-
-
-def _known(number: float | None) -> str:
-    return "" if number is None else count(number)

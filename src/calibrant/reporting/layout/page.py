@@ -16,15 +16,15 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from calibrant._version import __version__
-from calibrant.reporting.contents import Contents, Number, State, Verdict
+from calibrant.reporting.contents import Contents, Number, Verdict
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import gauge
-from calibrant.reporting.layout.blocks import blocks, main_figures, omitted_block
-from calibrant.reporting.layout.elements import Block, fold, icon, plain_table, rich
+from calibrant.reporting.layout.blocks import blocks, omitted_block
+from calibrant.reporting.layout.elements import Block, data_table, fold, icon, rich
 from calibrant.reporting.model import Report
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, rate
-from calibrant.reporting.text import Table, estimates_table, number_texts, tests_table
+from calibrant.reporting.text import STATES, answers, estimates_table, number_texts, tests_table
 from calibrant.results.estimate import Value
 
 if TYPE_CHECKING:
@@ -96,19 +96,15 @@ def details_block(report: Report) -> Block:
             "One interval is given for the true error: that of the headline. Other estimates of it aim at the same "
             "quantity. Mean scores, such as the Brier score and log loss, are not calibration errors."
         )
-        folds.append(fold("All estimates", _scrolled(estimates, ("", "n nw", "n nw", "why")), tag("p", note)))
+        table = data_table(estimates, "All estimates", ("", "n nw", "n nw", "why"))
+        folds.append(fold("All estimates", table, tag("p", note)))
     if tests.rows:
-        folds.append(fold("All tests", _scrolled(tests, ("", "n nw", "why"))))
+        folds.append(fold("All tests", data_table(tests, "All tests", ("", "n nw", "why"))))
     if report.contents.notes:
         folds.append(fold("Method notes", *(tag("p", rich(note)) for note in report.contents.notes)))
     made = f"Calibrant {__version__}, Python {platform.python_version()}, {platform.system()}."
     folds.append(fold("How this report was made", tag("p", made)))
     return Block("details", "Details", "Details", "", tag("div", *folds, class_="folds"))
-
-
-def _scrolled(table: Table, styles: tuple[str, ...]) -> Markup:
-    inner = plain_table(table.columns, table.rows, styles)
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=f"All {table.heading.lower()}")
 
 
 _KINDS = {
@@ -117,13 +113,6 @@ _KINDS = {
     "classes": "class probabilities",
     "regression": "forecasts with their uncertainty",
     "unlabeled": "positive and unlabeled rows",
-}
-_STATES: dict[State, str] = {
-    "not calibrated": "Not calibrated",
-    "small": "Significant but small",
-    "not significant": "No significant miscalibration",
-    "too few": "Too few {events} to judge",
-    "cannot be judged": "Cannot be judged",
 }
 
 
@@ -174,15 +163,13 @@ def fact_list(contents: Contents) -> list[tuple[str, str]]:
     return found
 
 
-def verdict_block(found: Verdict, event: str) -> Markup:
+def verdict_block(found: Verdict) -> Markup:
     """The answer with how sure, what it means and what to do."""
-    state = _STATES[found.state].format(events=plural(event, kind="event"))
-    answers = [("How sure", found.how_sure), ("What it means", found.what_it_means), ("What to do", found.what_to_do)]
-    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in answers if text]
+    three = [tag("div", tag("h3", name), tag("p", text)) for name, text in answers(found)]
     return tag(
         "div",
         tag("h2", "Verdict", class_="vh"),
-        tag("p", icon(found.severity), state, class_="state"),
+        tag("p", icon(found.severity), STATES[found.state], class_="state"),
         tag("p", found.sentence, class_="say"),
         tag("p", found.second, class_="more") if found.second else None,
         tag("div", *three, class_="three") if three else None,
@@ -249,7 +236,7 @@ def page(report: Report) -> str:
     shown = [block for block in made if block is not None]
     main = tag(
         "main",
-        verdict_block(contents.verdict, contents.facts.event),
+        verdict_block(contents.verdict),
         numbers_block(contents.numbers),
         contents_list(shown),
         *(block.html() for block in shown),
@@ -261,23 +248,14 @@ def page(report: Report) -> str:
 def fragment(report: Report) -> str:
     """Verdict, numbers, findings and main figures; no script, and a style that reaches nothing outside."""
     contents = report.contents
+    found = [tag("li", tag("b", finding.code), f" {finding.text}") for finding in report.findings]
+    shown = [(block.title, block.in_notebook) for block in blocks(contents) if block.in_notebook is not None]
     parts: list[Child] = [
         fragment_style(),
         tag("p", report.title, class_="title"),
-        verdict_block(contents.verdict, contents.facts.event),
+        verdict_block(contents.verdict),
         numbers_block(contents.numbers),
-        _findings(report),
-        *(_shown(title, body) for title, body in main_figures(contents)),
+        tag("ul", *found, class_="found") if found else None,
+        *(joined([tag("h3", title, class_="seen"), body]) for title, body in shown),
     ]
     return str(tag("div", *parts, class_="calibrant notebook"))
-
-
-def _findings(report: Report) -> Markup | None:
-    if not report.findings:
-        return None
-    lines = [tag("li", tag("b", finding.code), f" {finding.text}") for finding in report.findings]
-    return tag("ul", *lines, class_="found")
-
-
-def _shown(title: str, body: Markup) -> Markup:
-    return joined([tag("h3", title, class_="seen"), body])
