@@ -14,10 +14,10 @@ from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
-from calibrant.inference.decision_curves import checked_thresholds
+from calibrant.inference.decision_curves import checked_thresholds, net_benefit
 from calibrant.inference.isotonic_bands import Band, isotonic_band
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.residual_noise import require_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
 from calibrant.results.estimate import Estimate, Interval, plain_fields
@@ -152,7 +152,7 @@ def miscalibration_cost(
         high = np.maximum(high, _losses_in_band(curves, at)[1] / (1 - at))
     words = f"{folds} folds, {recalibrator_name(recalibrator, 1)}"
     loss = _decision_loss(curves, at, gains.value, bounds, level=level, words=words, n=rows.n)
-    before = gains.net_benefit(rows.predicted[:, 0])
+    before = net_benefit(task, thresholds=at).value
     return MiscalibrationCost(
         at, before, before + gains.value, gains.value, low, high, loss, level=level, band=band, n=rows.n
     )
@@ -204,15 +204,6 @@ class _Gains:
     def limits(self, level: float) -> tuple[Floats, Floats]:
         """Intervals of the gains, each at this level."""
         return combined_share_limits(self.share, self.factor, self._size(), level)
-
-    def net_benefit(self, probability: Floats) -> Floats:
-        """Net benefit of treating by these probabilities."""
-        order = np.argsort(probability)
-        worth = np.where(self.rows.outcome[order, 0] > 0, self.rows.weight[order], 0.0)
-        weight = self.rows.weight[order]
-        first = np.searchsorted(probability[order], self.at, side="left")
-        true, treated = (np.append(np.cumsum(x[::-1])[::-1], 0.0)[first] for x in (worth, weight))
-        return np.asarray((true - self.at / (1 - self.at) * (treated - true)) / weight.sum())
 
     def covariance(self) -> Floats:
         """How the gains at different thresholds vary together, up to a factor."""
@@ -267,13 +258,7 @@ class _Gains:
     def _cluster_sums(self) -> Floats:
         """Weighted gains less their mean, added up over each cluster."""
         label = np.unique(np.asarray(self.rows.cluster), return_inverse=True)[1].reshape(-1)
-        clusters = int(label.max()) + 1
-        if clusters < LEAST_CLUSTERS:
-            message = (
-                f"miscalibration_cost needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
-                f"got {clusters}."
-            )
-            raise InvalidPredictions(message)
+        require_clusters(int(label.max()) + 1, needed_by="miscalibration_cost")
         weight = np.bincount(label, self.rows.weight)
         return self._sums(self.rows.weight, label) - weight[:, None] * self.value
 

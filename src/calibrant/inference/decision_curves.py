@@ -13,7 +13,7 @@ from calibrant.data.predictions import Binary, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
-from calibrant.inference.residual_noise import LEAST_CLUSTERS
+from calibrant.inference.residual_noise import require_clusters
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits, mid_p_interval
@@ -220,12 +220,7 @@ class _ClusteredWorth:
         if not isinstance(task, Binary) or task.group is None:
             return None
         sample = Sample.of_rows(task)
-        if sample.clusters < LEAST_CLUSTERS:
-            message = (
-                f"net_benefit needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, "
-                f"got {sample.clusters}."
-            )
-            raise InvalidPredictions(message)
+        require_clusters(sample.clusters, needed_by="net_benefit")
         sums, squares = np.empty((sample.clusters, len(at))), np.empty(len(at))
         p, y, share = sample.rows.predicted, sample.rows.observed, sample.row_share
         for k, (threshold, cost) in enumerate(zip(at, odds, strict=True)):
@@ -264,13 +259,7 @@ def _standardized_limits(
     true_low, true_high = mid_p_interval(sensitivity * events, events, level)
     share = mid_p_interval(false * size, both, level)
     ratio_low, ratio_high = (end / np.maximum(1 - end, 1e-300) for end in share)
-    none = np.zeros_like(true)
-    up = _recovered(true_high - sensitivity, odds * (ratio - ratio_low), none)
-    down = _recovered(sensitivity - true_low, odds * (ratio_high - ratio), none)
+    up = np.hypot(true_high - sensitivity, odds * (ratio - ratio_low))
+    down = np.hypot(sensitivity - true_low, odds * (ratio_high - ratio))
     value = sensitivity - odds * ratio
     return value - down, np.minimum(value + up, 1.0)
-
-
-def _recovered(first: Floats, second: Floats, correlation: Floats) -> Floats:
-    """The distance of a limit of a difference from the distances of the limits of its two terms."""
-    return np.sqrt(np.maximum(first**2 + second**2 - 2 * correlation * first * second, 0.0))

@@ -318,12 +318,8 @@ class Gate:
         if kind == "error":
             return headline_error(data, norm=norm, level=level)
         forecasts = kind in ("coverage", "ence")
-        binary = not isinstance(data, Forecast | Multiclass) and not isinstance(task_of(data), Spread | Unlabeled)
-        if (
-            (not isinstance(data, Forecast) or (kind == "ence" and isinstance(data, Quantiles)))
-            if forecasts
-            else not binary
-        ):
+        served = isinstance(data, Forecast) if forecasts else _has_event(data)
+        if not served or (kind == "ence" and isinstance(data, Quantiles)):
             needed = "predicted distributions" if forecasts else "the probability of an event"
             needed += ", not only quantiles" if kind == "ence" else ""
             message = f"A limit of {self.of} needs {needed}; {data!r} has no such number."
@@ -449,7 +445,7 @@ def adjusted_level(level: float, groups: int) -> float:
 def weak_limits(gates: Iterable[Gate], data: Predictions | BinTable) -> tuple[str, ...]:
     """Warnings of limits on the error that are not below the base rate: predicting "never" does not exceed them."""
     found: list[str] = []
-    if isinstance(data, Forecast | Multiclass) or isinstance(task_of(data), Spread | Unlabeled):
+    if not _has_event(data):
         return ()
     cells = probability_cells(data, None, needed_by="A gate")
     share = float(cells.observed.sum()) / cells.total
@@ -464,6 +460,11 @@ def weak_limits(gates: Iterable[Gate], data: Predictions | BinTable) -> tuple[st
                 "(--limit oe=0.8:1.25)."
             )
     return tuple(found)
+
+
+def _has_event(data: Predictions | BinTable) -> bool:
+    """Whether the data hold predicted probabilities of one event and its outcomes."""
+    return not isinstance(data, Forecast | Multiclass) and not isinstance(task_of(data), Spread | Unlabeled)
 
 
 def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups: int) -> Estimate:

@@ -12,11 +12,11 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.norms import check_norm, weighted_norm
+from calibrant.inference.residual_noise import pooled
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
-from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
 #: Beyond this many cells neighbouring scores are pooled; more blocks would only widen the band.
@@ -103,20 +103,24 @@ def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
     True
     """
     level = validation.fraction("level", level)
-    table = Sample.of(data, needed_by="IsotonicBand").table
-    if not np.array_equal(table.weight, table.count):
-        message = "IsotonicBand counts outcomes, so it does not support weighted rows; use Inversion()."
-        raise InvalidPredictions(message)
+    return band_of(counted_table(data, needed_by="IsotonicBand", instead="Inversion()"), level)
+
+
+def counted_table(data: Predictions | BinTable, *, needed_by: str, instead: str) -> BinTable:
+    """The fine table of independent rows of weight 1; others raise an error that says what to use instead."""
     if getattr(data, "group", None) is not None:
-        message = "IsotonicBand needs independent rows, but these have a group; use Clustered()."
+        message = f"{needed_by} needs independent rows, but these have a group; use {instead}."
         raise InvalidPredictions(message)
-    return band_of(table, level)
+    table = Sample.of(data, needed_by=needed_by).table
+    if not np.array_equal(table.weight, table.count):
+        message = f"{needed_by} counts outcomes, so it does not support weighted rows; use {instead}."
+        raise InvalidPredictions(message)
+    return table
 
 
 def band_of(table: BinTable, level: float) -> Band:
     """The band of a fine table; with weights it uses effective counts and is approximate."""
-    if len(table) > MOST_CELLS:
-        table = table.coarsen(EqualMass(MOST_CELLS)).filled()
+    table = pooled(table, MOST_CELLS)
     count = table.effective_count
     lower, upper = _bounds(count, table.observed_mean * count, 1 - level)
     return Band(table.low, table.high, table.share, lower, upper, level)
@@ -125,7 +129,7 @@ def band_of(table: BinTable, level: float) -> Band:
 def _bounds(count: Floats, hits: Floats, risk: float) -> tuple[Floats, Floats]:
     """Per cell the largest lower limit of blocks up to it and the smallest upper limit of blocks from it on."""
     cells = len(count)
-    rows, positives = np.concatenate([[0.0], np.cumsum(count)]), np.concatenate([[0.0], np.cumsum(hits)])
+    rows, positives = np.append(0.0, np.cumsum(count)), np.append(0.0, np.cumsum(hits))
     start, end = blocks(cells)
     low, high = clopper_pearson(positives[end] - positives[start], rows[end] - rows[start], risk / (2 * len(start)))
     lower, upper = np.zeros(cells), np.ones(cells)

@@ -28,7 +28,7 @@ from calibrant.inference.multiplicity import (
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike
-from calibrant.results.estimate import Significance, printable
+from calibrant.results.estimate import Significance, printable, text_table
 
 #: Names of the statistics, in words, with their weights in the combined test.
 WEIGHTS = {
@@ -223,12 +223,10 @@ def statistics(layout: Layout, gaps: dict[str, Gaps]) -> dict[str, Floats]:
 def class_squares(gaps: Gaps, classes: int) -> dict[int, Floats]:
     """For 4, 2 and 1 bins per class the sum of squared gaps over their variances, of shape (lines, classes)."""
     one = Gaps(gaps.gap.reshape(len(gaps.gap), classes, -1), gaps.variance.reshape(classes, -1))
-    found = {}
-    while one.variance.shape[1] >= 1:
-        found[one.variance.shape[1]] = one.squares(_CLASS_FLOOR).sum(axis=2)
-        if one.variance.shape[1] == 1:
-            break
+    found = {_CLASS_BINS: one.squares(_CLASS_FLOOR).sum(axis=2)}
+    while (bins := one.variance.shape[1] // 2) >= 1:
         one = _halved(one)
+        found[bins] = one.squares(_CLASS_FLOOR).sum(axis=2)
     return found
 
 
@@ -465,10 +463,8 @@ class ByClass:
 
     def __repr__(self) -> str:
         lines = [_HEADER, *(row.cells() for row in self.rows[:_PRINTED])]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
-        text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
         left = len(self.rows) - _PRINTED
-        return "\n".join([*text, *([f"and {left} more classes"] if left > 0 else [])])
+        return "\n".join([*text_table(lines, left=()), *([f"and {left} more classes"] if left > 0 else [])])
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import classes_html

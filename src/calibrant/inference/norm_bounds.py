@@ -24,9 +24,8 @@ from calibrant.estimators.kernel import (
     squared_distances,
 )
 from calibrant.estimators.smooth_errors import fixed_point, linearly_binned, smoothed_size
-from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson
+from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson, counted_table
 from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
-from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.linear_binning import at_nodes, cosines
 from calibrant.results.estimate import Estimate, Interval
@@ -74,13 +73,7 @@ class LargestGapBound:
         if norm != float("inf"):
             message = f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion()."
             raise ValueError(message)
-        if getattr(data, "group", None) is not None:
-            message = "LargestGapBound needs independent rows, but these have a group; use ece (L1 or L2)."
-            raise InvalidPredictions(message)
-        table = Sample.of(data, needed_by="LargestGapBound").table
-        if not np.array_equal(table.weight, table.count):
-            message = "LargestGapBound counts outcomes, so it does not support weighted rows; use ece (L1 or L2)."
-            raise InvalidPredictions(message)
+        table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
         return Interval(
             _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level),
             float("inf"),
@@ -94,17 +87,14 @@ class LargestGapBound:
 
 def _largest_lower_limit(table: BinTable, risk: float) -> float:
     start, end = blocks(len(table))
-    rows, hits, predicted = (_running(column) for column in (table.count, table.observed, table.predicted))
+    columns = table.count, table.observed, table.predicted
+    rows, hits, predicted = (np.append(0.0, np.cumsum(column)) for column in columns)
     count = rows[end] - rows[start]
     enough = count >= min(LEAST_ROWS, table.n)
     start, end, count = start[enough], end[enough], count[enough]
     low, high = clopper_pearson(hits[end] - hits[start], count, risk / (2 * len(count)))
     score = (predicted[end] - predicted[start]) / count
     return max(0.0, float(np.maximum(low - score, score - high).max()))
-
-
-def _running(column: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(column)])
 
 
 #: Most cells on which noise is drawn, and for the kernel error, whose pairs of cells are all compared.

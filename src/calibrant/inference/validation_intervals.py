@@ -24,7 +24,7 @@ from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.numerics.logistic.binary import LogisticLine, affine
 from calibrant.numerics.logistic.multinomial import MultinomialLines
 from calibrant.numerics.special import expit, log_odds
-from calibrant.results.estimate import Estimate, Interval, Side, printable
+from calibrant.results.estimate import Estimate, Interval, Side, plain_fields, printable, text_table
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
@@ -91,6 +91,7 @@ class ScoreCovariance:
         return float(stdtrit(max(carrying, 1.0), probability) / ndtri(probability)) ** 2
 
 
+#: What must hold for the intervals of validation studies, decisions and forecasts.
 WORDS = "independent rows (or clusters)"
 
 
@@ -236,14 +237,12 @@ class ProfileLikelihood:
 
 
 def _side(low: float, high: float) -> tuple[Side, str]:
-    words = "independent rows (or clusters)"
     if np.isinf(low) and np.isinf(high):
-        return "two-sided", f"{words}; one outcome or one score only, so that every slope is possible"
+        return "two-sided", f"{WORDS}; one outcome or one score only, so that every slope is possible"
     if np.isinf(low) or np.isinf(high):
-        return (
-            "upper" if np.isinf(low) else "lower"
-        ), f"{words}; separated outcomes, which bound the slope on one side"
-    return "two-sided", words
+        words = f"{WORDS}; separated outcomes, which bound the slope on one side"
+        return "upper" if np.isinf(low) else "lower", words
+    return "two-sided", WORDS
 
 
 def _adjustment(data: Predictions | BinTable, line: LogisticLine, level: float) -> float:
@@ -275,8 +274,6 @@ Kind = Literal["calibration intercept", "calibration slope"]
 
 #: Of more rows, intervals are those of the normal approximation, which by then are the same.
 _PROFILED_ROWS = 20_000
-
-_WORDS = "independent rows (or clusters)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,24 +329,17 @@ class MultinomialRecalibration:
                 cells += [f"{e.value:.3f}", "" if between is None else f"{between.low:.3f} to {between.high:.3f}"]
                 lines[0][len(cells) - 1] = "" if between is None else f"{between.level:.0%} interval"
             lines.append(cells)
-        wide = [max(len(line[k]) for line in lines) for k in range(5)]
-        table = ["  ".join([line[0].ljust(wide[0]), *map(str.rjust, line[1:], wide[1:])]) for line in lines]
         note = f" {self.note[:1].upper()}{self.note[1:]}." if self.note else ""
         left = f" ({self.left_out} left out: a class was predicted to have probability 0)" if self.left_out else ""
         end = f"{self.n:,} rows{left}; each class is compared with {printable(str(self.reference))}.{note}"
-        return "\n".join([*(line.rstrip() for line in table), "", end])
+        return "\n".join([*text_table(lines), "", end])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; numbers that are not finite are None, and `note` says why."""
-        return {
-            "reference": str(self.reference),
-            "classes": [
-                {"class": str(label), "intercept": a.to_dict(), "slope": b.to_dict()}
-                for label, a, b in zip(self.classes, self.intercepts, self.slopes, strict=True)
-            ],
-            "joint_intercepts": [x if np.isfinite(x) else None for x in self.joint_intercepts.tolist()],
-            **{name: getattr(self, name) for name in ("note", "n", "left_out")},
-        }
+        each = zip(self.classes, self.intercepts, self.slopes, strict=True)
+        classes = [{"class": str(label), "intercept": a.to_dict(), "slope": b.to_dict()} for label, a, b in each]
+        rest = {name: plain_fields(self)[name] for name in ("joint_intercepts", "note", "n", "left_out")}
+        return {"reference": str(self.reference), "classes": classes, **rest}
 
 
 def multinomial_recalibration(
@@ -522,6 +512,6 @@ class _Framework:
     def _estimate(self, kind: Kind, value: float, low: float, high: float, level: float) -> Estimate:
         target = Target(kind)
         method = "profile likelihood" if len(self.lines.x) <= _PROFILED_ROWS else "normal approximation"
-        interval = Interval(low, high, level=level, method=method, assumption=_WORDS, target=target)
+        interval = Interval(low, high, level=level, method=method, assumption=WORDS, target=target)
         name = kind.capitalize()
         return Estimate(value, name=name, method="maximum likelihood", n=self.n, target=target, interval=interval)
