@@ -58,7 +58,7 @@ TRUE_ERRORS = {"less": 0.0744433, "better": 0.0234589, "calibrated": 0.0}
 
 def synthetic(b0: float, b1: float) -> simulate.LogitMixtureWorld:
     return simulate.LogitMixtureWorld(
-        0.5, simulate.NormalComponents((1.0,), (b0 + b1,), (b1,)), simulate.NormalComponents((1.0,), (b0 - b1,), (b1,))
+        0.5, simulate.LogitMixtureScores((b0 + b1,), (b1,)), simulate.LogitMixtureScores((b0 - b1,), (b1,))
     )
 
 
@@ -167,7 +167,7 @@ def trained_world(train: Callable[..., models.Trained], folder: Path, *, quick: 
         name = "the same, moved from 1/2 by `prior_shift`"
         moved = models.Trained("DDI, prior shifted", name, 0.0, model.logits + shift, model.labels)
         lines.append(summary(moved, simulate.fit_logit_mixture(moved.labels, moved.logits, components=components)))
-    sides = [[side.weights, side.means, side.stds] for side in (world.positive, world.negative)]
+    sides = [[side.means, side.sds, side.weights] for side in (world.positive, world.negative)]
     return {"name": model.name, "prior": world.prior, "sides": sides, "lines": lines}
 
 
@@ -183,7 +183,7 @@ def trained_worlds(cache: Path | None, *, quick: bool) -> tuple[dict[str, simula
     worlds = {}
     for train in (models.mnist, models.cifar10, models.ddi):
         made = kept(cache, train.__name__, lambda train=train: trained_world(train, folder, quick=quick))
-        sides = [simulate.NormalComponents(*map(tuple, side)) for side in made["sides"]]
+        sides = [simulate.LogitMixtureScores(*side) for side in made["sides"]]
         worlds[made["name"]] = simulate.LogitMixtureWorld(made["prior"], *sides)
         lines += made["lines"]
     return worlds, lines
@@ -198,9 +198,9 @@ def summary(model: models.Trained, world: simulate.LogitMixtureWorld) -> str:
     platt = cal.pu.PUPlatt().fit(world.sample(1000, 10_000, 1))
     a, b = platt.coefficients_
 
-    def moved(side: simulate.NormalComponents) -> simulate.NormalComponents:
-        return simulate.NormalComponents(
-            side.weights, tuple(a + b * m for m in side.means), tuple(abs(b) * s for s in side.stds)
+    def moved(side: simulate.LogitMixtureScores) -> simulate.LogitMixtureScores:
+        return simulate.LogitMixtureScores(
+            [a + b * m for m in side.means], [abs(b) * s for s in side.sds], side.weights
         )
 
     after = simulate.LogitMixtureWorld(world.prior, moved(world.positive), moved(world.negative)).true_error()

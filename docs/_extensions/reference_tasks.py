@@ -58,8 +58,8 @@ TASKS = {
     "Planning": "Advice advise Detection power sample_size SampleSize",
     "Bias of an estimator": "Bias bias bias_table BiasTable simulate.estimates",
     "Worlds of known error": (
-        "DirichletScores fit_logit_mixture LogitMixtureWorld LogNormalSpreads MulticlassWorld NormalComponents "
-        "PAPER_WORLDS PUWorld RegressionWorld Scaled Spreads UniformSpreads World"
+        "DirichletScores fit_logit_mixture LogitMixtureWorld LogNormalSpreads MulticlassWorld "
+        "PAPER_WORLDS PUWorld RegressionWorld Scaled Spreads World"
     ),
     "Distributions of scores": (
         "BetaScores EmpiricalScores FixedScores LogitMixtureScores Scores UniformScores WithAtoms"

@@ -21,7 +21,6 @@ from .regression_worlds import LogNormalSpreads as LogNormalSpreads
 from .regression_worlds import RegressionWorld as RegressionWorld
 from .regression_worlds import Scaled as Scaled
 from .regression_worlds import Spreads as Spreads
-from .regression_worlds import UniformSpreads as UniformSpreads
 from .sample_sizes import Detection as Detection
 from .sample_sizes import SampleSize as SampleSize
 from .sample_sizes import power as power
@@ -34,7 +33,6 @@ from .score_distributions import Scores as Scores
 from .score_distributions import UniformScores as UniformScores
 from .score_distributions import WithAtoms as WithAtoms
 from .unlabeled_worlds import LogitMixtureWorld as LogitMixtureWorld
-from .unlabeled_worlds import NormalComponents as NormalComponents
 from .unlabeled_worlds import PUWorld as PUWorld
 from .unlabeled_worlds import fit_logit_mixture as fit_logit_mixture
 from .world_fit import CurveFit as CurveFit

@@ -19,7 +19,7 @@ from calibrant.estimators.smooth_errors import kde_ece
 from calibrant.estimators.sweep import sweep_ece
 from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
-from calibrant.results.estimate import Interval
+from calibrant.results.estimate import Interval, text_table
 from calibrant.results.target import Clipped, Estimator, norm_of
 from calibrant.simulate.calibration_curves import Blend, Curve, PowerCurve, as_curve
 from calibrant.simulate.estimation_bias import Bias, estimates
@@ -122,15 +122,10 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
+        names = ("n", "simulated_n", "norm", "world_error", "alpha", "power", "detectable")
         return {
-            "n": self.n,
-            "simulated_n": self.simulated_n,
-            "norm": self.norm,
+            **{name: getattr(self, name) for name in names},
             "true_error": self.true_error.to_dict(),
-            "world_error": self.world_error,
-            "alpha": self.alpha,
-            "power": self.power,
-            "detectable": self.detectable,
             "least_bias": self.least_bias.name,
             "least_rmse": self.least_rmse.name,
             "most_sensitive": self.most_sensitive.name,
@@ -277,49 +272,32 @@ class _Path:
 
 def text(advice: Advice) -> str:
     """The table of estimators and what follows from it; errors in percent."""
-    wide = max(len(row.name) for row in advice.rows) + 2
-    lines = _before(advice)
-    header = ("estimate", "bias", "sd", "rmse", "if calibrated", "detects")
-    lines += ["", f"{'percent':<{wide}}" + "".join(f"{name:>{max(len(name) + 2, 10)}}" for name in header)]
+    lines = [["percent", "estimate", "bias", "sd", "rmse", "if calibrated", "detects"]]
     for row in advice.rows:
-        seen = "-" if row.detectable is None else f"{100 * row.detectable:.2f}"
         numbers = (row.estimate, row.fitted.bias, row.fitted.sd, row.fitted.rmse, row.calibrated.bias)
-        signs = ("", "+", "", "", "+")
-        cells = [f"{100 * value:{sign}.2f}" for value, sign in zip(numbers, signs, strict=True)] + [seen]
-        lines.append(
-            f"{row.name:<{wide}}"
-            + "".join(f"{cell:>{max(len(name) + 2, 10)}}" for cell, name in zip(cells, header, strict=True))
-        )
-    return "\n".join([*lines, "", *_conclusions(advice)])
+        cells = [f"{100 * value:{sign}.2f}" for value, sign in zip(numbers, ("", "+", "", "", "+"), strict=True)]
+        lines.append([row.name, *cells, "-" if row.detectable is None else f"{100 * row.detectable:.2f}"])
+    return "\n".join([*_before(advice), "", *text_table(lines), "", *_conclusions(advice)])
 
 
 def _before(advice: Advice) -> list[str]:
     """What is known of the true error, and what was simulated."""
-    lines = [_true_error(advice), *_simulated(advice)]
-    if advice.simulated_n < advice.n:
-        lines.append(f"Simulated with {advice.simulated_n:,} rows; with all of them biases and errors are smaller.")
-    return lines
-
-
-def _true_error(advice: Advice) -> str:
     known = advice.true_error
     low, high = (f"{100 * end:.2f}" for end in (known.low, known.high))
     lies = {"lower": f"is at least {low} %", "upper": f"is at most {high} %"}
     words = lies.get(known.side, f"lies between {low} and {high} %")
-    return f"The true L{advice.norm:g} error {words} ({known.level:.0%} interval from {advice.n:,} rows)."
-
-
-def _simulated(advice: Advice) -> list[str]:
-    """What was simulated, and how far it can be believed."""
+    lines = [f"The true L{advice.norm:g} error {words} ({known.level:.0%} interval from {advice.n:,} rows)."]
     p = f"p = {advice.fit.test.p_value:.2g}"
     if advice.fit.fits:
         curve = f"a {_CURVES[advice.fit.best.curve.family]} (no lack of fit detected, {p})"
     else:
         curve = f"a smoothed curve (no parametric curve fits, {p})"
     size = f"the L{advice.norm:g} error of this curve is {100 * advice.world_error:.2f} %"
-    lines = ["Simulated: outcomes at the same scores, drawn from", f"{curve}; {size}."]
-    if not advice.true_error.low <= advice.world_error <= advice.true_error.high:
+    lines += ["Simulated: outcomes at the same scores, drawn from", f"{curve}; {size}."]
+    if not known.low <= advice.world_error <= known.high:
         lines.append("That lies outside the interval: take the biases below as a rough guide.")
+    if advice.simulated_n < advice.n:
+        lines.append(f"Simulated with {advice.simulated_n:,} rows; with all of them biases and errors are smaller.")
     return lines
 
 

@@ -114,10 +114,9 @@ class Glm(Curve):
 
 def transform(family: Family, z: Floats) -> Floats:
     """t(s) of a family: the log-odds, log s, or log(1 - s)."""
-    kind = family.split("_")[1]
-    return {"logit": lambda x: np.asarray(x, dtype=np.float64), "log": log_probability, "logflip": log_complement}[
-        kind
-    ](z)
+    if family == "logit_logit":
+        return np.asarray(z, dtype=np.float64)
+    return log_probability(z) if family == "log_log" else log_complement(z)
 
 
 @dataclass(frozen=True)

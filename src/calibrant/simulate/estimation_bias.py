@@ -1,7 +1,6 @@
 """The bias of estimators by simulation: of one in one world, or of many in many worlds at many sizes.
 
-All estimators see the same samples. The cells of a table run in one process or several, with a cache on disk and a
-progress bar.
+All estimators see the same samples. The cells of a table run in one process or several, with a cache on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -171,7 +169,7 @@ def estimates(
     validation.whole("n", n)
     validation.whole("repeats", repeats)
     validation.seed(seed)
-    parts = [_estimates_of(estimators, batch) for batch in _joined(_samples(world, n, repeats, seed))]
+    parts = [_estimates_of(estimators, chunk) for chunk in _samples(world, n, repeats, seed)]
     return {name: np.concatenate([part[name] for part in parts]) for name in estimators}
 
 
@@ -244,8 +242,8 @@ class BiasTable:
             wide = max(map(len, [*names, "bias in percent, n ="]))
             lines += [world, f"  {'bias in percent, n =':<{wide}}" + "".join(f"{n:>9,}" for n in sizes)]
             for name in names:
-                biases = {row.n: row.bias for row in part.select(estimator=name)}
-                lines.append(f"  {name:<{wide}}" + "".join(_percent(biases.get(n)) for n in sizes))
+                biases = {row.n: f"{100 * row.bias:+.2f}" for row in part.select(estimator=name)}
+                lines.append(f"  {name:<{wide}}" + "".join(f"{biases.get(n, ''):>9}" for n in sizes))
         return "\n".join(lines)
 
 
@@ -279,7 +277,7 @@ def bias_table(
     cache : path, optional
         A folder that keeps what is finished as JSON, so that an interrupted run continues where it stopped.
     progress : bool, optional
-        Show a bar on stderr; by default only on a terminal.
+        Show on stderr how many are done; by default only on a terminal.
 
     Examples
     --------
@@ -330,85 +328,37 @@ def _run(task: _Simulation) -> list[dict[str, Any]]:
     return rows
 
 
-def _percent(value: float | None) -> str:
-    return f"{'':>9}" if value is None else f"{100 * value:>+9.2f}"
-
-
 #: Scores per chunk of repeats. Part of the definition of a simulation: another size draws other numbers.
 _CHUNK = 1 << 19
 
-#: Scores that are measured at once: several chunks, since every call of NumPy costs as much as many samples.
-_BATCH = 1 << 22
+_Chunk = tuple[Floats, NDArray[np.int8]] | list[Predictions]
 
 
-@dataclass(frozen=True, eq=False)
-class _Matrices:
-    """Samples of a binary world, one to a row."""
+def _samples(world: AnyWorld, n: int, repeats: int, seed: int) -> Iterator[_Chunk]:
+    """Chunks of samples: of a binary world scores and outcomes, a sample to a line; of others a list of predictions.
 
-    scores: Floats
-    outcomes: NDArray[np.int8]
-
-    def one_by_one(self) -> list[Predictions]:
-        return [Binary(outcome, score) for outcome, score in zip(self.outcomes, self.scores, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Others:
-    """Samples of any other world."""
-
-    samples: list[Predictions]
-
-    def one_by_one(self) -> list[Predictions]:
-        return self.samples
-
-
-def _samples(world: AnyWorld, n: int, repeats: int, seed: int) -> Iterator[_Matrices | _Others]:
-    """Chunks with a seed of their own, made of the seed, the world's name, n and the chunk's number."""
-    rows = max(1, _CHUNK // n)
-    key = zlib.crc32(world.name.encode())
-    for number, start in enumerate(range(0, repeats, rows)):
-        size = min(rows, repeats - start)
+    The seed of a chunk is made of the seed, the world's name, n and the chunk's number.
+    """
+    lines, key = max(1, _CHUNK // n), zlib.crc32(world.name.encode())
+    for number, start in enumerate(range(0, repeats, lines)):
+        size = min(lines, repeats - start)
         sequence = np.random.SeedSequence(seed, spawn_key=(key, n, number))
         if isinstance(world, World):
-            yield _Matrices(*world.draw(generator(sequence, "samples of a world"), (size, n)))
+            yield world.draw(generator(sequence, "samples of a world"), (size, n))
         else:
-            yield _Others([world.sample(n, seed=child) for child in sequence.spawn(size)])
+            yield [world.sample(n, seed=child) for child in sequence.spawn(size)]
 
 
-def _joined(chunks: Iterator[_Matrices | _Others]) -> Iterator[_Matrices | _Others]:
-    """The same samples in larger batches."""
-    waiting: list[_Matrices] = []
-    for chunk in chunks:
-        if isinstance(chunk, _Others):
-            yield chunk
-            continue
-        waiting.append(chunk)
-        if sum(one.scores.size for one in waiting) + chunk.scores.size > _BATCH:
-            yield _together(waiting)
-            waiting = []
-    if waiting:
-        yield _together(waiting)
-
-
-def _together(chunks: list[_Matrices]) -> _Matrices:
-    if len(chunks) == 1:
-        return chunks[0]
-    return _Matrices(
-        np.concatenate([chunk.scores for chunk in chunks]), np.concatenate([chunk.outcomes for chunk in chunks])
-    )
-
-
-def _estimates_of(estimators: Mapping[str, Estimator], chunk: _Matrices | _Others) -> dict[str, Floats]:
-    at_once = {name: batched(estimator) for name, estimator in estimators.items()}
+def _estimates_of(estimators: Mapping[str, Estimator], chunk: _Chunk) -> dict[str, Floats]:
     values: dict[str, Floats] = {}
-    if isinstance(chunk, _Matrices) and any(at_once.values()):
-        samples = SortedSamples.of(chunk.scores, chunk.outcomes)
+    if isinstance(chunk, tuple):
+        at_once = {name: batched(estimator) for name, estimator in estimators.items()}
+        samples = SortedSamples.of(*chunk) if any(at_once.values()) else None
         values = {name: function(samples) for name, function in at_once.items() if function is not None}
     others = {name: estimator for name, estimator in estimators.items() if name not in values}
-    rows = chunk.one_by_one() if others else []
-    for name, estimator in others.items():
-        values[name] = np.array([float(estimator(row)) for row in rows])
-    return values
+    if others and isinstance(chunk, tuple):
+        chunk = [Binary(outcome, score) for score, outcome in zip(*chunk, strict=True)]
+    return values | {name: np.array([float(estimator(one)) for one in chunk]) for name, estimator in others.items()}
 
 
 Task = TypeVar("Task")
@@ -425,22 +375,21 @@ def run_all(
     progress: bool | None = None,
 ) -> list[Rows]:
     """`run` of every task, in their order. A task that the cache holds under the same key is read, not run."""
-    folder = None if cache is None else Path(cache)
-    paths = [None if folder is None else folder / f"{_digest(key)}.json" for key in keys]
-    results: dict[int, Rows] = {}
-    for at, (path, key) in enumerate(zip(paths, keys, strict=True)):
-        known = None if path is None else _read(path, key)
-        if known is not None:
-            results[at] = known
+    digests = [hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32] for key in keys]
+    paths = [None if cache is None else Path(cache) / f"{digest}.json" for digest in digests]
+    stored = {at: _read(path, key) for at, (path, key) in enumerate(zip(paths, keys, strict=True)) if path is not None}
+    results: dict[int, Rows] = {at: rows for at, rows in stored.items() if rows is not None}
     waiting = [at for at in range(len(tasks)) if at not in results]
-    with _progress(len(tasks), len(results), wanted=progress) as advance:
-        for at, rows in _completed(run, tasks, waiting, processes):
-            results[at] = rows
-            if (path := paths[at]) is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(path) as place:
-                    place.write_text(json.dumps({"key": keys[at], "rows": rows}), encoding="utf8")
-            advance()
+    shown = sys.stderr.isatty() if progress is None else progress
+    for at, rows in _completed(run, tasks, waiting, processes):
+        results[at] = rows
+        if (path := paths[at]) is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as place:
+                place.write_text(json.dumps({"key": keys[at], "rows": rows}), encoding="utf8")
+        if shown:
+            sys.stderr.write(f"\r{len(results)}/{len(tasks)} simulations" + "\n" * (len(results) == len(tasks)))
+            sys.stderr.flush()
     return [results[at] for at in range(len(tasks))]
 
 
@@ -473,10 +422,6 @@ def _require_picklable(task: object) -> None:
         raise ValueError(message) from error
 
 
-def _digest(key: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
-
-
 def _read(path: Path, key: dict[str, Any]) -> Rows | None:
     try:
         stored = json.loads(path.read_text(encoding="utf8"))
@@ -484,33 +429,3 @@ def _read(path: Path, key: dict[str, Any]) -> Rows | None:
         return None
     rows: Rows = stored["rows"]
     return rows if stored["key"] == key else None
-
-
-@contextmanager
-def _progress(total: int, done: int, *, wanted: bool | None) -> Iterator[Callable[[], None]]:
-    """A function to call after each task. By default there is a bar on a terminal and nothing elsewhere."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield _plain_line(total, done)
-        sys.stderr.write("\n")
-        return
-    with Progress(console=Console(stderr=True)) as bar:
-        job = bar.add_task("simulations", total=total, completed=done)
-        yield lambda: bar.advance(job)
-
-
-def _plain_line(total: int, done: int) -> Callable[[], None]:
-    count = done
-
-    def advance() -> None:
-        nonlocal count
-        count += 1
-        sys.stderr.write(f"\r{count}/{total} simulations")
-        sys.stderr.flush()
-
-    return advance

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
+from calibrant.data.predictions import Binary
 from calibrant.inference.calibration_tests import MultiScale, calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
@@ -138,7 +139,8 @@ def sample_size(
         raise ValueError(message)
     if power is not None:
         power = validation.fraction("power", power)
-    place = world if isinstance(world, World) else World(_scores(world))
+    scores = world if isinstance(world, World | Scores) else EmpiricalScores(world)
+    place = scores if isinstance(scores, World) else World(scores)
     wanted = f"{level:.0%} interval of width {width:g}" if width is not None else f"power {power:g} at {level:.0%}"
     if estimator is net_benefit:
         if threshold is None:
@@ -218,12 +220,10 @@ class Detection:
         return asdict(self)
 
     def __repr__(self) -> str:
-        misses, alarms = (f"{rate:.1%} ± {se:.1%}" for rate, se in self._rates())
+        rates = (self.type_two, self.type_two_se), (self.type_one, self.type_one_se)
+        misses, alarms = (f"{rate:.1%} ± {se:.1%}" for rate, se in rates)
         what = f"<{self.estimator} misses an error of {self.true_error:.4f} in {misses} of samples at n={self.n:_}"
         return f"{what}, with false alarms in {alarms}>"
-
-    def _rates(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        return (self.type_two, self.type_two_se), (self.type_one, self.type_one_se)
 
 
 def power(
@@ -278,14 +278,10 @@ def power(
         true_error=world.true_error(norm_of(estimator) if norm is None else norm),
         threshold=threshold,
         type_one=false_alarms,
-        type_one_se=_rate_error(false_alarms, repeats),
+        type_one_se=float(np.sqrt(false_alarms * (1 - false_alarms) / repeats)),
         type_two=misses,
-        type_two_se=_rate_error(misses, repeats),
+        type_two_se=float(np.sqrt(misses * (1 - misses) / repeats)),
     )
-
-
-def _rate_error(rate: float, repeats: int) -> float:
-    return float(np.sqrt(rate * (1 - rate) / repeats))
 
 
 @dataclass(frozen=True)
@@ -337,8 +333,8 @@ def _pseudo_true(world: World, *, free_slope: bool) -> tuple[Floats, Floats]:
 
     def expect(function: Callable[[Floats, Floats, Floats], Floats], power: int) -> float:
         def inside(p: Floats, c: Floats) -> Floats:
-            z = np.where((p > 0) & (p < 1), log_odds(np.clip(p, 1e-300, 1 - 1e-16)), 0.0)
             some = (p > 0) & (p < 1)
+            z = np.where(some, log_odds(np.where(some, p, 0.5)), 0.0)
             return np.where(some, function(z, expit(at[0] + at[1] * z), c) * z**power, 0.0)
 
         return world.expect(inside)
@@ -388,17 +384,17 @@ def _simulated(
         raise ValueError(message)
     known: dict[int, bool] = {}
 
+    def sample(n: int, k: int) -> Binary:
+        return world.sample(n, seed=np.random.SeedSequence([seed, n, k]))
+
     def enough(step: int) -> bool:
         n = _size(step)
         if step not in known and width is not None:
-            samples = (world.sample(n, seed=_seed(seed, n, k)) for k in range(max(10, round(runs * _WIDTH_SHARE))))
+            samples = (sample(n, k) for k in range(max(10, round(runs * _WIDTH_SHARE))))
             ends = [interval(estimator, data, level=level).interval for data in samples]
             known[step] = float(np.mean([np.inf if one is None else one.high - one.low for one in ends])) <= width
         elif step not in known:
-            found = [
-                calibration_test(world.sample(n, seed=_seed(seed, n, k)), method=MultiScale(199)).p_value
-                for k in range(runs)
-            ]
+            found = [calibration_test(sample(n, k), method=MultiScale(199)).p_value for k in range(runs)]
             known[step] = bool(np.mean(np.array(found) <= 1 - level) >= (power or 0.0))
         return known[step]
 
@@ -416,14 +412,6 @@ def _simulated(
 
 def _size(step: int) -> int:
     return round(FEWEST * STEP**step)
-
-
-def _seed(seed: int, n: int, k: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence([seed, n, k])
-
-
-def _scores(given: Scores | ArrayLike) -> Scores:
-    return given if isinstance(given, Scores) else EmpiricalScores(given)
 
 
 def _result(

@@ -23,7 +23,9 @@ from calibrant.data.predictions import Binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, scikit_learn_seed
-from calibrant.numerics.special import expit
+from calibrant.numerics.special import expit, log_odds
+from calibrant.simulate.calibration_curves import Curve
+from calibrant.simulate.score_distributions import LogitMixtureScores
 from calibrant.simulate.worlds import Seed, World
 
 
@@ -85,71 +87,31 @@ class PUWorld:
 
 
 @dataclass(frozen=True)
-class NormalComponents:
-    """A mixture of normal distributions of the logit.
-
-    Examples
-    --------
-    >>> NormalComponents(weights=(0.5, 0.5), means=(-1.0, 1.0), stds=(1.0, 1.0)).below(np.array([0.0]))
-    array([0.5])
-    """
-
-    weights: tuple[float, ...]
-    means: tuple[float, ...]
-    stds: tuple[float, ...]
-
-    def density(self, h: Floats) -> Floats:
-        """Density at each h."""
-        z = (h[:, None] - np.array(self.means)) / np.array(self.stds)
-        peaks = np.array(self.weights) / (np.array(self.stds) * np.sqrt(2 * np.pi))
-        return np.exp(-(z**2) / 2) @ peaks
-
-    def below(self, h: Floats) -> Floats:
-        """Distribution function; infinite h is allowed."""
-        from scipy.special import ndtr
-
-        return ndtr((h[:, None] - np.array(self.means)) / np.array(self.stds)) @ np.array(self.weights)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Floats:
-        """`n` logits."""
-        part = rng.choice(len(self.weights), size=n, p=np.array(self.weights) / np.sum(self.weights))
-        return rng.normal(np.array(self.means)[part], np.array(self.stds)[part])
-
-
-@dataclass(frozen=True)
 class LogitMixtureWorld:
     """A population whose logits are normal mixtures within each class; its calibration error is known.
 
-    >>> positive, negative = NormalComponents((1.0,), (1.0,), (1.5,)), NormalComponents((1.0,), (-2.0,), (1.5,))
+    >>> positive, negative = LogitMixtureScores((1.0,), (1.5,)), LogitMixtureScores((-2.0,), (1.5,))
     >>> world = LogitMixtureWorld(0.5, positive, negative)
     >>> round(world.true_error(), 6)
     0.074443
     """
 
     prior: float
-    positive: NormalComponents
-    negative: NormalComponents
+    positive: LogitMixtureScores
+    negative: LogitMixtureScores
 
-    def true_error(self, norm: float = 1, *, points: int = 200_001) -> float:
-        """The calibration error, by the trapezoid rule."""
-        h = np.linspace(*self._span(), points)
-        first, all_ = self.prior * self.positive.density(h), self._density(h)
-        score = expit(h)
-        if norm == 1:
-            return float(np.trapezoid(np.abs(first - score * all_), h))
-        rate = np.divide(first, all_, out=np.zeros_like(first), where=all_ > 0)
-        return float(np.trapezoid(np.abs(rate - score) ** norm * all_, h) ** (1 / norm))
+    def true_error(self, norm: float = 1) -> float:
+        """The calibration error of the whole population."""
+        return World(self._population, _Posterior(self), "logit mixture").true_error(norm)
 
-    def masses(self, edges: Floats, *, points: int = 200) -> tuple[Floats, Floats]:
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """P_b and F_b of infinitely many rows: positives' share, and E[f 1_b], per bin of the score."""
-        with np.errstate(divide="ignore"):
-            inner = np.log(edges) - np.log1p(-edges)
+        ends = log_odds(edges)
         low, high = self._span()
-        inner = np.clip(inner, low, high)
-        place = np.linspace(0, 1, points)
-        h = inner[:-1, None] + np.diff(inner)[:, None] * place  # the edges lie on the grid
-        values = expit(h) * self._density(h.ravel()).reshape(h.shape)
-        return np.diff(self.positive.below(inner)), np.trapezoid(values, h, axis=1)
+        inner = np.clip(ends, low, high)
+        h = inner[:-1, None] + np.diff(inner)[:, None] * np.linspace(0, 1, 200)  # the edges lie on the grid
+        predicted: Any = np.trapezoid(expit(h) * self._population.density(h), h, axis=1)
+        return np.diff(self.positive.below(ends)), predicted
 
     def positives(self, rng: np.random.Generator, n: int) -> Floats:
         """Scores of `n` positives."""
@@ -168,14 +130,31 @@ class LogitMixtureWorld:
             self.positives(rng, n_positive), self.labelled(rng, n_unlabeled).y_prob, prior=self.prior
         )
 
-    def _density(self, h: Floats) -> Floats:
-        return self.prior * self.positive.density(h) + (1 - self.prior) * self.negative.density(h)
+    @property
+    def _population(self) -> LogitMixtureScores:
+        """The logits of both classes together."""
+        sides = ((self.prior, self.positive), (1 - self.prior, self.negative))
+        weights = tuple(share * weight for share, side in sides for weight in side.weights)
+        return LogitMixtureScores(
+            (*self.positive.means, *self.negative.means), (*self.positive.sds, *self.negative.sds), weights
+        )
 
     def _span(self) -> tuple[float, float]:
         """Ten standard deviations around every component."""
-        means = np.array(self.positive.means + self.negative.means)
-        stds = np.array(self.positive.stds + self.negative.stds)
-        return float((means - 10 * stds).min()), float((means + 10 * stds).max())
+        means, sds = np.array(self._population.means), np.array(self._population.sds)
+        return float((means - 10 * sds).min()), float((means + 10 * sds).max())
+
+
+@dataclass(frozen=True)
+class _Posterior(Curve):
+    """The probability of the positive class at each logit, by Bayes' rule."""
+
+    world: LogitMixtureWorld
+
+    def at(self, z: Floats) -> Floats:
+        """Density of positives over that of all rows."""
+        first, every = self.world.prior * self.world.positive.density(z), self.world._population.density(z)
+        return np.divide(first, every, out=np.zeros_like(first), where=every > 0)
 
 
 def fit_logit_mixture(
@@ -208,7 +187,7 @@ def fit_logit_mixture(
     if isinstance(data, Binary):
         p = data.y_prob.astype(np.float64)
         validation.require("y_prob", p, (p > 0) & (p < 1), "must lie inside (0, 1) to have a logit")
-        y, h = data.y_true == 1, np.log(p) - np.log1p(-p)
+        y, h = data.y_true == 1, log_odds(p)
     elif logits is None:
         message = "fit_logit_mixture needs Binary predictions, or labels and logits."
         raise InvalidPredictions(message)
@@ -222,7 +201,7 @@ def fit_logit_mixture(
     return LogitMixtureWorld(float(y.mean()), _fitted(h[y], components, seed), _fitted(h[~y], components, seed))
 
 
-def _fitted(h: Floats, components: int, seed: int) -> NormalComponents:
+def _fitted(h: Floats, components: int, seed: int) -> LogitMixtureScores:
     from sklearn.mixture import GaussianMixture
 
     most = min(components, len(np.unique(h)))
@@ -231,5 +210,5 @@ def _fitted(h: Floats, components: int, seed: int) -> NormalComponents:
         for k in range(1, most + 1)
     ]
     best = min(fits, key=lambda fit: fit.bic(h[:, None]))
-    columns = (best.weights_, best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]))
-    return NormalComponents(*(tuple(float(value) for value in column) for column in columns))
+    columns = (best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]), best.weights_)
+    return LogitMixtureScores(*(column.tolist() for column in columns))

@@ -22,7 +22,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import affine, logistic_fit
 from calibrant.numerics.special import log_complement, log_probability
 from calibrant.numerics.special import log_odds as odds_of
-from calibrant.results.estimate import Significance
+from calibrant.results.estimate import Significance, text_table
 from calibrant.results.target import Estimator, name_of
 from calibrant.simulate.calibration_curves import Curve, Family, Glm, WithEnds, transform
 from calibrant.simulate.estimation_bias import estimates
@@ -138,13 +138,13 @@ class WorldFit:
         return f"<WorldFit: {self.world.scores!r}, {curve}, n={len(self.data):_}>"
 
     def __str__(self) -> str:
-        lines = [f"scores  {self.world.scores!r}", f"{'curve':<24}{'AIC':>12}{'b0':>9}{'b1':>9}"]
+        lines = [["curve", "AIC", "b0", "b1"]]
         for fit in self.curves:
-            b0, b1 = (f"{value:>9.3f}" if term in fit.terms else f"{'':>9}" for term, value in _terms(fit))
-            lines.append(f"{fit.name:<24}{fit.aic:>12.2f}{b0}{b1}")
+            free = [f"{getattr(fit.curve, term):.3f}" if term in fit.terms else "" for term in ("b0", "b1")]
+            lines.append([fit.name, f"{fit.aic:.2f}", *free])
         verdict = "the first is used" if self.fits else "none of them fits, a smoothed curve is used"
-        lines.append(f"goodness of fit: p = {self.test.p_value:.3g}; {verdict}")
-        return "\n".join(lines)
+        end = f"goodness of fit: p = {self.test.p_value:.3g}; {verdict}"
+        return "\n".join([f"scores  {self.world.scores!r}", *text_table(lines), end])
 
 
 def fit_world(
@@ -187,7 +187,8 @@ def fit_world(
     inside = np.isfinite(z)
     curves = fit_curves(z[inside], task.y_true[inside])
     scores = _fitted_scores(z, last=_last_below_one(task.y_prob) if log_odds is None else np.inf)
-    rates = {name: _rate(task, z == end) for name, end in (("at_zero", -np.inf), ("at_one", np.inf))}
+    ends = {name: task.y_true[z == end] for name, end in (("at_zero", -np.inf), ("at_one", np.inf))}
+    rates = {name: float(outcomes.mean()) if len(outcomes) else None for name, outcomes in ends.items()}
 
     def world(curve: Curve) -> World:
         return World(scores, WithEnds(curve, **rates) if isinstance(scores, WithAtoms) else curve)
@@ -245,14 +246,6 @@ def _given(log_odds: ArrayLike, length: int) -> Floats:
         message = f"log_odds must be {length} numbers, one per row, got shape {z.shape} with {np.isnan(z).sum()} NaN."
         raise validation.InvalidPredictions(message)
     return z
-
-
-def _rate(task: Binary, rows: Any) -> float | None:
-    return float(task.y_true[rows].mean()) if rows.any() else None
-
-
-def _terms(fit: CurveFit) -> list[tuple[str, float]]:
-    return [("b0", fit.curve.b0), ("b1", fit.curve.b1)]
 
 
 Terms = Literal["b0", "b1", "b0_b1"]
@@ -419,16 +412,15 @@ def _fit_curve(family: Family, terms: Terms, z: Floats, outcome: NDArray[np.int8
         b0, b1, nll = _logistic(t, outcome == 1, terms)
     else:
         b0, b1, nll = _log_binomial(t, outcome == (1 if family.startswith("log_") else 0), terms)
-    free = 2 if terms == "b0_b1" else 1
-    return CurveFit(Glm(family, b0, b1), terms, nll, 2 * free + 2 * nll)
+    return CurveFit(Glm(family, b0, b1), terms, nll, (4 if terms == "b0_b1" else 2) + 2 * nll)
 
 
 def _logistic(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, float, float]:
-    design = affine(t)[:, _columns(terms)]
+    free, full = [term in terms for term in ("b0", "b1")], np.zeros(2)
+    design = affine(t)[:, free]
     start = np.zeros(design.shape[1])
     fit = logistic_fit(design, weight=np.ones(len(t)), positive=hit.astype(np.float64), start=start, ridge=0.0)
-    full = np.zeros(2)
-    full[_columns(terms)] = fit.coefficients
+    full[free] = fit.coefficients
     return float(full[0]), float(full[1]), fit.loss
 
 
@@ -484,7 +476,3 @@ def minimum(function: _Second, start: Floats, *, low: float = -np.inf) -> Floats
             break
         at, (value, gradient, hessian) = trial, reached
     return at
-
-
-def _columns(terms: Terms) -> list[int]:
-    return {"b0": [0], "b1": [1], "b0_b1": [0, 1]}[terms]
