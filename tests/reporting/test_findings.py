@@ -8,11 +8,11 @@ import pytest
 import calibrant as cal
 from calibrant.reporting.contents import Bin, BinCounts, MapRow, Recalibration
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
-from calibrant.reporting.verdicts.binary import binary_verdict
+from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities
-from calibrant.reporting.verdicts.forecasts import forecast_verdict
-from calibrant.reporting.verdicts.multiclass import multiclass_verdict
-from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.reporting.verdicts.forecasts import FORECASTS
+from calibrant.reporting.verdicts.multiclass import MULTICLASS
+from calibrant.reporting.verdicts.unlabeled import UNLABELED
 from calibrant.results.estimate import Value
 from tests.reporting.samples import CALIBRATED, P
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, maps, over_time
@@ -82,26 +82,26 @@ TABLE = [
     ("evidence", "code", "severity", "text"), TABLE, ids=[f"{k}-{row[1]}" for k, row in enumerate(TABLE)]
 )
 def test_each_finding(evidence, code, severity, text):
-    found = [f for f in of_probabilities(evidence, binary_verdict(evidence)) if f.code == code]
+    found = [f for f in of_probabilities(evidence, BINARY.verdict(evidence)) if f.code == code]
     assert [(f.severity, f.text) for f in found] == [(severity, text)]
 
 
 def test_findings_come_most_serious_first_and_none_without_rows():
     order = {"problem": 0, "caution": 1, "note": 2}
     given = replace(PLAIN, bin_counts=BINS, recalibration=maps(), groups=(groups(group()),))
-    ranks = [order[f.severity] for f in of_probabilities(given, binary_verdict(given))]
+    ranks = [order[f.severity] for f in of_probabilities(given, BINARY.verdict(given))]
     assert ranks == sorted(ranks)
-    assert of_probabilities(Probabilities(n=0), binary_verdict(Probabilities(n=0))) == ()
+    assert of_probabilities(Probabilities(n=0), BINARY.verdict(Probabilities(n=0))) == ()
 
 
 def test_decisions_are_not_called_miscalibrated_nor_recalibrated():
     given = replace(PLAIN, decisions=Decisions(9, Value(0.5), 9, Value(0.5)), recalibration=maps())
-    assert {f.code for f in of_probabilities(given, binary_verdict(given))} == {"CAL104"}
+    assert {f.code for f in of_probabilities(given, BINARY.verdict(given))} == {"CAL104"}
 
 
 def test_no_gain_is_announced_where_nothing_is_significant():
     given = replace(PLAIN, test=ACCEPTS, recalibration=maps())
-    assert "CAL501" not in {f.code for f in of_probabilities(given, binary_verdict(given))}
+    assert "CAL501" not in {f.code for f in of_probabilities(given, BINARY.verdict(given))}
 
 
 def test_certain_forecasts_that_failed_are_a_problem():
@@ -137,14 +137,14 @@ CLASS_FINDINGS_TABLE = [
     ("evidence", "code", "severity", "text"), CLASS_FINDINGS_TABLE, ids=[row[1] for row in CLASS_FINDINGS_TABLE]
 )
 def test_class_findings_each_finding(evidence, code, severity, text):
-    found = [f for f in of_classes(evidence, multiclass_verdict(evidence)) if f.code == code]
+    found = [f for f in of_classes(evidence, MULTICLASS.verdict(evidence)) if f.code == code]
     assert [(f.severity, f.text) for f in found] == [(severity, text.replace("rows were", "tickets were"))]
 
 
 def test_nothing_is_found_in_nothing_and_no_class_is_accused_without_the_vector():
-    assert of_classes(replace(VECTORS, n=0), multiclass_verdict(replace(VECTORS, n=0))) == ()
+    assert of_classes(replace(VECTORS, n=0), MULTICLASS.verdict(replace(VECTORS, n=0))) == ()
     calm = replace(VECTORS, test=ACCEPTS, top=QUIET)
-    assert not {"CAL205", "CAL211", "CAL212"} & {f.code for f in of_classes(calm, multiclass_verdict(calm))}
+    assert not {"CAL205", "CAL211", "CAL212"} & {f.code for f in of_classes(calm, MULTICLASS.verdict(calm))}
 
 
 SPLINE = MapRow("Spline of the spread", 5, Value(0.01), Value(0.0068, 0.0044, 0.0092), "best")
@@ -178,15 +178,15 @@ FORECAST_FINDINGS_TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(FORECAST_FINDINGS_TABLE)],
 )
 def test_forecast_findings_each_finding(evidence, code, severity, text):
-    found = [f for f in of_forecasts(evidence, forecast_verdict(evidence)) if f.code == code]
+    found = [f for f in of_forecasts(evidence, FORECASTS.verdict(evidence)) if f.code == code]
     assert [(f.severity, f.text) for f in found] == [(severity, text)]
 
 
 def test_quiet_forecasts_have_no_cautions():
-    assert {f.code for f in of_forecasts(SPREADS, forecast_verdict(SPREADS))} == {"CAL202"}
-    assert of_forecasts(replace(SPREADS, n=0), forecast_verdict(replace(SPREADS, n=0))) == ()
+    assert {f.code for f in of_forecasts(SPREADS, FORECASTS.verdict(SPREADS))} == {"CAL202"}
+    assert of_forecasts(replace(SPREADS, n=0), FORECASTS.verdict(replace(SPREADS, n=0))) == ()
     few = replace(SPREADS, n=5, largest_share=0.4)
-    assert "CAL603" not in {f.code for f in of_forecasts(few, forecast_verdict(few))}
+    assert "CAL603" not in {f.code for f in of_forecasts(few, FORECASTS.verdict(few))}
 
 
 UNLABELED_FINDINGS_TABLE = [
@@ -207,11 +207,11 @@ UNLABELED_FINDINGS_TABLE = [
     ("evidence", "code", "severity", "text"), UNLABELED_FINDINGS_TABLE, ids=[row[1] for row in UNLABELED_FINDINGS_TABLE]
 )
 def test_unlabeled_findings_each_finding(evidence, code, severity, text):
-    found = [f for f in of_unlabeled(evidence, unlabeled_verdict(evidence)) if f.code == code]
+    found = [f for f in of_unlabeled(evidence, UNLABELED.verdict(evidence)) if f.code == code]
     assert [(f.severity, f.text) for f in found] == [(severity, text)]
 
 
 def test_an_impossible_share_is_not_also_called_miscalibrated():
     given = replace(ASSUMED, prior=0.5)
-    assert "CAL201" not in {f.code for f in of_unlabeled(given, unlabeled_verdict(given))}
-    assert of_unlabeled(replace(ASSUMED, positives=0), unlabeled_verdict(replace(ASSUMED, positives=0))) == ()
+    assert "CAL201" not in {f.code for f in of_unlabeled(given, UNLABELED.verdict(given))}
+    assert of_unlabeled(replace(ASSUMED, positives=0), UNLABELED.verdict(replace(ASSUMED, positives=0))) == ()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from numpy.linalg import LinAlgError
 
 from calibrant.data.validation import UnsupportedPredictions
-from calibrant.reporting.contents import CannotBuild, Omitted, Section
+from calibrant.reporting.contents import CannotBuild, Omitted
 
 Listener = Callable[[str], None]
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -79,17 +79,9 @@ class Options:
 
 @dataclass
 class Assembly:
-    """The sections made so far, in reading order, and those left out."""
+    """What is being put together, and what had to be left out."""
 
-    sections: list[Section] = field(default_factory=list)
     omitted: list[Omitted] = field(default_factory=list)
-
-    def add(self, name: str, build: Callable[[], Result]) -> Result | None:
-        """The section, kept in the report; or None, and the reason is kept."""
-        found = self.attempt(name, build)
-        if found is not None:
-            self.sections.append(found)  # type: ignore[arg-type]  # builders of sections return sections
-        return found
 
     def attempt(self, name: str, build: Callable[[], Result]) -> Result | None:
         """A result that the data may make impossible; then the reason is kept. A name of "" keeps none."""

@@ -95,22 +95,21 @@ def report(
         source=source,
         seed=seed,
     )
-    task = task_of(given)
-    if isinstance(given, Multiclass):
-        from calibrant.reporting.task_reports import class_report
+    return _built(given, options)
 
-        return class_report(given, options)
+
+def _built(data: Any, options: Options) -> Report:
+    """The report of the task that the data are of."""
+    from calibrant.reporting import task_reports as tasks
+
+    task = task_of(data)
+    if isinstance(data, Multiclass):
+        return tasks.built(tasks.MulticlassReport(data, options))
     if isinstance(task, Unlabeled):
-        from calibrant.reporting.task_reports import unlabeled_report
-
-        return unlabeled_report(given, options)
-    if isinstance(task, Spread) or isinstance(given, Forecast):
-        from calibrant.reporting.task_reports import forecast_report
-
-        return forecast_report(given, options)
-    from calibrant.reporting.task_reports import probability_report
-
-    return probability_report(given, options)
+        return tasks.built(tasks.UnlabeledReport(data, options))
+    if isinstance(task, Spread) or isinstance(data, Forecast):
+        return tasks.built(tasks.ForecastReport(data, options))
+    return tasks.built(tasks.BinaryReport(data, options))
 
 
 def _columns(data: Any, by: Any) -> tuple[tuple[str, Any], ...]:

@@ -21,13 +21,14 @@ from calibrant.inference.intervals import interval
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.reporting.assembling import Assembly
-from calibrant.reporting.contents import Bin, BinCounts, CannotBuild, Omitted, Reliability
+from calibrant.reporting.contents import Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
 from calibrant.reporting.names import name_of_test, simulations
 from calibrant.reporting.part_results import Part
-from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, VerdictTest, Words
+from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, Unlabeled, VerdictTest, Words
 from calibrant.results.estimate import Estimate, Significance, Value
-from calibrant.table.binning import Distinct
+from calibrant.table.binning import Distinct, EqualMass
 from calibrant.table.bintable import BinTable
+from calibrant.table.task import Gaps, largest_prior
 
 #: With at most so many distinct scores, the largest gap is looked for.
 FEW_SCORES = 20
@@ -45,7 +46,7 @@ def collected(
         return Probabilities(n=0, words=words, confidence=confidence)
     n, total = cells.n, cells.total
     rate, predicted = (float(np.clip(sums.sum() / total, 0.0, 1.0)) for sums in (cells.observed, cells.predicted))
-    _, tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
+    tested = verdict_test(made, lambda: part.test, "Test of the confidence" if confidence else "Test")
     if np.all((cells.high == 0) | (cells.low == 1)):
         made.omitted.append(Omitted("Calibration slope", "All predictions are exactly 0 or 1, which have no log odds."))
     known = Probabilities(
@@ -70,8 +71,9 @@ def collected(
 
 def with_diagram(known: Probabilities, diagram: Reliability | None, bins: BinCounts | None) -> Probabilities:
     """The same with what the reliability diagram found."""
+    known = replace(known, bin_counts=bins, figures=(diagram, bins))
     if diagram is None:
-        return replace(known, bin_counts=bins)
+        return known
     return replace(
         known,
         ranges=diagram.ranges,
@@ -79,22 +81,19 @@ def with_diagram(known: Probabilities, diagram: Reliability | None, bins: BinCou
         distinct=diagram.distinct,
         top=diagram.top,
         largest_gap=_largest_gap(diagram),
-        bin_counts=bins,
     )
 
 
-def verdict_test(
-    made: Assembly, make: Callable[[], Significance], name: str = "Test"
-) -> tuple[Significance | None, dict[str, Any]]:
-    """A test, and what the evidence holds of it: a test that failed or has no p-value did not run, and says why.
+def verdict_test(made: Assembly, make: Callable[[], Significance], name: str = "Test") -> dict[str, Any]:
+    """What the evidence holds of a test: one that failed or has no p-value did not run, and says why.
 
-    A verdict takes a test that did not run as neither a rejection nor a pass: see `special_cases.untested`.
+    A verdict takes a test that did not run as neither a rejection nor a pass: see `truth_table`.
     """
     found = made.attempt(name, lambda: _with_p_value(make()))
     if found is not None:
-        return found, {"test": of_test(found)}
+        return {"test": of_test(found)}
     reason = made.omitted[-1].reason
-    return None, {"untested": f"{reason[:1].lower()}{reason[1:].rstrip('.')}"}
+    return {"untested": f"{reason[:1].lower()}{reason[1:].rstrip('.')}"}
 
 
 def _with_p_value(test: Significance) -> Significance:
@@ -284,7 +283,7 @@ def forecast_evidence(part: ForecastPart, made: Assembly, *, words: Words, toler
     """What the verdict is made from, as far as it does not need the sections."""
     if part.n == 0:
         return Forecasts(n=0, words=words)
-    _, tested = verdict_test(made, lambda: part.test)
+    tested = verdict_test(made, lambda: part.test)
     error = made.attempt("", lambda: part.ence)
     null = None if error is None or part.dependent else error.details.get("null")
     also = part.by_spread and not part.dependent
@@ -391,3 +390,34 @@ def _effective(data: Forecast | BinTable) -> float | None:
 
 def _forecast_clusters(data: Forecast | BinTable) -> int | None:
     return None if isinstance(data, BinTable) or data.group is None else len(np.unique(data.group))
+
+
+def unlabeled_evidence(
+    cells: BinTable, made: Assembly, shares: Shares | None, *, words: Words, tolerance: float | None
+) -> Unlabeled:
+    """What is known at the assumed share of positives, without error and test."""
+    gaps = Gaps.of(cells)
+    predicted, squares = float(gaps.predicted.sum()), float(gaps.predicted_squares.sum())
+    variance = max(squares - predicted**2, 0.0) if math.isfinite(squares) else 0.25
+    reach = 1.96 * math.sqrt(variance / max(gaps.n_unlabeled, 1.0))
+    ratio = None
+    if predicted - reach > 0:
+        ratio = Value(gaps.prior / predicted, gaps.prior / (predicted + reach), gaps.prior / (predicted - reach))
+    coarse = cells.coarsen(EqualMass(15)) if cells.fine else cells
+    implied = () if shares is None else shares.implied
+    return Unlabeled(
+        n=round(gaps.n_positive + gaps.n_unlabeled),
+        words=words,
+        tolerance=tolerance,
+        positives=round(gaps.n_positive),
+        unlabeled=round(gaps.n_unlabeled),
+        prior=gaps.prior,
+        largest_prior=made.attempt("", lambda: float(largest_prior(coarse))),
+        predicted=predicted,
+        ratio=ratio,
+        priors=() if shares is None else shares.priors,
+        errors=() if shares is None else shares.errors,
+        impossible=sum((one.observed.low or 0.0) > 1 for one in implied),
+        ranges=len(implied),
+        frequency=gaps.frequency if gaps.known_frequency else None,
+    )

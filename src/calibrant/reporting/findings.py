@@ -11,6 +11,7 @@ from calibrant.reporting.contents import Bin, Groups, Severity, Verdict
 from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
+from calibrant.reporting.verdicts.binary import backwards_in_words
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import (
@@ -22,8 +23,7 @@ from calibrant.reporting.verdicts.severity import (
     small,
     unruled,
 )
-from calibrant.reporting.verdicts.special_cases import (
-    backwards_in_words,
+from calibrant.reporting.verdicts.truth_table import (
     flagged_in_words,
     largest_gap_classes,
     missing_test,

@@ -1,16 +1,17 @@
-"""The reports of the four tasks (binary, multiclass, forecasts, positive-unlabeled), and what they share.
+"""One pipeline from data to a report, and the four tasks that it serves.
 
-Each collects evidence, makes its sections, judges all tests together, and words the verdict and the findings. Sections
-on groups and time, the facts, and the reading order are common to all.
+`built` collects the evidence of a task, makes its sections, judges all tests together, looks up the verdict in the
+task's truth table, and puts numbers, findings and notes beside it. A task (binary, multiclass, forecasts,
+positive-unlabeled) registers each of these in one class; nothing else differs between reports.
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Generic, Literal
 
 import numpy as np
 
@@ -47,6 +48,7 @@ from calibrant.reporting.contents import (
     Section,
     Shares,
     Spread,
+    Verdict,
 )
 from calibrant.reporting.evidence import (
     ForecastPart,
@@ -54,51 +56,141 @@ from calibrant.reporting.evidence import (
     forecast_evidence,
     of_error,
     rate_interval,
+    unlabeled_evidence,
     verdict_test,
     with_diagram,
 )
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
-from calibrant.reporting.model import Measure, Report
+from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map
 from calibrant.reporting.part_results import Part
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
 from calibrant.reporting.sections.groups import group_section
-from calibrant.reporting.sections.over_time import over_time, since
+from calibrant.reporting.sections.over_time import over_time_section, since
 from calibrant.reporting.sections.recalibration import binary_code, commands, recalibrated
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
 from calibrant.reporting.sections.task_recalibration import class_recalibration, forecast_recalibration
 from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
-from calibrant.reporting.verdicts.binary import binary_verdict
+from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled, Words
-from calibrant.reporting.verdicts.forecasts import forecast_verdict
-from calibrant.reporting.verdicts.multiclass import multiclass_verdict
+from calibrant.reporting.verdicts.forecasts import FORECASTS
+from calibrant.reporting.verdicts.multiclass import MULTICLASS
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
-from calibrant.reporting.verdicts.unlabeled import given_in_words, unlabeled_verdict
+from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
+from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
-from calibrant.table.binning import Distinct, EqualMass, EqualWidth, PaperBins
+from calibrant.table.binning import Distinct, EqualWidth, PaperBins
 from calibrant.table.bintable import BinTable, merge
-from calibrant.table.task import Gaps, largest_prior
-
-Given = TypeVar("Given")
 
 #: As a reader meets them.
 READING_ORDER = (Reliability, Spread, Shares, Classes, OverTime, Groups, Recalibration, BinCounts)
 
 
-def in_reading_order(made: Assembly) -> tuple[Section, ...]:
-    """The sections made, ordered for reading."""
-    return tuple(sorted(made.sections, key=lambda section: READING_ORDER.index(type(section))))
+class TaskReport(ABC, Generic[Evidence]):
+    """What one task registers.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of `Contents`.
+    row : str
+        What one row is called, unless the user says.
+    table : TruthTable
+        The rows of the verdict.
+    findings : function of evidence and verdict
+    """
+
+    kind: ClassVar[Literal["binary", "classes", "regression", "unlabeled"]]
+    row: ClassVar[str] = "row"
+    table: ClassVar[TruthTable[Any]]
+    findings: ClassVar[Callable[[Any, Verdict], tuple[Finding, ...]]]
+
+    def __init__(self, data: Any, options: Options) -> None:
+        self.data, self.options, self.made = data, options, Assembly()
+        self.words = Words(options.row or self.row, options.event or "event", options.source or "")
+
+    @property
+    @abstractmethod
+    def test(self) -> Significance:
+        """The test of the verdict; raises where the data allow none."""
+
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """What is known of all rows."""
+
+    @abstractmethod
+    def with_sections(self, known: Evidence) -> Evidence:
+        """The evidence with every section, and what the verdict learns from it."""
+
+    def with_recent_map(self, known: Evidence) -> Evidence:
+        """The evidence with a map for the rows since a change over time, where the task has one."""
+        return known
+
+    def facts(self, known: Evidence) -> dict[str, Any]:
+        """What stands in the line of facts beside the number of rows."""
+        return {}
+
+    @abstractmethod
+    def numbers(self, known: Evidence) -> tuple[Number, ...]:
+        """The three large numbers."""
+
+    @abstractmethod
+    def measures(self) -> list[Callable[[], Estimate | None]]:
+        """Every estimate, the headline first; those that the data do not allow raise."""
+
+    def tests(self, known: Evidence) -> tuple[Significance, ...]:
+        """The test of the verdict first."""
+        return () if known.test is None else (self.test,)
+
+    @abstractmethod
+    def note(self, known: Evidence) -> str:
+        """A note on the method."""
+
+    def time_section(self, data: Any) -> OverTime | None:
+        """Observed and expected in order of time, if the user gave the time of each row."""
+        if self.options.time is None:
+            return None
+        column, values = self.options.time
+        return self.made.attempt("Over time", lambda: over_time_section(data, values, column=column or "time"))
+
+    def group_sections(self, *, after: Any = None) -> tuple[Groups, ...]:
+        """One section per column; columns that cannot be grouped say why."""
+        found = [
+            self.made.attempt(
+                f"Groups by {column}" if column else "Groups",
+                partial(group_section, self.data, by, column=column or "group", after=after),
+            )
+            for column, by in self.options.by
+        ]
+        return tuple(section for section in found if section is not None)
 
 
-def group_sections(made: Assembly, data: Any, options: Options, *, after: Any = None) -> tuple[Groups, ...]:
-    """One section per column; columns that cannot be grouped say why."""
-    found = []
-    for column, by in options.by:
-        name = f"Groups by {column}" if column else "Groups"
-        section = made.add(name, partial(group_section, data, by, column=column or "group", after=after))
-        if section is not None:
-            found.append(section)
-    return tuple(found)
+def built(task: TaskReport[Any]) -> Report:
+    """The report of a task: evidence, sections, all tests judged together, verdict, and words."""
+    known, wanted = task.evidence(), []
+    if known.n > 0:
+        known = task.with_recent_map(judged_together(task.with_sections(known)))
+        wanted = task.measures()
+    made = [(task.made.attempt("", make), k == 0) for k, make in enumerate(wanted)]
+    measures = tuple(Measure(estimate, headline) for estimate, headline in made if estimate is not None)
+    found = task.table.verdict(known)
+    contents = Contents(
+        kind=task.kind,
+        facts=_facts(known, task.options, **task.facts(known)),
+        verdict=found,
+        numbers=task.numbers(known),
+        sections=in_reading_order(known),
+        omitted=tuple(task.made.omitted),
+        notes=method_notes(known, task.note(known)),
+    )
+    return Report(task.options.title, contents, measures, task.tests(known), type(task).findings(known, found))
+
+
+def in_reading_order(known: Shared) -> tuple[Section, ...]:
+    """All sections, ordered for reading."""
+    made = (*known.figures, *known.groups, known.over_time, known.recalibration)
+    some = (section for section in made if section is not None)
+    return tuple(sorted(some, key=lambda section: READING_ORDER.index(type(section))))
 
 
 def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
@@ -113,7 +205,7 @@ def method_notes(known: Shared, *own: str) -> tuple[str, ...]:
     return (*own, together)
 
 
-def shared_facts(known: Shared, options: Options, **own: Any) -> Facts:
+def _facts(known: Shared, options: Options, **own: Any) -> Facts:
     """The line of facts that every kind of report has, with those of its own; what is not known is left out."""
     return Facts(
         rows=known.n,
@@ -121,46 +213,102 @@ def shared_facts(known: Shared, options: Options, **own: Any) -> Facts:
         event=known.words.event,
         effective_rows=known.effective_n,
         clusters=known.clusters,
-        period=period(known.over_time),
+        period=None if known.over_time is None else period_range(known.over_time.periods),
         model=options.model,
         source=options.source,
         **own,
     )
 
 
-def period(time: OverTime | None) -> str | None:
-    """The first and last period."""
-    if time is None or not time.periods:
-        return None
-    first, last = time.periods[0].name, time.periods[-1].name
-    return first if first == last else f"{first} to {last}"
-
-
-def with_readers_names(made: Recalibration | None) -> Recalibration | None:
+def with_readers_names(made: Recalibration) -> Recalibration:
     """The section with the names of maps that readers know, not those of classes."""
-    if made is None:
-        return None
-    maps = tuple(replace(one, name=name_of_map(one.name)) for one in made.maps)
-    return replace(made, maps=maps)
+    return replace(made, maps=tuple(replace(one, name=name_of_map(one.name)) for one in made.maps))
 
 
-def judged(known: Evidence, made: Assembly) -> Evidence:
-    """The evidence, and the sections, after the tests of the report were adjusted for each other."""
-    found = judged_together(known)
-    kept = [*known.groups, known.over_time]
-    new = [*found.groups, found.over_time]
-    for old, section in zip(kept, new, strict=True):
-        if old is not None and section is not None:
-            made.sections = [section if one is old else one for one in made.sections]
-    return found
+def require_forwards(known: Probabilities) -> None:
+    """Raise an error where scores run backwards: no map is fitted to them."""
+    if known.backwards:
+        message = "The scores run backwards. A map would only hide that the column or the class is wrong."
+        raise CannotBuild(message)
 
 
-def time_section(made: Assembly, data: Any, options: Options) -> OverTime | None:
-    """Observed and expected events in order of time, if the user gave the time of each row."""
-    if options.time is None:
-        return None
-    column, values = options.time
-    return made.add("Over time", lambda: over_time(data, values, column=column or "time"))
+class BinaryReport(TaskReport[Probabilities]):
+    """Probabilities of an event."""
+
+    kind = "binary"
+    table = BINARY
+    findings = of_probabilities
+
+    def __init__(self, data: Binary | BinTable, options: Options) -> None:
+        super().__init__(data, options)
+        self.part = Part(data, options.seed)
+
+    @property
+    def test(self) -> Significance:
+        """The default test, or the one that allows for clusters."""
+        return self.part.test
+
+    def evidence(self) -> Probabilities:
+        """Error, level and slope, and the test."""
+        return collected(self.part, self.made, words=self.words, tolerance=self.options.tolerance)
+
+    def with_sections(self, known: Probabilities) -> Probabilities:
+        """Reliability, time, maps, groups, and the ECE by number of bins."""
+        part, made = self.part, self.made
+        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=self.options.threshold))
+        time = self.time_section(part.data)
+        remade = made.attempt("Recalibration", lambda: self._recalibrated(known))
+        after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
+        groups = self.group_sections(after=after)
+        bins = made.attempt("ECE and the number of bins", lambda: bin_counts(part))
+        maps = None if remade is None else with_readers_names(remade[0])
+        return replace(with_diagram(known, diagram, bins), over_time=time, groups=groups, recalibration=maps)
+
+    def _recalibrated(self, known: Probabilities) -> tuple[Recalibration, Part]:
+        require_forwards(known)
+        return recalibrated(self.part)
+
+    def with_recent_map(self, known: Probabilities) -> Probabilities:
+        """The best map is fitted and judged once more on the rows since a change over time, and becomes the advice."""
+        made = known.recalibration
+        if made is None:
+            return known
+        recent = self.made.attempt("", lambda: with_recent_map(made, self.data, self.options, known.over_time))
+        return replace(known, recalibration=recent or made)
+
+    def facts(self, known: Probabilities) -> dict[str, Any]:
+        """Events, base rate and mean prediction."""
+        if not known.n:
+            return {}
+        return {"events": known.events, "base_rate": known.base_rate, "mean_prediction": known.predicted}
+
+    def numbers(self, known: Probabilities) -> tuple[Number, ...]:
+        """Error, slope, and observed : expected."""
+        found = []
+        if known.error is not None:
+            text = _about_error(known)
+            found.append(Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", text))
+        if known.slope is not None:
+            text = _about_slope(known)
+            found.append(Number("Calibration slope", known.slope, 1.0, "ratio", "too extreme", "too moderate", text))
+        if known.ratio is not None:
+            text = (
+                f"{count(known.events)} events observed, {count(known.expected)} expected from the predictions. Below "
+                "1: predictions are too high in total."
+            )
+            found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", "too high", "too low", text))
+        return tuple(found)
+
+    def measures(self) -> list[Callable[[], Estimate | None]]:
+        """Every estimate on the same table."""
+        return probability_measures(self.part)
+
+    def note(self, known: Probabilities) -> str:
+        """On the one interval."""
+        return (
+            "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the "
+            "same quantity; one that lies outside is biased, or off by chance."
+        )
 
 
 def with_recent_map(made: Recalibration, data: Any, options: Options, time: OverTime | None) -> Recalibration:
@@ -169,7 +317,7 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     It is the one that readers are told to use, so that the command and the code fit it to those rows.
     """
     change = changed(time)
-    if change is None or time is None or options.time is None:
+    if change is None or options.time is None:
         return made
     column, values = options.time
     if isinstance(values, Mapping):
@@ -184,90 +332,6 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
         command=commands(best.name, "--prob p", since=start),
         code=binary_code(best.name, since=start),
     )
-
-
-NOTES = (
-    "One interval is given for the calibration error: of the true L1 error. The other L1 estimates aim at the same "
-    "quantity; one that lies outside is biased, or off by chance.",
-)
-
-
-def probability_report(data: Binary | BinTable, options: Options) -> Report:
-    """Verdict, numbers, sections and findings of one event."""
-    part, made = Part(data, options.seed), Assembly()
-    words = Words(options.row or "row", options.event or "event", options.source or "")
-    known = collected(part, made, words=words, tolerance=options.tolerance)
-    if known.n > 0:
-        known = _with_probability_sections(known, part, made, options)
-    found = binary_verdict(known)
-    contents = Contents(
-        kind="binary",
-        facts=probability_facts(known, options),
-        verdict=found,
-        numbers=probability_numbers(known),
-        sections=in_reading_order(made),
-        omitted=tuple(made.omitted),
-        notes=method_notes(known, *NOTES),
-    )
-    tests = () if known.test is None else (part.test,)
-    measured = probability_measures(part, made) if known.n > 0 else ()
-    return Report(options.title, contents, measured, tests, of_probabilities(known, found))
-
-
-def _with_probability_sections(known: Probabilities, part: Part, made: Assembly, options: Options) -> Probabilities:
-    """Every section, and what the verdict learns from it."""
-    diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
-    time = time_section(made, part.data, options)
-    remade = made.attempt("Recalibration", lambda: recalibrated(_not_backwards(known, part)))
-    after = None if remade is None or not isinstance(remade[1].data, Binary) else remade[1].data
-    groups = group_sections(made, part.data, options, after=after)
-    bins = made.add("ECE and the number of bins", lambda: bin_counts(part))
-    known = judged(replace(with_diagram(known, diagram, bins), over_time=time, groups=groups), made)
-    improved = None if remade is None else with_readers_names(remade[0])
-    if improved is not None:
-        section, time = improved, known.over_time
-        improved = made.attempt("", lambda: with_recent_map(section, part.data, options, time)) or improved
-        made.sections.append(improved)
-    return replace(known, recalibration=improved)
-
-
-def _not_backwards(known: Probabilities, given: Given) -> Given:
-    """What a map would be fitted to, unless the scores run backwards."""
-    if known.backwards:
-        message = "The scores run backwards. A map would only hide that the column or the class is wrong."
-        raise CannotBuild(message)
-    return given
-
-
-def probability_facts(known: Probabilities, options: Options) -> Facts:
-    """The line of facts; what is not known is left out."""
-    return shared_facts(
-        known,
-        options,
-        events=known.events if known.n else None,
-        base_rate=known.base_rate if known.n else None,
-        mean_prediction=known.predicted if known.n else None,
-    )
-
-
-def probability_numbers(known: Probabilities) -> tuple[Number, ...]:
-    """The three numbers: error, slope, and observed : expected."""
-    found = []
-    if known.error is not None:
-        found.append(
-            Number("Calibration error, L1", known.error, 0.0, "points", "", "farther off", _about_error(known))
-        )
-    if known.slope is not None:
-        found.append(
-            Number("Calibration slope", known.slope, 1.0, "ratio", "too extreme", "too moderate", _about_slope(known))
-        )
-    if known.ratio is not None:
-        text = (
-            f"{count(known.events)} events observed, {count(known.expected)} expected from the predictions. Below 1: "
-            "predictions are too high in total."
-        )
-        found.append(Number("Observed : expected", known.ratio, 1.0, "ratio", "too high", "too low", text))
-    return tuple(found)
 
 
 def _about_error(known: Probabilities) -> str:
@@ -296,63 +360,115 @@ def _about_slope(known: Probabilities) -> str:
     return f"{what} Calibration in the large {shift.value}{ends} on the log-odds scale."
 
 
-def probability_measures(part: Part, made: Assembly) -> tuple[Measure, ...]:
-    """Every estimate on the same table, the headline first; those that the data do not allow are left out."""
+def probability_measures(part: Part, *, scores: bool = True) -> list[Callable[[], Estimate | None]]:
+    """Estimates of one event, the headline first; with or without mean scores."""
     cells = part.cells
-    wanted: list[tuple[Callable[[], Estimate], bool]] = [
-        (lambda: part.headline, True),
-        (lambda: part.variational.error(1), False),
-        *(
-            (partial(part.with_interval, estimator), False)
-            for estimator in (partial(ece, bins=EqualWidth(15)), ece, partial(debiased_ece, norm=1), sweep_ece)
-        ),
-        (lambda: smooth_ece(cells), False),
-        (lambda: ks_error(cells), False),
-        (lambda: part.slope, False),
-        (lambda: part.intercept, False),
-        (lambda: part.observed_expected, False),
-        (lambda: part.brier, False),
-        (lambda: part.log_loss, False),
-        (lambda: auc(cells), False),
+    binned = (partial(ece, bins=EqualWidth(15)), ece, partial(debiased_ece, norm=1), sweep_ece)
+    return [
+        lambda: part.headline,
+        lambda: part.variational.error(1),
+        *(partial(part.with_interval, estimator) for estimator in binned),
+        lambda: smooth_ece(cells),
+        lambda: ks_error(cells),
+        lambda: part.slope,
+        lambda: part.intercept,
+        lambda: part.observed_expected,
+        *((lambda: part.brier, lambda: part.log_loss, lambda: auc(cells)) if scores else ()),
     ]
-    found = [(made.attempt("", make), headline) for make, headline in wanted]
-    return tuple(Measure(estimate, headline) for estimate, headline in found if estimate is not None)
 
 
-def class_report(data: Multiclass, options: Options) -> Report:
-    """Verdict, numbers, sections and findings of probability vectors."""
-    made, words = Assembly(), Words(options.row or "row", options.event or "event", options.source or "")
-    part = Part(data.top_label(), options.seed)
-    top = collected(part, made, words=words, tolerance=options.tolerance, confidence=True)
-    test, tested = verdict_test(made, lambda: vector_test(data))
-    known = SeveralClasses(
-        n=len(data),
-        number=len(data.classes),
-        words=words,
-        tolerance=options.tolerance,
-        decisions=_decisions(data, top),
-        impossible=made.attempt("", lambda: _impossible(data)) or 0,
-        effective_n=top.effective_n,
-        clusters=top.clusters,
-        **tested,
-    )
-    if known.n > 0:
-        known = _with_class_sections(known, top, data, part, made, options)
-    found = multiclass_verdict(known)
-    contents = Contents(
-        kind="classes",
-        facts=_class_facts(known, options),
-        verdict=found,
-        numbers=_class_numbers(known, data, made),
-        sections=in_reading_order(made),
-        omitted=tuple(made.omitted),
-        notes=method_notes(
+class MulticlassReport(TaskReport[SeveralClasses]):
+    """Probability vectors: tested and recalibrated as a whole, with the confidence in the predicted class beside it."""
+
+    kind = "classes"
+    table = MULTICLASS
+    findings = of_classes
+
+    def __init__(self, data: Multiclass, options: Options) -> None:
+        super().__init__(data, options)
+        self.part = Part(data.top_label(), options.seed)
+
+    @cached_property
+    def test(self) -> Significance:
+        """The test of whole vectors; of weighted or dependent rows, of each class."""
+        return vector_test(self.data)
+
+    def evidence(self) -> SeveralClasses:
+        """The test of vectors, and all that is known of the top label."""
+        data, made, options = self.data, self.made, self.options
+        top = collected(self.part, made, words=self.words, tolerance=options.tolerance, confidence=True)
+        probability = np.asarray(data.y_prob)
+        decided = len(data) > 0 and bool(np.all((probability == 0) | (probability == 1)))
+        own = probability[np.arange(len(data)), np.asarray(data.y_true)]
+        return SeveralClasses(
+            n=len(data),
+            number=len(data.classes),
+            words=self.words,
+            tolerance=options.tolerance,
+            top=top,
+            decisions=rate_interval(top.events, float(len(data))) if decided else None,
+            impossible=int(np.sum(own == 0)),
+            effective_n=top.effective_n,
+            clusters=top.clusters,
+            **verdict_test(made, lambda: self.test),
+        )
+
+    def with_sections(self, known: SeveralClasses) -> SeveralClasses:
+        """Reliability of the top label, classes, time, maps and groups."""
+        part, made = self.part, self.made
+        diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=self.options.threshold))
+        classes = made.attempt("Classes", lambda: classes_section(self.data))
+        return replace(
             known,
-            "Recalibration maps act on the whole vector; the top label is judged as the probability of being right.",
-        ),
-    )
-    tests = tuple(one for one in (test, made.attempt("", lambda: part.test)) if one is not None)
-    return Report(options.title, contents, _class_measures(data, part, made), tests, of_classes(known, found))
+            top=None if known.top is None else with_diagram(known.top, diagram, None),
+            classes=classes,
+            over_time=self.time_section(part.data),
+            recalibration=made.attempt("Recalibration", lambda: self._recalibrated(known)),
+            groups=self.group_sections(),
+            figures=(diagram, classes),
+        )
+
+    def _recalibrated(self, known: SeveralClasses) -> Recalibration:
+        if known.top is not None:
+            require_forwards(known.top)
+        return with_readers_names(class_recalibration(self.data, seed=self.options.seed))
+
+    def facts(self, known: SeveralClasses) -> dict[str, Any]:
+        """Classes, accuracy and mean confidence."""
+        top = known.top if known.n else None
+        rates = {} if top is None else {"base_rate": top.base_rate, "mean_prediction": top.predicted}
+        return {"classes": known.number, **rates}
+
+    def numbers(self, known: SeveralClasses) -> tuple[Number, ...]:
+        """Top-label error, confidence less accuracy, and class-wise error."""
+        found = []
+        top = known.top if known.n else None
+        if top is not None and top.error is not None:
+            text = "Mean distance between the confidence in the predicted class and its true chance of being right."
+            found.append(Number("Top-label calibration error, L1", top.error, 0.0, "points", "", "farther off", text))
+        if top is not None and top.gap is not None and known.decisions is None:
+            text = f"Mean confidence less accuracy, of {count(known.n)} predictions. Above 0: over-confident."
+            sides = ("under-confident", "over-confident")
+            found.append(Number("Confidence − accuracy", top.gap, 0.0, "points", *sides, text))
+        value = of_error(self.made.attempt("", lambda: classwise_error(self.data)))
+        if value is not None and known.decisions is None:
+            text = f"Mean over {known.number} classes of the debiased error of each against the rest."
+            found.append(Number("Class-wise calibration error", value, 0.0, "points", "", "farther off", text))
+        return tuple(found)
+
+    def measures(self) -> list[Callable[[], Estimate | None]]:
+        """Estimates of the top label and of all classes; scores are of the whole vector."""
+        more = (partial(classwise, ece, self.data), partial(brier, self.data), partial(log_loss, self.data))
+        return [*probability_measures(self.part, scores=False), *more]
+
+    def tests(self, known: SeveralClasses) -> tuple[Significance, ...]:
+        """Of whole vectors, and of the confidence."""
+        confidence = self.made.attempt("", lambda: self.part.test)
+        return (*super().tests(known), *(() if confidence is None else (confidence,)))
+
+    def note(self, known: SeveralClasses) -> str:
+        """On what maps act on."""
+        return "Recalibration maps act on the whole vector; the top label is judged as the probability of being right."
 
 
 def vector_test(data: Multiclass) -> Significance:
@@ -360,66 +476,6 @@ def vector_test(data: Multiclass) -> Significance:
     if data.group is not None or not all_alike(data.weight):
         return each_class(data)[1]
     return calibration_test(data)
-
-
-def _with_class_sections(
-    known: SeveralClasses, top: Probabilities, data: Multiclass, part: Part, made: Assembly, options: Options
-) -> SeveralClasses:
-    diagram = made.add("Reliability", lambda: reliability_section(part, threshold=options.threshold))
-    found = replace(
-        known,
-        top=with_diagram(top, diagram, None),
-        classes=made.add("Classes", lambda: classes_section(data)),
-        over_time=time_section(made, part.data, options),
-        recalibration=made.add(
-            "Recalibration",
-            lambda: with_readers_names(class_recalibration(_not_backwards(top, data), seed=options.seed)),
-        ),
-        groups=group_sections(made, data, options),
-    )
-    return judged(found, made)
-
-
-def _decisions(data: Multiclass, top: Probabilities) -> Value | None:
-    """The share of right predictions, where vectors hold only 0 and 1."""
-    probability = np.asarray(data.y_prob)
-    if not len(data) or not np.all((probability == 0) | (probability == 1)):
-        return None
-    return rate_interval(top.events, float(len(data)))
-
-
-def _impossible(data: Multiclass) -> int:
-    """Rows of a class that was predicted with a probability of exactly 0."""
-    rows = np.arange(len(data))
-    return int(np.sum(np.asarray(data.y_prob)[rows, np.asarray(data.y_true)] == 0))
-
-
-def _class_facts(known: SeveralClasses, options: Options) -> Facts:
-    top = known.top
-    return shared_facts(
-        known,
-        options,
-        classes=known.number,
-        base_rate=None if top is None else top.base_rate,
-        mean_prediction=None if top is None else top.predicted,
-    )
-
-
-def _class_numbers(known: SeveralClasses, data: Multiclass, made: Assembly) -> tuple[Number, ...]:
-    """Top-label error, temperature, and class-wise error."""
-    found = []
-    top = known.top
-    if top is not None and top.error is not None:
-        text = "Mean distance between the confidence in the predicted class and its true chance of being right."
-        found.append(Number("Top-label calibration error, L1", top.error, 0.0, "points", "", "farther off", text))
-    if top is not None and top.gap is not None and known.decisions is None:
-        text = f"Mean confidence less accuracy, of {count(known.n)} predictions. Above 0: over-confident."
-        found.append(Number("Confidence − accuracy", top.gap, 0.0, "points", "under-confident", "over-confident", text))
-    value = of_error(made.attempt("", lambda: classwise_error(data)))
-    if value is not None and known.decisions is None:
-        text = f"Mean over {known.number} classes of the debiased error of each against the rest."
-        found.append(Number("Class-wise calibration error", value, 0.0, "points", "", "farther off", text))
-    return tuple(found)
 
 
 def classwise_error(data: Multiclass) -> Estimate:
@@ -430,100 +486,88 @@ def classwise_error(data: Multiclass) -> Estimate:
     return interval(estimator, data)
 
 
-def _class_measures(data: Multiclass, part: Part, made: Assembly) -> tuple[Measure, ...]:
-    """Estimates of the top label and of all classes; scores are of the whole vector."""
-    kept = [m for m in probability_measures(part, made) if m.estimate.name not in ("Brier score", "Log loss", "AUC")]
-    more = [
-        made.attempt("", make) for make in (lambda: classwise(ece, data), lambda: brier(data), lambda: log_loss(data))
-    ]
-    return (*kept, *(Measure(estimate) for estimate in more if estimate is not None))
+class ForecastReport(TaskReport[Forecasts]):
+    """Predicted distributions of a number."""
 
+    kind = "regression"
+    row = "forecast"
+    table = FORECASTS
+    findings = of_forecasts
 
-def forecast_report(data: Forecast | BinTable, options: Options) -> Report:
-    """Verdict, numbers, sections and findings of predicted distributions."""
-    part, made = ForecastPart(data, options.seed), Assembly()
-    words = Words(options.row or "forecast", options.event or "event", options.source or "")
-    known = forecast_evidence(part, made, words=words, tolerance=options.tolerance)
-    if known.n > 0:
-        made.add("Spread and error", lambda: spread_section(data))
-        known = judged(
-            replace(
-                known,
-                over_time=time_section(made, data, options),
-                recalibration=made.add(
-                    "Recalibration",
-                    lambda: with_readers_names(forecast_recalibration(_forecast_rows(data), seed=options.seed)),
-                ),
-                groups=group_sections(made, data, options),
-            ),
-            made,
-        )
-    found = forecast_verdict(known)
-    contents = Contents(
-        kind="regression",
-        facts=shared_facts(known, options),
-        verdict=found,
-        numbers=_forecast_numbers(known),
-        sections=in_reading_order(made),
-        omitted=tuple(made.omitted),
-        notes=method_notes(
+    def __init__(self, data: Forecast | BinTable, options: Options) -> None:
+        super().__init__(data, options)
+        self.part = ForecastPart(data, options.seed)
+
+    @property
+    def test(self) -> Significance:
+        """Of the error-to-spread ratio, or of the uniformity of F(y)."""
+        return self.part.test
+
+    def evidence(self) -> Forecasts:
+        """Ratio, bias, spread of single rows, shape and coverage."""
+        return forecast_evidence(self.part, self.made, words=self.words, tolerance=self.options.tolerance)
+
+    def with_sections(self, known: Forecasts) -> Forecasts:
+        """Spread and error, time, maps and groups."""
+        return replace(
             known,
-            "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
-            "calibrated forecaster of the same size.",
-        ),
-    )
-    tests = () if known.test is None else (part.test,)
-    return Report(options.title, contents, _forecast_measures(part, made), tests, of_forecasts(known, found))
-
-
-def _forecast_rows(data: Forecast | BinTable) -> Forecast:
-    if isinstance(data, BinTable):
-        message = "A table of spreads has no rows to fit and judge maps on."
-        raise CannotBuild(message)
-    return data
-
-
-def _forecast_numbers(known: Forecasts) -> tuple[Number, ...]:
-    """Error-to-spread ratio, coverage, and ENCE."""
-    found = []
-    if known.ratio is not None:
-        text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
-        found.append(Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text))
-    if known.coverage is not None:
-        level = f"{100 * known.level:.4g} %"
-        text = f"Share of outcomes inside the central {level} interval of each forecast."
-        name = f"Coverage of {level} intervals"
-        found.append(Number(name, known.coverage, known.level, "percent", "too narrow", "too wide", text))
-    if known.ence is not None and known.ence_null is not None:
-        low, high = known.ence_null
-        null = percent(Value((low + high) / 2, low, high)).ends
-        text = (
-            "Mean relative gap between spread and error per bin of the spread. A calibrated forecaster of this size "
-            f"would show {null} %."
+            figures=(self.made.attempt("Spread and error", lambda: spread_section(self.data)),),
+            over_time=self.time_section(self.data),
+            recalibration=self.made.attempt("Recalibration", self._recalibrated),
+            groups=self.group_sections(),
         )
-        found.append(Number("ENCE, 10 bins", Value(known.ence), 0.0, "percent", "", "farther off", text))
-    return tuple(found)
 
+    def _recalibrated(self) -> Recalibration:
+        if isinstance(self.data, BinTable):
+            message = "A table of spreads has no rows to fit and judge maps on."
+            raise CannotBuild(message)
+        return with_readers_names(forecast_recalibration(self.data, seed=self.options.seed))
 
-def _forecast_measures(part: ForecastPart, made: Assembly) -> tuple[Measure, ...]:
-    """Those estimates that this kind of forecast allows; the first is the headline."""
-    # The range is that of independent rows.
-    with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
-    wanted: tuple[Callable[[], Estimate], ...] = (
-        lambda: part.ratio,
-        lambda: with_range(part.ence),
-        lambda: part.coverage,
-        *(
-            lambda estimator=estimator: with_range(estimator(part.data))
-            for estimator in (interval_error, quantile_error, pit_error)
-        ),
-        lambda: debiased_ence(part.cells),
-        lambda: uce(part.cells),
-        *(lambda estimator=estimator: estimator(part.spread_data) for estimator in (std_dispersion, sharpness)),
-        *(lambda estimator=estimator: estimator(part.data) for estimator in (crps, nll, pinball)),
-    )
-    found = [estimate for make in wanted if (estimate := made.attempt("", make)) is not None]
-    return tuple(Measure(estimate, headline=k == 0) for k, estimate in enumerate(found))
+    def numbers(self, known: Forecasts) -> tuple[Number, ...]:
+        """Error-to-spread ratio, coverage, and ENCE."""
+        found = []
+        if known.ratio is not None:
+            text = "Root mean squared standardised error, (y − mean) / std. Above 1: errors are larger than predicted."
+            found.append(Number("Error-to-spread ratio", known.ratio, 1.0, "ratio", "too wide", "too narrow", text))
+        if known.coverage is not None:
+            level = f"{100 * known.level:.4g} %"
+            text = f"Share of outcomes inside the central {level} interval of each forecast."
+            name = f"Coverage of {level} intervals"
+            found.append(Number(name, known.coverage, known.level, "percent", "too narrow", "too wide", text))
+        if known.ence is not None and known.ence_null is not None:
+            low, high = known.ence_null
+            null = percent(Value((low + high) / 2, low, high)).ends
+            text = (
+                "Mean relative gap between spread and error per bin of the spread. A calibrated forecaster of this "
+                f"size would show {null} %."
+            )
+            found.append(Number("ENCE, 10 bins", Value(known.ence), 0.0, "percent", "", "farther off", text))
+        return tuple(found)
+
+    def measures(self) -> list[Callable[[], Estimate | None]]:
+        """Estimates of forecasts; the headline is the ratio or, where there is no spread, the coverage."""
+        part = self.part
+        # The range is that of independent rows.
+        with_range: Callable[[Estimate], Estimate] = (lambda found: found) if part.dependent else _with_reference_range
+        first = [lambda: part.ratio, lambda: with_range(part.ence), lambda: part.coverage]
+        return [
+            *(first[2:] if self.made.attempt("", first[0]) is None else first),
+            *(
+                lambda estimator=estimator: with_range(estimator(part.data))
+                for estimator in (interval_error, quantile_error, pit_error)
+            ),
+            lambda: debiased_ence(part.cells),
+            lambda: uce(part.cells),
+            *(lambda estimator=estimator: estimator(part.spread_data) for estimator in (std_dispersion, sharpness)),
+            *(partial(estimator, part.data) for estimator in (crps, nll, pinball)),
+        ]
+
+    def note(self, known: Forecasts) -> str:
+        """On intervals and ranges."""
+        return (
+            "The interval of the error-to-spread ratio allows for heavy tails; ENCE is shown beside the range of a "
+            "calibrated forecaster of the same size."
+        )
 
 
 def _with_reference_range(estimate: Estimate) -> Estimate:
@@ -535,93 +579,78 @@ def _with_reference_range(estimate: Estimate) -> Estimate:
     return estimate.with_interval(Interval(float(null["low"]), float(null["high"]), 0.95, how))
 
 
-def unlabeled_report(data: PositiveUnlabeled | BinTable, options: Options) -> Report:
-    """PU-ECE with its interval, a score test, and how much hangs on the share."""
-    made = Assembly()
-    cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
-    for name, given in (("Groups", options.by), ("Over time", options.time)):
-        if given:
-            reason = (
-                "Groups of positive-unlabeled rows may differ in their share of positives: report on each by itself."
+class UnlabeledReport(TaskReport[Unlabeled]):
+    """Labelled positives and unlabeled rows: PU-ECE, a score test, and how much depends on the assumed share."""
+
+    kind = "unlabeled"
+    table = UNLABELED
+    findings = of_unlabeled
+
+    def __init__(self, data: PositiveUnlabeled | BinTable, options: Options) -> None:
+        super().__init__(data, options)
+        self.cells = data if isinstance(data, BinTable) else BinTable.of(data, Distinct())
+
+    @cached_property
+    def test(self) -> Significance:
+        """The score test at the assumed share."""
+        return calibration_test(self.cells)
+
+    @cached_property
+    def headline(self) -> Estimate | None:
+        """PU-ECE with its interval."""
+        return self.made.attempt("Calibration error", lambda: interval(partial(ece, bins=PaperBins()), self.cells))
+
+    def evidence(self) -> Unlabeled:
+        """The error at the assumed share and around it, and the largest share that the data allow."""
+        for name, given in (("Groups", self.options.by), ("Over time", self.options.time)):
+            if given:
+                reason = (
+                    "Groups of positive-unlabeled rows may differ in their share of positives: report on each by "
+                    "itself."
+                )
+                self.made.omitted.append(Omitted(name, reason))
+        shares = self.made.attempt("Shares of positives", lambda: shares_section(self.data))
+        error = of_error(self.headline)
+        known = unlabeled_evidence(self.cells, self.made, shares, words=self.words, tolerance=self.options.tolerance)
+        return replace(known, error=error, figures=(shares,), **verdict_test(self.made, lambda: self.test))
+
+    def with_sections(self, known: Unlabeled) -> Unlabeled:
+        """None but the shares, which the evidence holds."""
+        return known
+
+    def facts(self, known: Unlabeled) -> dict[str, Any]:
+        """Labelled positives, assumed share and mean prediction."""
+        return {"events": known.positives, "base_rate": known.prior, "mean_prediction": known.predicted}
+
+    def numbers(self, known: Unlabeled) -> tuple[Number, ...]:
+        """The error, observed : expected, and the largest share."""
+        at = score(known.prior)
+        found = []
+        if known.error is not None:
+            text = (
+                "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
             )
-            made.omitted.append(Omitted(name, reason))
-    shares = made.add("Shares of positives", lambda: shares_section(data))
-    measures = _unlabeled_measures(cells, made, scores=not isinstance(data, BinTable))
-    test, tested = verdict_test(made, lambda: calibration_test(cells))
-    words = Words(options.row or "row", options.event or "event", options.source or "")
-    error = of_error(measures[0].estimate) if measures else None
-    known = replace(_unlabeled_evidence(cells, made, shares, words, error, options), **tested)
-    found = unlabeled_verdict(known)
-    contents = Contents(
-        kind="unlabeled",
-        facts=shared_facts(
-            known, options, events=known.positives, base_rate=known.prior, mean_prediction=known.predicted
-        ),
-        verdict=found,
-        numbers=_unlabeled_numbers(known),
-        sections=in_reading_order(made),
-        omitted=tuple(made.omitted),
-        notes=(f"The {given_in_words(known)} of positives is an assumption; intervals are of sampling only.",),
-    )
-    tests = () if test is None else (test,)
-    return Report(options.title, contents, measures, tests, of_unlabeled(known, found))
+            found.append(Number(f"Calibration error at {at}", known.error, 0.0, "points", "", "farther off", text))
+        if known.ratio is not None:
+            text = (
+                f"Assumed share {at} over mean prediction {score(known.predicted)}; the interval is of sampling only. "
+                "It moves in proportion to the assumed share."
+            )
+            found.append(Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text))
+        if known.largest_prior is not None:
+            text = "Above it, some scores would need more positives than rows."
+            largest = Value(known.largest_prior)
+            found.append(
+                Number("Largest share the data allow", largest, known.prior, "percent", "impossible", "", text)
+            )
+        return tuple(found)
 
+    def measures(self) -> list[Callable[[], Estimate | None]]:
+        """The headline, other estimators and, where the table is exact, mean scores."""
+        scores = () if isinstance(self.data, BinTable) else (brier, log_loss, auc)
+        others = (ece, debiased_ece, sweep_ece, ks_error, *scores)
+        return [lambda: self.headline, *(partial(one, self.cells) for one in others)]
 
-def _unlabeled_evidence(
-    cells: BinTable, made: Assembly, shares: Shares | None, words: Words, error: Value | None, options: Options
-) -> Unlabeled:
-    gaps = Gaps.of(cells)
-    predicted = float(gaps.predicted.sum())
-    squares = float(gaps.predicted_squares.sum())
-    variance = max(squares - predicted**2, 0.0) if math.isfinite(squares) else 0.25
-    reach = 1.96 * math.sqrt(variance / max(gaps.n_unlabeled, 1.0))
-    ratio = None
-    if predicted - reach > 0:
-        ratio = Value(gaps.prior / predicted, gaps.prior / (predicted + reach), gaps.prior / (predicted - reach))
-    coarse = cells.coarsen(EqualMass(15)) if cells.fine else cells
-    return Unlabeled(
-        n=round(gaps.n_positive + gaps.n_unlabeled),
-        words=words,
-        tolerance=options.tolerance,
-        positives=round(gaps.n_positive),
-        unlabeled=round(gaps.n_unlabeled),
-        prior=gaps.prior,
-        largest_prior=made.attempt("", lambda: float(largest_prior(coarse))),
-        predicted=predicted,
-        ratio=ratio,
-        error=error,
-        priors=() if shares is None else shares.priors,
-        errors=() if shares is None else shares.errors,
-        impossible=0 if shares is None else sum((one.observed.low or 0.0) > 1 for one in shares.implied),
-        ranges=0 if shares is None else len(shares.implied),
-        frequency=gaps.frequency if gaps.known_frequency else None,
-    )
-
-
-def _unlabeled_numbers(known: Unlabeled) -> tuple[Number, ...]:
-    """The error, observed : expected, and the largest share."""
-    at = score(known.prior)
-    found = []
-    if known.error is not None:
-        text = "PU-ECE: mean distance between predicted probability and the share implied by the labelled positives."
-        found.append(Number(f"Calibration error at {at}", known.error, 0.0, "points", "", "farther off", text))
-    if known.ratio is not None:
-        text = (
-            f"Assumed share {at} over mean prediction {score(known.predicted)}; the interval is of sampling only. "
-            "It moves in proportion to the assumed share."
-        )
-        found.append(Number(f"Observed : expected at {at}", known.ratio, 1.0, "ratio", "too high", "too low", text))
-    if known.largest_prior is not None:
-        text = "Above it, some scores would need more positives than rows."
-        largest = Value(known.largest_prior)
-        found.append(Number("Largest share the data allow", largest, known.prior, "percent", "impossible", "", text))
-    return tuple(found)
-
-
-def _unlabeled_measures(cells: BinTable, made: Assembly, *, scores: bool) -> tuple[Measure, ...]:
-    """The headline, other estimators and, where the table is exact, mean scores."""
-    headline = made.attempt("Calibration error", lambda: interval(partial(ece, bins=PaperBins()), cells))
-    wanted = (ece, debiased_ece, sweep_ece, ks_error, *((brier, log_loss, auc) if scores else ()))
-    more = [partial(one, cells) for one in wanted]
-    others = [estimate for make in more if (estimate := made.attempt("", make)) is not None]
-    return tuple(Measure(one, headline=one is headline) for one in (headline, *others) if one is not None)
+    def note(self, known: Unlabeled) -> str:
+        """On the assumption."""
+        return f"The {given_in_words(known)} of positives is an assumption; intervals are of sampling only."

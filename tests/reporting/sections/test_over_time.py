@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant.inference.changes_over_time import periods
 from calibrant.numerics.special import expit
 from calibrant.reporting.contents import CannotBuild, Recalibration
-from calibrant.reporting.sections.over_time import Since, over_time, since
+from calibrant.reporting.sections.over_time import Since, over_time_section, since
 from tests.reporting.sections.running import run_commands
 from tests.reporting.sections.worlds import binary
 
@@ -33,7 +33,7 @@ def year(rng, n=3000, *, change=0.0, slope=1.0, shift=0.0, drift=0.0, clusters=N
 
 def test_a_change_is_found_where_it_is():
     data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
-    found = over_time(data, days, column="day")
+    found = over_time_section(data, days, column="day")
     assert [one.name for one in found.periods][:2] == ["Jan 2025", "Feb 2025"]
     assert found.change.significant
     assert found.change.first == 8
@@ -55,7 +55,7 @@ WORLDS = {
 def test_changes_are_not_found_where_there_are_none(world):
     """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %; so for periods of a calibrated model."""
     rng = np.random.default_rng(1)
-    found = [over_time(*year(rng, 1200, **WORLDS[world]), column="day") for _ in range(40)]
+    found = [over_time_section(*year(rng, 1200, **WORLDS[world]), column="day") for _ in range(40)]
     assert sum(one.change.significant for one in found) <= 6
     if world in ("calibrated", "clusters"):
         assert sum(any(period.flagged for period in one.periods) for one in found) <= 6
@@ -68,7 +68,7 @@ def test_forecasts():
     noise = std * rng.standard_t(6, 4000) / np.sqrt(1.5)
     for factor, changed in ((1.0, False), (1.4, True)):
         data = cal.Gaussian(np.where(day >= 243, factor, 1.0) * noise, np.zeros(4000), std)
-        found = over_time(data, DAYS[day], column="day")
+        found = over_time_section(data, DAYS[day], column="day")
         assert found.change.significant == changed
     assert abs(found.change.first - 8) <= 1
     assert found.change.after.low > 1.2
@@ -78,8 +78,8 @@ def test_tables_per_period():
     data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
     month = days.astype("datetime64[M]").astype(int) % 12
     tables = {f"month {k + 1}": cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
-    found = over_time(cal.table.merge(list(tables.values())), tables, column="month")
-    rows = over_time(data, days, column="day")
+    found = over_time_section(cal.table.merge(list(tables.values())), tables, column="month")
+    rows = over_time_section(data, days, column="day")
     assert found.change.first == rows.change.first
     assert found.periods[0].name == "month 1"
     assert [one.observed for one in found.periods] == [one.observed for one in rows.periods]
@@ -89,7 +89,7 @@ def test_missing_times_are_told():
     data = binary(400)
     times = np.repeat(["2025-01-01", "2025-01-02"], 200).astype(object)
     times[:7] = None
-    found = over_time(data, times, column="day")
+    found = over_time_section(data, times, column="day")
     assert found.omitted == "7 rows have no day and are left out."
     assert found.periods[0].n == 193
 
@@ -97,16 +97,16 @@ def test_missing_times_are_told():
 def test_what_has_no_order():
     data = binary(40)
     with pytest.raises(CannotBuild, match="two periods"):
-        over_time(data, ["2025-01-01"] * 40, column="day")
+        over_time_section(data, ["2025-01-01"] * 40, column="day")
     with pytest.raises(CannotBuild, match="two periods"):
-        over_time(data, [None] * 40, column="day")
+        over_time_section(data, [None] * 40, column="day")
     with pytest.raises(CannotBuild, match="table per period"):
-        over_time(cal.BinTable.of(data, cal.table.Distinct()), [1] * 40, column="day")
+        over_time_section(cal.BinTable.of(data, cal.table.Distinct()), [1] * 40, column="day")
 
 
 def test_a_period_without_events_or_expectations():
     data = cal.Binary([0, 0, 1, 0] * 10, [0.0, 0.0, 0.5, 0.5] * 10)
-    found = over_time(data, [1, 1, 2, 2] * 10, column="week")
+    found = over_time_section(data, [1, 1, 2, 2] * 10, column="week")
     assert np.isnan(found.periods[0].ratio.value)
     assert found.periods[1].ratio.value == pytest.approx(1.0)
 

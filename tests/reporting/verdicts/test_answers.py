@@ -7,16 +7,22 @@ import pytest
 from calibrant.reporting.contents import Bin, MapRow, Recalibration, Threshold
 from calibrant.reporting.verdicts.answers import best_map, evidence_in_words, how_sure, what_it_means, what_to_do
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
+from calibrant.reporting.verdicts.truth_table import Row
 from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, group, groups, maps, over_time
 
 
+def advised(given, state):
+    """What to do beside a verdict of this state."""
+    return what_to_do(given, Row("B11", state, None, ""))
+
+
 def test_there_is_always_something_to_do():
     nothing = Probabilities(n=0)
-    assert what_to_do(nothing, "cannot be judged") == "Give rows that have both a prediction and an outcome."
-    assert what_to_do(PLAIN, "cannot be judged").startswith("Give more rows that do not depend on each other")
-    assert what_to_do(PLAIN, "not calibrated").startswith("Recalibrate on more rows")
-    assert what_to_do(replace(PLAIN, error=Value(0.0, 0.0, 0.0)), "not significant")
+    assert advised(nothing, "cannot be judged") == "Give rows that have both a prediction and an outcome."
+    assert advised(PLAIN, "cannot be judged").startswith("Give more rows that do not depend on each other")
+    assert advised(PLAIN, "not calibrated").startswith("Recalibrate on more rows")
+    assert advised(replace(PLAIN, error=Value(0.0, 0.0, 0.0)), "not significant")
 
 
 @pytest.mark.parametrize(
@@ -137,32 +143,38 @@ def test_nothing_promises_that_an_error_vanishes():
 
 
 def test_what_to_do():
-    assert what_to_do(replace(PLAIN, test=ACCEPTS, error=Value(0, 0, 0.01)), "not significant") == (
+    assert advised(replace(PLAIN, test=ACCEPTS, error=Value(0, 0, 0.01)), "not significant") == (
         "Nothing needs to be done for calibration."
     )
-    more = what_to_do(replace(PLAIN, n=180, events=60, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "not significant")
+    more = advised(replace(PLAIN, n=180, events=60, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "not significant")
     assert more == "Collect about 1,000 rows to rule out an error of 3.4 points."
-    few = what_to_do(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
+    few = advised(replace(PLAIN, n=90, events=30, test=ACCEPTS, error=Value(0.03, 0, 0.08)), "too few")
     assert few.startswith("Too few rows to fit or judge a map.")
-    wrong = what_to_do(replace(PLAIN, n=9000, events=8), "not calibrated")
+    wrong = advised(replace(PLAIN, n=9000, events=8), "not calibrated")
     assert wrong == "Too few rows to fit or judge a map."
     made = Decisions(3, Value(0.5), 4, Value(0.5))
-    assert "predict_proba" in what_to_do(Probabilities(n=7, events=3, decisions=made), "cannot be judged")
-    assert what_to_do(replace(PLAIN, recalibration=maps()), "small").startswith(
-        "Usually nothing needs to be done. Platt"
-    )
+    assert "predict_proba" in advised(Probabilities(n=7, events=3, decisions=made), "cannot be judged")
+    assert advised(replace(PLAIN, recalibration=maps()), "small").startswith("Usually nothing needs to be done. Platt")
+
+
+@pytest.mark.parametrize(
+    ("n", "events", "fits"), [(100, 20, True), (99, 20, False), (100, 19, False), (100, 81, False)]
+)
+def test_a_map_takes_a_hundred_rows_with_twenty_of_each_outcome(n, events, fits):
+    advice = advised(replace(PLAIN, n=n, events=events, recalibration=maps()), "not calibrated")
+    assert advice.startswith("Platt" if fits else "Too few")
 
 
 def test_after_a_change_the_map_is_refitted_on_recent_rows():
     recent = MapRow("Platt scaling", 2, Value(0.001, 0, 0.003), Value(0.07, 0.04, 0.1), "best")
-    text = what_to_do(replace(RARE, over_time=over_time(), recalibration=maps(recent=recent)), "not calibrated")
+    text = advised(replace(RARE, over_time=over_time(), recalibration=maps(recent=recent)), "not calibrated")
     assert text.startswith("Refit Platt scaling on rows since September 2025: log loss there falls by 7 % (4 to 10 %).")
-    assert "when there are enough" in what_to_do(replace(RARE, over_time=over_time()), "not calibrated")
+    assert "when there are enough" in advised(replace(RARE, over_time=over_time()), "not calibrated")
 
 
 def test_groups_in_opposite_directions_need_their_own_map():
     rows = groups(group(after=True), group("Peru", direction="too high", after=False))
-    text = what_to_do(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")
+    text = advised(replace(PLAIN, groups=(rows,), recalibration=maps()), "not calibrated")
     assert text.endswith("One map cannot repair Brazil: fit a map for it separately, or give the model the group.")
     same = groups(group(after=True), group("Peru", after=False))
-    assert "One map" not in what_to_do(replace(PLAIN, groups=(same,), recalibration=maps()), "not calibrated")
+    assert "One map" not in advised(replace(PLAIN, groups=(same,), recalibration=maps()), "not calibrated")

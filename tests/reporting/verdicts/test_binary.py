@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from calibrant.reporting.contents import Bin
-from calibrant.reporting.verdicts.binary import binary_verdict
+from calibrant.reporting.verdicts.binary import BINARY
 from calibrant.reporting.verdicts.evidence import Decisions, Probabilities, VerdictTest, Words
 from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, RARE, REJECTS, group, groups, maps, over_time
@@ -171,13 +171,21 @@ TABLE = [
     ids=[f"{k}-{row[1]}" for k, row in enumerate(TABLE)],
 )
 def test_each_row_of_the_table(evidence, rule, state, severity, direction, sentence):
-    found = binary_verdict(evidence)
+    found = BINARY.verdict(evidence)
     assert found.sentence == sentence
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
+@pytest.mark.parametrize(
+    ("n", "events", "judged"), [(50, 20, True), (49, 20, False), (200, 10, True), (200, 9, False), (200, 191, False)]
+)
+def test_few_events_or_rows_are_not_judged(n, events, judged):
+    found = BINARY.verdict(replace(PLAIN, n=n, events=events, test=ACCEPTS))
+    assert (found.state != "too few") == judged
+
+
 def test_few_events_that_suffice_to_reject_are_judged():
-    found = binary_verdict(replace(RARE, n=10000, events=8, predicted=0.005, ratio=Value(0.16, 0.07, 0.3)))
+    found = BINARY.verdict(replace(RARE, n=10000, events=8, predicted=0.005, ratio=Value(0.16, 0.07, 0.3)))
     assert found.rule == "B8"
     assert found.direction == "too high"
 
@@ -205,7 +213,7 @@ def test_no_combination_of_evidence_makes_a_claim_that_the_rules_forbid(test, er
             n=2000, events=events, predicted=0.3, test=test, error=error, ratio=ratio, slope=slope,
             recalibration=made, **part,
         )  # fmt: skip
-        found = binary_verdict(given)
+        found = BINARY.verdict(given)
         rejects = test is not None and test.rejects
         _claims_follow_from(found, given, rejects=rejects)
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest, Words
-from calibrant.reporting.verdicts.forecasts import forecast_verdict
+from calibrant.reporting.verdicts.forecasts import FORECASTS
 from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import group, groups, maps
 
@@ -91,14 +91,14 @@ TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
 )
 def test_each_row(evidence, rule, state, severity, direction, text):
-    found = forecast_verdict(evidence)
+    found = FORECASTS.verdict(evidence)
     assert str(found) == text
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
 def test_a_group_against_the_rest_and_the_answers():
     wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
-    found = forecast_verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
+    found = FORECASTS.verdict(replace(NARROW, groups=(groups(wide),), recalibration=maps()))
     assert found.second.startswith("8 days runs against the rest: there the spread is too wide")
     assert found.what_it_means == "Intervals meant to hold 90 % of outcomes hold 90 % (87 to 93 %)."
     assert (
@@ -106,8 +106,33 @@ def test_a_group_against_the_rest_and_the_answers():
         == "Strong evidence: error-to-spread test, p < 0.001. The mean standardised error is 0.02 (−0.05 to 0.09)."
     )
     assert "lowers cross-validated" in found.what_to_do
-    assert forecast_verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
-    assert forecast_verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
+    assert FORECASTS.verdict(BASE).what_to_do == "Nothing needs to be done for calibration."
+    assert FORECASTS.verdict(replace(BASE, n=50)).what_to_do == "Too few forecasts to fit or judge a map."
+
+
+LIMITS = [
+    ({"n": 29}, "too few", "caution"),
+    ({"n": 30}, "not significant", "note"),
+    ({"bias": Value(0.09, 0.07, 0.11), "bias_p": 1e-9}, "not significant", "note"),
+    ({"bias": Value(0.11, 0.07, 0.15), "bias_p": 1e-9}, "not calibrated", "caution"),
+    ({"bias": Value(0.25, 0.19, 0.31), "bias_p": 1e-9}, "not calibrated", "caution"),
+    ({"bias": Value(0.25, 0.21, 0.29), "bias_p": 1e-9}, "not calibrated", "problem"),
+    ({"test": SURE, "ratio": Value(1.012, 1.005, 1.019)}, "small", "note"),
+    ({"test": SURE, "ratio": Value(1.013, 1.005, 1.021)}, "not calibrated", "caution"),
+    ({"test": PIT, "by_spread": False, "coverage": Value(0.87, 0.86, 0.879)}, "not calibrated", "problem"),
+    ({"test": PIT, "by_spread": False, "coverage": Value(0.87, 0.86, 0.881)}, "not calibrated", "caution"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "state", "severity"), LIMITS)
+def test_limits_of_severity(changes, state, severity):
+    found = FORECASTS.verdict(replace(BASE, **changes))
+    assert (found.state, found.severity) == (state, severity)
+
+
+def test_one_row_is_named_from_a_fifth_of_the_error_on():
+    given = [replace(BASE, n=n, largest_share=share).dominated for n, share in ((10, 0.2), (10, 0.19), (9, 0.2))]
+    assert given == [True, False, False]
 
 
 RATIOS = (Value(1.0, 0.95, 1.05), Value(1.3, 1.2, 1.4), Value(0.8, 0.7, 0.9), None)
@@ -119,7 +144,7 @@ BIASES = ((None, None), (Value(0.3, 0.2, 0.4), 1e-5), (Value(0.05, 0.03, 0.07), 
 )
 def test_no_claim_without_evidence(test, ratio, bias, by_spread):
     given = replace(BASE, test=test, ratio=ratio, bias=bias[0], bias_p=bias[1], by_spread=by_spread)
-    found = forecast_verdict(given)
+    found = FORECASTS.verdict(given)
     rejects = test is not None and test.rejects
     if found.state in ("not calibrated", "small"):
         assert rejects or (bias[1] is not None and abs(bias[0].value) > 0.1)

@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow
 from calibrant.reporting.verdicts.evidence import SeveralClasses, Words
-from calibrant.reporting.verdicts.multiclass import multiclass_verdict, top_label_row, total_is_off, worst_class
+from calibrant.reporting.verdicts.multiclass import MULTICLASS, TOP_LABEL, total_is_off, worst_class
 from calibrant.results.estimate import Significance, Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, REJECTS, group, groups, maps, over_time
 
@@ -55,7 +55,7 @@ TOP_LABEL_TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TOP_LABEL_TABLE)],
 )
 def test_top_label_each_row(evidence, rule, direction, sentence):
-    found = top_label_row(evidence)
+    found = TOP_LABEL.row(evidence)
     assert found.sentence == sentence
     assert (found.rule, found.direction) == (rule, direction)
 
@@ -113,19 +113,19 @@ TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
 )
 def test_each_row(evidence, rule, state, severity, direction, text):
-    found = multiclass_verdict(evidence)
+    found = MULTICLASS.verdict(evidence)
     assert str(found) == text
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
 def test_the_evidence_is_that_of_the_whole_vector():
-    assert multiclass_verdict(BASE).how_sure.startswith(
+    assert MULTICLASS.verdict(BASE).how_sure.startswith(
         "Strong evidence: the whole vector is tested at once, and none of 999 simulated calibrated models "
         "deviated as much "
         "(p ≤ 0.001). The mean top-label error is 14.6 percentage points (13.6 to 15.6)."
     )
-    assert multiclass_verdict(BASE).what_to_do.startswith("Platt scaling lowers cross-validated log loss")
-    assert multiclass_verdict(replace(BASE, over_time=over_time())).second.startswith(
+    assert MULTICLASS.verdict(BASE).what_to_do.startswith("Platt scaling lowers cross-validated log loss")
+    assert MULTICLASS.verdict(replace(BASE, over_time=over_time())).second.startswith(
         "Calibration changed from September 2025 on"
     )
 
@@ -143,4 +143,4 @@ def test_the_worst_class_is_beyond_chance():
     assert total_is_off(slight, 1)
     assert total_is_off(a_class("none", Value(0.0, 0.0, 0.4)), 7)
     numbered = replace(BASE, classes=replace(CLASSES, rows=(replace(REFUNDS, name="2"),)))
-    assert "class 2 is 1.77 times as frequent" in multiclass_verdict(numbered).second
+    assert "class 2 is 1.77 times as frequent" in MULTICLASS.verdict(numbered).second

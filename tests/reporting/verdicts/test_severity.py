@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.reporting.contents import Bin, Change, Threshold
 from calibrant.reporting.verdicts.evidence import Forecasts, VerdictTest
-from calibrant.reporting.verdicts.forecasts import biased, forecast_verdict
+from calibrant.reporting.verdicts.forecasts import FORECASTS, biased
 from calibrant.reporting.verdicts.severity import (
     changed,
     flagged_groups,
@@ -157,11 +157,11 @@ def test_secondary_tests_of_forecasts_have_a_fifth_of_the_weight():
 
 def test_forecasts_tell_a_change_over_time():
     given = Forecasts(n=500, test=VerdictTest("error-to-spread test", 0.4), over_time=over_time())
-    found = forecast_verdict(judged_together(given))
+    found = FORECASTS.verdict(judged_together(given))
     assert (found.rule, found.state) == ("RC", "not calibrated")
     assert found.sentence.endswith(
         "but errors changed against the predicted spread from September 2025 on: until August 2025 they were 0.97 "
         "times it (0.89 to 1.06), since then 0.56 times it (0.47 to 0.66)."
     )
     rejecting = replace(given, test=replace(REJECTS, draws=None), ratio=Value(1.3, 1.2, 1.4))
-    assert forecast_verdict(rejecting).second.startswith("Errors changed against the predicted spread")
+    assert FORECASTS.verdict(rejecting).second.startswith("Errors changed against the predicted spread")

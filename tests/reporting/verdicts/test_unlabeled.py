@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calibrant.reporting.verdicts.evidence import Unlabeled, VerdictTest, Words
-from calibrant.reporting.verdicts.unlabeled import unlabeled_verdict
+from calibrant.reporting.verdicts.unlabeled import UNLABELED
 from calibrant.results.estimate import Value
 
 SURE, UNSURE = VerdictTest("score test", 1e-6), VerdictTest("score test", 0.4)
@@ -53,17 +53,22 @@ TABLE = [
     ids=[f"{k}-{r[1]}" for k, r in enumerate(TABLE)],
 )
 def test_each_row(evidence, rule, state, severity, direction, text):
-    found = unlabeled_verdict(evidence)
+    found = UNLABELED.verdict(evidence)
     assert str(found) == text
     assert (found.rule, found.state, found.severity, found.direction) == (rule, state, severity, direction)
 
 
 def test_the_answers_name_the_assumptions():
-    found = unlabeled_verdict(BASE)
+    found = UNLABELED.verdict(BASE)
     assert found.how_sure.startswith(
         "Strong evidence, given the assumed share: score test, p < 0.001. The share itself"
     )
     assert "random sample of all positives" in found.what_it_means
     assert found.what_to_do.startswith("Check the share first.")
-    assert unlabeled_verdict(replace(BASE, prior=0.5)).what_to_do.startswith("Lower the assumed share")
-    assert unlabeled_verdict(replace(BASE, tolerance=0.08)).severity == "note"
+    assert UNLABELED.verdict(replace(BASE, prior=0.5)).what_to_do.startswith("Lower the assumed share")
+    assert UNLABELED.verdict(replace(BASE, tolerance=0.08)).severity == "note"
+
+
+def test_thirty_labelled_positives_are_judged():
+    states = [UNLABELED.verdict(replace(BASE, positives=n, test=UNSURE)).state for n in (29, 30)]
+    assert states == ["too few", "not significant"]

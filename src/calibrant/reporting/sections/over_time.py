@@ -98,7 +98,7 @@ def events_of(data: Predictions) -> Binary:
 ALPHA = 0.05
 
 
-def over_time(data: Predictions | BinTable, time: Any, *, column: str, seed: int = 0) -> OverTime:
+def over_time_section(data: Predictions | BinTable, time: Any, *, column: str, seed: int = 0) -> OverTime:
     """Every period in order, with p-values adjusted for their number, and the most likely point of change.
 
     Parameters

@@ -19,6 +19,7 @@ from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
 from calibrant.reporting.part_results import Part, headline_error
 from calibrant.reporting.sections.over_time import Since
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
+from calibrant.reporting.verdicts.evidence import FEWEST_EVENTS, FEWEST_ROWS
 from calibrant.results.estimate import Estimate, Value
 
 Effect = Literal["best", "helps", "may not help", "makes it worse"]
@@ -154,8 +155,6 @@ def binary_code(map_class: str, *, since: Since | None = None) -> str:
     return "\n".join([*start, *fit, "recalibrated = fitted.predict_proba(p_new)[:, 1]"])
 
 
-#: Fewer rows, or fewer events or non-events, cannot fit and judge a map.
-FEWEST_ROWS, FEWEST_EVENTS = 100, 20
 #: Parameters of a spline as the data leave it, about.
 SPLINE_PARAMETERS = 5.0
 

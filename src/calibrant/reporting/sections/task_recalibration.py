@@ -38,10 +38,9 @@ from calibrant.reporting.sections.recalibration import (
     value_of,
 )
 from calibrant.reporting.sections.reliability import confidence_band, corp_curve
+from calibrant.reporting.verdicts.evidence import FEWEST_ROWS
 from calibrant.results.estimate import Value
 
-#: Fewer rows cannot fit and judge a map.
-FEWEST_CLASS_ROWS = 100
 #: Rows that a map needs for each of its parameters.
 _ROWS_PER_PARAMETER = 5
 #: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
@@ -91,8 +90,8 @@ def _map_row(judge: _ClassJudge, one: Candidate, effect: Any, seed: int, *, firs
 
 
 def _class_folds(data: Multiclass, seed: int) -> NDArray[np.intp]:
-    if len(data) < FEWEST_CLASS_ROWS or len(np.unique(data.y_true)) < 2:
-        message = f"Too few rows to fit or judge a map: it takes {FEWEST_CLASS_ROWS} rows of two classes or more."
+    if len(data) < FEWEST_ROWS or len(np.unique(data.y_true)) < 2:
+        message = f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows of two classes or more."
         raise CannotBuild(message)
     fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
     if fold.max() == 0:
@@ -159,8 +158,6 @@ class _ClassJudge:
         return float(np.sqrt(variance @ self.mass**2)) / float(self.mass.sum())
 
 
-#: Fewer forecasts cannot fit and judge a map.
-FEWEST_FORECASTS = 100
 #: Parameters, about, of a spline of the spread and of a rising step function.
 _SPLINE, _STEPS = 5.0, 10.0
 #: The relative excess CRPS of a map with one parameter, for normal errors, is this times χ² (κ - 1) / n.
@@ -179,8 +176,8 @@ def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
     if not isinstance(data, Forecast):
         message = "A table has no forecasts that could be judged one by one."
         raise CannotBuild(message)
-    if len(data) < FEWEST_FORECASTS:
-        message = f"Too few forecasts to fit or judge a map: it takes {FEWEST_FORECASTS}."
+    if len(data) < FEWEST_ROWS:
+        message = f"Too few forecasts to fit or judge a map: it takes {FEWEST_ROWS}."
         raise CannotBuild(message)
     fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
     if fold.max() == 0:

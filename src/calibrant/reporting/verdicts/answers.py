@@ -1,4 +1,7 @@
-"""The three short answers below a verdict: how sure, what it means, what to do."""
+"""The three short answers below a verdict: how sure, what it means, what to do.
+
+Every task has the same skeleton of the first and the last (`sureness`, `advice`) and adds what is its own.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,55 @@ from calibrant.inference.changes_over_time import DRAWS as CHANGE_DRAWS
 from calibrant.reporting.contents import Bin, MapRow, Recalibration, State
 from calibrant.reporting.names import had_the_event, map_in_sentence, plural, remaining_error
 from calibrant.reporting.rounding import approximate, bound, count, fixed, p_words, percent, points, rates, score
-from calibrant.reporting.verdicts.evidence import ALPHA, Probabilities, Shared, VerdictTest
+from calibrant.reporting.verdicts.evidence import ALPHA, FEWEST_EVENTS, FEWEST_ROWS, Probabilities, Shared, VerdictTest
 from calibrant.reporting.verdicts.severity import UNRULED, changed, flagged_groups, limit, unruled
+from calibrant.reporting.verdicts.truth_table import Row, ends, opposed_directions
 from calibrant.results.estimate import Value, printable
 
-#: Fewer rows or events than these cannot fit and judge a map.
-FEW_ROWS, FEW_EVENTS = 100, 20
-#: Fewer rows with the highest scores are not spoken of.
+#: Fewer highest scores than this are not reported.
+#: Test: tests/reporting/verdicts/test_answers.py::test_what_it_means_without_a_threshold_speaks_of_the_highest_scores.
 FEW_TOP = 10
+
+NOTHING = "Nothing needs to be done for calibration."
+
+
+def sureness(evidence: Shared, *own: str) -> str:
+    """Strength of the evidence, what a task adds of its own, and weights, clusters or a table behind the rows."""
+    return " ".join(part for part in (*own, *about_rows(evidence)) if part)
+
+
+def advice(evidence: Shared, row: Row, *, own: str = "", too_few: str = "", settled: str = NOTHING) -> str:
+    """What to do, in the order of every task.
+
+    Parameters
+    ----------
+    own : str
+        Advice that comes before everything else, such as to check a column.
+    too_few : str
+        What is said where a map cannot be fitted and judged; "" where it can.
+    settled : str
+        What is said where nothing was found.
+    """
+    if own:
+        return own
+    if row.state == "cannot be judged":
+        return to_be_judged(evidence)
+    if too_few:
+        return too_few
+    return settled if row.state == "not significant" else recommendation(evidence, row.state)
+
+
+def too_few_for_a_map(evidence: Shared, row: Row) -> str:
+    """What is said where rows are too few, by the verdict or for a map; else ""."""
+    few = row.state == "too few" or evidence.n < FEWEST_ROWS
+    return f"Too few {plural(evidence.words.row)} to fit or judge a map." if few else ""
 
 
 def how_sure(evidence: Probabilities) -> str:
-    """Strength of the evidence, how it was found, and the size of the error relative to the base rate."""
+    """Strength of the evidence, and the size of the error relative to the base rate."""
     if evidence.decisions is not None:
         return ""
-    return " ".join(part for part in (strength(evidence), size_of_error(evidence), *about_rows(evidence)) if part)
+    return sureness(evidence, strength(evidence), size_of_error(evidence))
 
 
 def strength(evidence: Shared) -> str:
@@ -127,7 +164,7 @@ def what_it_means(evidence: Probabilities) -> str:
 
 def _wrong_range(evidence: Probabilities, top: Bin) -> Bin | None:
     """Of the ranges below the highest scores that are clearly wrong, the one with the largest part of the error."""
-    if evidence.test is None or not evidence.test.rejects:
+    if not evidence.rejects:
         return None
     ranges = [one for one in evidence.ranges if one.low < one.high <= top.low and one.high < top.high]
     wrong = [one for one in ranges if one.observed.excludes(one.predicted)]
@@ -140,32 +177,33 @@ def _rows(some: Bin, evidence: Probabilities) -> str:
 
 def _observed(some: Bin, evidence: Probabilities) -> str:
     found = rates(some.observed)
-    ends = f" ({found.ends} %)" if found.ends else ""
     what = "were right" if evidence.confidence else had_the_event(evidence.words.event)
     says = "the confidence says" if evidence.confidence else "the predictions say"
-    return f"{found.value} % {what}{ends}; {says} {score(some.predicted)}"
+    return f"{found.value} % {what}{ends(found, before='', unit=' %')}; {says} {score(some.predicted)}"
 
 
-def what_to_do(evidence: Probabilities, state: State) -> str:
+def what_to_do(evidence: Probabilities, row: Row) -> str:
     """The recommendation, and what it is known to achieve."""
-    if state == "cannot be judged":
-        if evidence.decisions is not None:
-            return "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
-        return to_be_judged(evidence)
-    if evidence.backwards:
-        return (
+    own = ""
+    if evidence.decisions is not None and row.state == "cannot be judged":
+        own = "Pass predicted probabilities, for example predict_proba(...)[:, 1], instead of decisions."
+    elif evidence.backwards and row.state != "cannot be judged":
+        own = (
             "Check which column holds the scores and which outcome they predict, and make the report again. A "
             "recalibration map would only hide the mistake."
         )
-    if evidence.n < FEW_ROWS or min(evidence.events, evidence.n - evidence.events) < FEW_EVENTS:
-        more = "" if state == "not calibrated" else _more_rows(evidence)
-        rows = plural(evidence.words.row)
-        if evidence.n >= FEW_ROWS and evidence.events in (0, evidence.n):
-            return f"A map is fitted to {rows} of both outcomes, and all of these have the same one. {more}".strip()
-        return f"Too few {rows} to fit or judge a map. {more}".strip()
-    if state == "not significant":
-        return _more_rows(evidence) if unruled(evidence) else "Nothing needs to be done for calibration."
-    return recommendation(evidence, state)
+    settled = _more_rows(evidence) if unruled(evidence) else NOTHING
+    return advice(evidence, row, own=own, too_few=_too_few(evidence, row), settled=settled)
+
+
+def _too_few(evidence: Probabilities, row: Row) -> str:
+    if evidence.n >= FEWEST_ROWS and min(evidence.events, evidence.n - evidence.events) >= FEWEST_EVENTS:
+        return ""
+    more = "" if row.state == "not calibrated" else _more_rows(evidence)
+    rows = plural(evidence.words.row)
+    if evidence.n >= FEWEST_ROWS and evidence.events in (0, evidence.n):
+        return f"A map is fitted to {rows} of both outcomes, and all of these have the same one. {more}".strip()
+    return f"Too few {rows} to fit or judge a map. {more}".strip()
 
 
 def to_be_judged(evidence: Shared) -> str:
@@ -180,18 +218,10 @@ def to_be_judged(evidence: Shared) -> str:
 def recommendation(evidence: Shared, state: State) -> str:
     """What the compared maps say; a change over time and groups that one map cannot serve come first."""
     made = evidence.recalibration
-    said = []
-    change = changed(evidence.over_time)
-    if change is not None and evidence.over_time is not None:
-        said.append(_since_the_change(evidence, made))
-    elif made is not None and made.maps:
-        said.append(best_map(made))
-    if state == "small" and said:
-        said.insert(0, "Usually nothing needs to be done.")
-    direction = _direction_of_groups(evidence)
-    if direction:
-        said.append(direction)
-    told = " ".join(part for part in said if part)
+    said = _since_the_change(evidence, made) or (best_map(made) if made is not None and made.maps else "")
+    if said and state == "small":
+        said = f"Usually nothing needs to be done. {said}"
+    told = f"{said} {_direction_of_groups(evidence)}".strip()
     return told or f"Recalibrate on more {plural(evidence.words.row)}: on these no map could be fitted and judged."
 
 
@@ -256,11 +286,9 @@ def _since_the_change(evidence: Shared, made: Recalibration | None) -> str:
 
 def _direction_of_groups(evidence: Shared) -> str:
     """A group that one map for all rows cannot repair."""
-    still = [row for grouping in evidence.groups for row in grouping.rows if row.flagged and row.flagged_after]
-    directions = {row.direction for grouping in evidence.groups for row in grouping.rows if row.flagged}
-    opposed = {"too high", "too low"} <= directions or {"too extreme", "too moderate"} <= directions
-    opposed = opposed or {"too narrow", "too wide"} <= directions
-    if not (still and opposed):
+    flagged = flagged_groups(evidence.groups)
+    still = [row for row in flagged if row.flagged_after]
+    if not still or not opposed_directions(flagged):
         return ""
     worst = min(still, key=lambda row: row.p_value)
     return f"One map cannot repair {printable(worst.name)}: fit a map for it separately, or give the model the group."

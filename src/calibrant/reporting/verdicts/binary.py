@@ -2,77 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from calibrant.reporting.contents import Bin, Direction, Verdict
-from calibrant.reporting.names import listed, plural
-from calibrant.reporting.rounding import bound, count, fixed, negated, points, ratio, score
+from calibrant.reporting.contents import Bin, Direction, State
+from calibrant.reporting.names import had_the_event, listed, plural
+from calibrant.reporting.rounding import bound, count, fixed, negated, points, rate, rates, ratio, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Probabilities
-from calibrant.reporting.verdicts.severity import changed, flagged_groups, of_probabilities, small, unruled
-from calibrant.reporting.verdicts.special_cases import (
-    Row,
-    backwards,
-    change_in_words,
-    decisions,
-    flagged_in_words,
-    level,
-    nothing,
-    one_outcome,
-    one_score,
-    rows_in_words,
-    second_sentence,
-    too_few,
-    untested_probabilities,
-)
+from calibrant.reporting.verdicts.severity import of_probabilities, small, unruled
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable, ends, exception, only_parts, rows_in_words
 from calibrant.results.estimate import Value
 
-
-def binary_verdict(evidence: Probabilities) -> Verdict:
-    """The verdict; rows of the table are tried from top to bottom."""
-    row = next(found for rule in RULES if (found := rule(evidence)) is not None)
-    severity = row.severity or of_probabilities(evidence)
-    judged = row.state in ("not calibrated", "small", "not significant")
-    return Verdict(
-        rule=row.rule,
-        state=row.state,
-        severity=severity,
-        direction=row.direction,
-        sentence=row.sentence,
-        second=second_sentence(evidence, row.direction) if judged and row.rule not in ("BG", "BC") else "",
-        how_sure=answers.how_sure(evidence),
-        what_it_means=answers.what_it_means(evidence),
-        what_to_do=answers.what_to_do(evidence, row.state),
-    )
+#: Fewer events, other outcomes or rows than these are too few to judge.
+#: Test: tests/reporting/verdicts/test_binary.py::test_few_events_or_rows_are_not_judged.
+FEW_EVENTS, FEW_ROWS = 10, 50
 
 
-def only_parts(e: Probabilities) -> Row | None:
-    """Not significant over all rows, but in groups or over time."""
-    if e.test is None or e.test.rejects:
+def one_outcome(e: Probabilities) -> Row | None:
+    """Only one outcome was observed (B1)."""
+    if 0 < e.events < e.n or e.test is None:
         return None
-    change, groups = changed(e.over_time), flagged_groups(e.groups)
-    if change is not None:
-        told = change_in_words(e.over_time, e.words)
-        sentence = f"{_none_over_all(e)}, but {told[0].lower()}{told[1:]}"
-        return Row("BC", "not calibrated", "mixed", sentence)
-    if groups:
-        sentence = f"{_none_over_all(e)}, but {flagged_in_words(e.groups)}."
-        directions = {row.direction for row in groups}
-        return Row("BG", "not calibrated", directions.pop() if len(directions) == 1 else "mixed", sentence)
-    return None
+    expected, limits = count(e.expected), e.observed
+    if e.events <= 0:
+        most = "" if limits is None or limits.high is None else _bound_of_rate(limits.high, "most")
+        sentence = f"No {e.words.event} was observed among {rows_in_words(e)}, where {expected} were predicted{most}."
+    else:
+        least = "" if limits is None or limits.low is None else _bound_of_rate(limits.low, "least")
+        sentence = (
+            f"Every one of {rows_in_words(e)} {had_the_event(e.words.event)}, where {expected} "
+            f"{plural(e.words.event, kind='event')} were predicted{least}."
+        )
+    if not e.rejects:
+        return Row("B1", "too few", None, sentence, "caution")
+    return Row("B1", "not calibrated", "too high" if e.events <= 0 else "too low", sentence, "problem")
 
 
-def _none_over_all(e: Probabilities) -> str:
-    return f"No significant miscalibration detected over all {rows_in_words(e)}"
+def _bound_of_rate(end: float, which: str) -> str:
+    return f"; the true frequency is at {which} {rate(end)} (95 % bound)"
+
+
+def too_few(e: Probabilities) -> Row | None:
+    """Too few to judge (B2); where even so few suffice for the test to reject, the rows below say what was found."""
+    fewest = min(e.events, e.n - e.events)
+    if (fewest >= FEW_EVENTS and e.n >= FEW_ROWS) or e.rejects:
+        return None
+    others = e.n - e.events < e.events
+    if fewest >= FEW_EVENTS:
+        start = f"Too few {plural(e.words.row)} to judge: {count(e.n)}."
+    elif e.confidence:
+        start = (
+            f"Too few {'wrong' if others else 'right'} predictions to judge: {count(fewest)} among {rows_in_words(e)}."
+        )
+    else:
+        what = f"non-{plural(e.words.event, kind='event')}" if others else plural(e.words.event, kind="event")
+        start = f"Too few {what} to judge: {count(fewest)} among {rows_in_words(e)}."
+    more = "" if e.most is None else f" An error of up to {bound(e.most)} points cannot be ruled out."
+    return Row("B2", "too few", None, start + more, "caution")
+
+
+def _decisions(e: Probabilities) -> Row | None:
+    """Scores are only 0 and 1 (B4)."""
+    made = e.decisions
+    if made is None:
+        return None
+    parts: list[str] = []
+    for number, predicted, observed in ((made.ones, 1, made.rate_of_ones), (made.zeros, 0, made.rate_of_zeros)):
+        if observed is None or number == 0:
+            continue
+        found = rates(observed)
+        what = had_the_event(e.words.event) if not parts else "had it"
+        start = f"of {count(number)} {plural(e.words.row, number)} predicted {predicted}, "
+        parts.append(f"{start}{found.value} % {what}{ends(found, before='', unit=' %')}")
+    sentence = f"The predictions are decisions, not probabilities: {'; '.join(parts)}."
+    return Row("B4", "cannot be judged", None, sentence, "caution")
+
+
+def one_score(e: Probabilities) -> Row | None:
+    """All scores are equal (B3)."""
+    if e.only_score is None or e.only_score in (0.0, 1.0):
+        return None
+    found = rates(e.observed or Value(e.base_rate))
+    sentence = (
+        f"Every {e.words.row} has the same predicted probability, {score(e.only_score)}; the observed frequency is "
+        f"{found.value} %{ends(found, unit=' %')}. {plural(e.words.row).capitalize()} cannot be told apart, so only "
+        "the total can be checked."
+    )
+    state: State = "not calibrated" if e.rejects else "not significant"
+    return Row("B3", state, level(e) if e.rejects else None, sentence)
+
+
+def only_groups_or_times(e: Probabilities) -> Row | None:
+    """Not significant over all rows, but in groups or over time (BG, BC)."""
+    return only_parts(e, f"No significant miscalibration detected over all {rows_in_words(e)}", "B")
 
 
 def not_significant(e: Probabilities) -> Row | None:
     """The test does not reject: how large the error may still be (B5, B6)."""
-    if e.test is None or e.test.rejects:
+    if e.rejects:
         return None
     about, its = (" of the confidence", "its error") if e.confidence else ("", "the calibration error")
     start = f"No significant miscalibration{about} detected"
-    most = None if e.error is None else e.error.high
+    most = e.most
     if most is None:
         return Row("B5", "not significant", None, f"{start} (n = {count(e.n)}).")
     if not unruled(e):
@@ -82,6 +110,24 @@ def not_significant(e: Probabilities) -> Row | None:
     above = "" if e.tolerance is None else f", above your tolerance of {_points(e.tolerance)}"
     sentence = f"{start}, but {rows_in_words(e)} cannot rule out an error of up to {bound(most)} points{above}."
     return Row("B6", "not significant", None, sentence)
+
+
+def backwards(e: Probabilities) -> Row | None:
+    """Higher scores go with fewer events: most likely the wrong column or class (BB)."""
+    return Row("BB", "not calibrated", "backwards", backwards_in_words(e), "problem") if e.backwards else None
+
+
+def backwards_in_words(e: Probabilities) -> str:
+    """That scores, or confidences, run backwards, with the slope and the likely cause."""
+    found = ratio(e.slope or Value(0.0))
+    interval = f", 95 % interval {found.ends}" if found.ends else ""
+    if e.confidence:
+        start = "confidence runs backwards: predictions of higher confidence are less often right"
+        cause = "Are the columns in the order of the classes?"
+    else:
+        start = f"scores run backwards: higher scores go with fewer {plural(e.words.event, kind='event')}"
+        cause = "Wrong column, or wrong positive class?"
+    return f"The {start} (slope {found.value}{interval}). {cause}"
 
 
 def small_error(e: Probabilities) -> Row | None:
@@ -195,26 +241,50 @@ def _direction(e: Probabilities) -> Direction:
     return level(e) or _tilt(e) or "mixed"
 
 
+def level(e: Probabilities) -> Direction | None:
+    """Too high or too low on the whole, where the interval of observed : expected excludes 1."""
+    if e.ratio is None or not e.ratio.excludes(1.0):
+        return None
+    return "too high" if e.ratio.value < 1 else "too low"
+
+
 def _points(fraction: float) -> str:
     text = f"{100 * fraction:g}"
     return f"{text} {plural('point', 1 if text == '1' else 2)}"
 
 
-#: Rows from top to bottom; the last fits always.
-RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
-    nothing,
-    one_outcome,
-    too_few,
-    one_score,
-    decisions,
-    untested_probabilities,
-    only_parts,
-    not_significant,
-    backwards,
-    small_error,
-    _rare,
-    uncertain_size,
-    _level_and_slope,
-    _slope,
-    _mixed,
+def second_sentence(e: Probabilities, row: Row) -> str:
+    """A change over time, else a group against the direction of the whole, else the worst of few scores, else ""."""
+    if not row.judged or row.rule in ("BG", "BC"):
+        return ""
+    told, worst = exception(e, row.direction), e.largest_gap
+    if told or worst is None or e.distinct is None or not e.rejects:
+        return told
+    found = rates(worst.observed)
+    interval = f", {found.ends} %" if found.ends else ""
+    return (
+        f"Only {e.distinct} distinct scores: the largest gap is at {score(worst.predicted)} "
+        f"(observed {found.value} %{interval})."
+    )
+
+
+BINARY = TruthTable[Probabilities](
+    untested=(one_outcome, too_few, _decisions),
+    tested=(
+        one_score,
+        only_groups_or_times,
+        not_significant,
+        backwards,
+        small_error,
+        _rare,
+        uncertain_size,
+        _level_and_slope,
+        _slope,
+        _mixed,
+    ),
+    severity=of_probabilities,
+    how_sure=answers.how_sure,
+    what_it_means=lambda e, row: answers.what_it_means(e),
+    what_to_do=answers.what_to_do,
+    second=second_sentence,
 )

@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from calibrant.reporting.contents import Bin, BinCounts, Classes, Groups, OverTime, Recalibration, Threshold
+from calibrant.reporting.contents import (
+    Bin,
+    BinCounts,
+    Classes,
+    GroupRow,
+    Groups,
+    OverTime,
+    Recalibration,
+    Section,
+    Threshold,
+)
 from calibrant.reporting.rounding import p_words
 from calibrant.results.estimate import Value
 
-#: Significance level of a report: of its tests together; and of a secondary test by itself.
+#: Significance level of all tests of a report together; and of a secondary test of forecasts by itself.
+#: Test: tests/reporting/verdicts/test_severity.py::test_secondary_tests_of_forecasts_have_a_fifth_of_the_weight.
 ALPHA, SECONDARY = 0.05, 0.01
-#: One row with a larger share of the mean squared standardised error is named.
+#: A row that makes up this share of the mean squared standardised error is named.
+#: Test: tests/reporting/verdicts/test_forecasts.py::test_one_row_is_named_from_a_fifth_of_the_error_on.
 DOMINANT = 0.2
+#: Fewer rows, or fewer events or non-events, cannot fit and judge a map.
+#: Test: tests/reporting/verdicts/test_answers.py::test_a_map_takes_a_hundred_rows_with_twenty_of_each_outcome.
+FEWEST_ROWS, FEWEST_EVENTS = 100, 20
 
 
 @dataclass(frozen=True)
@@ -78,10 +93,12 @@ class Shared:
     effective_n : float or None
         Kish's number of rows, where they have weights.
     clusters : int or None
+    figures : tuple of sections
+        Sections beside groups, time and recalibration.
     untested : str
         Why there is no test, as a clause.
     adjusted : mapping of str to float
-        The p-values of all tests of the report, adjusted for each other (see `several_tests.judged_together`).
+        The p-values of all tests of the report, adjusted for each other (see `severity.judged_together`).
     """
 
     n: int
@@ -92,10 +109,31 @@ class Shared:
     groups: tuple[Groups, ...] = ()
     over_time: OverTime | None = None
     recalibration: Recalibration | None = None
+    figures: tuple[Section | None, ...] = ()
     cells: int | None = None
     effective_n: float | None = None
     clusters: int | None = None
     adjusted: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to judge."""
+        return self.n == 0
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the test of the verdict rejects calibration."""
+        return self.test is not None and self.test.rejects
+
+    @property
+    def mean_error(self) -> Value | None:
+        """The mean calibration error, where the task has one; with the interval of the true error."""
+        return None
+
+    @property
+    def most(self) -> float | None:
+        """The upper end of its interval."""
+        return None if self.mean_error is None else self.mean_error.high
 
 
 @dataclass(frozen=True)
@@ -171,8 +209,12 @@ class Probabilities(Shared):
     @property
     def backwards(self) -> bool:
         """Whether higher scores go with fewer events: calibration is rejected, and the slope is below 0 for sure."""
-        below = self.slope is not None and self.slope.high is not None and self.slope.high < 0
-        return below and self.test is not None and self.test.rejects
+        return self.rejects and self.slope is not None and self.slope.high is not None and self.slope.high < 0
+
+    @property
+    def mean_error(self) -> Value | None:
+        """L1."""
+        return self.error
 
     @property
     def expected(self) -> float:
@@ -205,6 +247,21 @@ class SeveralClasses(Shared):
     classes: Classes | None = None
     decisions: Value | None = None
     impossible: int = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no row, or no evidence on the top label."""
+        return self.n == 0 or self.top is None
+
+    @property
+    def mean_error(self) -> Value | None:
+        """That of the top label."""
+        return None if self.top is None else self.top.error
+
+    @property
+    def class_rows(self) -> tuple[GroupRow, ...]:
+        """Every class against the rest."""
+        return () if self.classes is None else self.classes.rows
 
 
 @dataclass(frozen=True)
@@ -302,3 +359,13 @@ class Unlabeled(Shared):
     frequency: float | None = None
     impossible: int = 0
     ranges: int = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether labelled positives or unlabeled rows are missing."""
+        return self.positives == 0 or self.unlabeled == 0
+
+    @property
+    def mean_error(self) -> Value | None:
+        """PU-ECE at the assumed share."""
+        return self.error

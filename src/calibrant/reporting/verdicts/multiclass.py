@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from math import log
 
-from calibrant.reporting.contents import Direction, GroupRow, Severity, State, Verdict
+from calibrant.reporting.contents import Direction, GroupRow, Severity
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, negated, points, rate, rates, ratio
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.binary import (
+    BINARY,
+    FEW_ROWS,
+    backwards,
     not_significant,
-    only_parts,
+    one_score,
+    only_groups_or_times,
     small_error,
+    too_few,
     uncertain_size,
     where_the_error_sits,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses, VerdictTest
+from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
-from calibrant.reporting.verdicts.special_cases import (
-    FEW_ROWS,
+from calibrant.reporting.verdicts.truth_table import (
     Row,
-    backwards,
+    TruthTable,
     change_in_words,
+    ends,
     flagged_in_words,
-    nothing,
-    nothing_to_judge,
-    one_score,
     rows_in_words,
-    too_few,
-    untested,
-    untested_probabilities,
 )
 from calibrant.results.estimate import printable
 
 
-def top_label_row(evidence: Probabilities) -> Row:
-    """The first row of the table that fits."""
-    return next(found for rule in RULES if (found := rule(evidence)) is not None)
-
-
 def _one_outcome(e: Probabilities) -> Row | None:
     """All predictions right, or all wrong."""
-    if 0 < e.events < e.n or e.n == 0:
+    if 0 < e.events < e.n:
         return None
-    right, limits, bound = e.events > 0, e.observed, ""
+    right, limits, limit = e.events > 0, e.observed, ""
     if limits is not None and limits.low is not None and limits.high is not None:
         end = f"least {rate(limits.low)}" if right else f"most {rate(limits.high)}"
-        bound = f"; the true accuracy is at {end} (95 % bound)"
-    rejects = e.test is not None and e.test.rejects
-    state: State = "not calibrated" if rejects else "too few"
-    direction = None if not rejects else ("under-confident" if right else "over-confident")
+        limit = f"; the true accuracy is at {end} (95 % bound)"
     start = f"{'Every' if right else 'No'} prediction for {rows_in_words(e)} was right"
-    sentence = f"{start}, where {count(e.expected)} were expected to be{bound}."
-    return Row("L0", state, direction, sentence, "problem" if rejects else "caution")  # type: ignore[arg-type]
+    sentence = f"{start}, where {count(e.expected)} were expected to be{limit}."
+    if not e.rejects:
+        return Row("L0", "too few", None, sentence, "caution")
+    return Row("L0", "not calibrated", "under-confident" if right else "over-confident", sentence, "problem")
 
 
 def _over_or_under(e: Probabilities) -> Row | None:
@@ -80,84 +73,71 @@ def _not_everywhere(e: Probabilities) -> Row:
     return Row("L3", "not calibrated", "mixed", sentence)
 
 
-#: Rows from top to bottom; the last fits always.
-RULES: tuple[Callable[[Probabilities], Row | None], ...] = (
-    nothing,
-    _one_outcome,
-    too_few,
-    one_score,
-    untested_probabilities,
-    only_parts,
-    not_significant,
-    small_error,
-    _over_or_under,
-    uncertain_size,
-    _not_everywhere,
+#: The confidence in the predicted class, by itself.
+TOP_LABEL = replace(
+    BINARY,
+    untested=(_one_outcome, too_few),
+    tested=(
+        one_score,
+        only_groups_or_times,
+        not_significant,
+        small_error,
+        _over_or_under,
+        uncertain_size,
+        _not_everywhere,
+    ),
 )
 
 
-def multiclass_verdict(e: SeveralClasses) -> Verdict:
-    """The verdict; the first row that fits."""
-    row, second = _row(e)
-    top = e.top
-    judged = row.state not in ("too few", "cannot be judged")
-    return Verdict(
-        rule=row.rule,
-        state=row.state,
-        severity=row.severity or _severity(e),
-        direction=row.direction,
-        sentence=row.sentence,
-        second=second,
-        how_sure=_how_sure(e) if e.decisions is None else "",
-        what_it_means=answers.what_it_means(top) if top is not None and judged else "",
-        what_to_do=_what_to_do(e, row.state),
-    )
+def _decisions(e: SeveralClasses) -> Row | None:
+    """Vectors of only 0 and 1 (M5)."""
+    if e.decisions is None:
+        return None
+    found = rates(e.decisions)
+    right = f"{found.value} % of {count(e.n)} were right{ends(found, unit=' %')}"
+    sentence = f"The predictions are decisions, not probabilities: {right}."
+    return Row("M5", "cannot be judged", None, sentence, "caution")
 
 
-def _row(e: SeveralClasses) -> tuple[Row, str]:
-    if e.n == 0 or e.top is None:
-        return Row("B0", "cannot be judged", None, nothing_to_judge(e.words.source), "caution"), ""
-    if e.decisions is not None:
-        found = rates(e.decisions)
-        ends = f" (95 % interval {found.ends} %)" if found.ends else ""
-        sentence = (
-            f"The predictions are decisions, not probabilities: {found.value} % of {count(e.n)} were right{ends}."
-        )
-        return Row("M5", "cannot be judged", None, sentence, "caution"), ""
-    if e.n < FEW_ROWS and (e.test is None or not e.test.rejects):
-        most = None if e.top.error is None else e.top.error.high
-        more = "" if most is None else f" A top-label error of up to {bound(most)} points cannot be ruled out."
-        sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
-        return Row("M6", "too few", None, sentence, "caution"), ""
-    if e.test is None:
-        return untested(e, e.top.error), ""
-    if not e.test.rejects:
-        return _not_significant(e, e.test)
-    if (row := backwards(e.top)) is not None:
-        return row._replace(rule="MB"), _exception(e)
-    if e.top.test is not None and e.top.test.rejects:
-        row = top_label_row(e.top)
-        if row.state == "small" and _severity(e) != "note":
-            return _beyond_the_top_label(e, "The confidence in the predicted class has only a small error"), _exception(
-                e
-            )
-        return row._replace(rule="M1" if row.state == "not calibrated" else row.rule), _exception(e) or _worst_class(e)
-    return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error"), _exception(e)
+def _too_few(e: SeveralClasses) -> Row | None:
+    """Few rows, and no rejection (M6)."""
+    if e.n >= FEW_ROWS or e.rejects:
+        return None
+    more = "" if e.most is None else f" A top-label error of up to {bound(e.most)} points cannot be ruled out."
+    sentence = f"Too few {plural(e.words.row)} to judge: {count(e.n)} for {e.number} classes.{more}"
+    return Row("M6", "too few", None, sentence, "caution")
 
 
-def _not_significant(e: SeveralClasses, test: VerdictTest) -> tuple[Row, str]:
+def _not_significant(e: SeveralClasses) -> Row | None:
+    """The vectors pass (M3), but groups (MG) or a change over time (MC) may not."""
+    if e.test is None or e.test.rejects:
+        return None
     start = f"No significant miscalibration detected in the probabilities of {e.number} classes"
-    most = None if e.top is None or e.top.error is None else e.top.error.high
-    size = "" if most is None else f"; the top-label error is at most {bound(most)} points"
-    sentence = f"{start} ({test.name}, n = {count(e.n)}){size}."
-    flagged = flagged_groups(e.groups)
-    if flagged:
-        return Row("MG", "not calibrated", "mixed", f"{start}, but {flagged_in_words(e.groups)}."), ""
+    if flagged_groups(e.groups):
+        return Row("MG", "not calibrated", "mixed", f"{start}, but {flagged_in_words(e.groups)}.")
     if changed(e.over_time) is not None:
-        return Row("MC", "not calibrated", "mixed", f"{start}, but it changed over time."), change_in_words(
-            e.over_time, e.words
-        )
-    return Row("M3", "not significant", None, sentence), ""
+        return Row("MC", "not calibrated", "mixed", f"{start}, but it changed over time.")
+    size = "" if e.most is None else f"; the top-label error is at most {bound(e.most)} points"
+    return Row("M3", "not significant", None, f"{start} ({e.test.name}, n = {count(e.n)}){size}.")
+
+
+def _backwards(e: SeveralClasses) -> Row | None:
+    row = None if e.top is None else backwards(e.top)
+    return None if row is None else row._replace(rule="MB")
+
+
+def _top_label(e: SeveralClasses) -> Row | None:
+    """The confidence is wrong: what is said of it alone (M1), unless its error is small and that of classes is not."""
+    if e.top is None or not e.top.rejects:
+        return None
+    row = TOP_LABEL.row(e.top)
+    if row.state == "small" and _severity(e) != "note":
+        return _beyond_the_top_label(e, "The confidence in the predicted class has only a small error")
+    return row._replace(rule="M1") if row.state == "not calibrated" else row
+
+
+def _other_classes(e: SeveralClasses) -> Row:
+    return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error")
 
 
 def _beyond_the_top_label(e: SeveralClasses, start: str) -> Row:
@@ -167,15 +147,9 @@ def _beyond_the_top_label(e: SeveralClasses, start: str) -> Row:
     return Row("M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes do{told}.")
 
 
-def _worst_class(e: SeveralClasses) -> str:
-    worst = worst_class(e)
-    return "" if worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."
-
-
 def worst_class(e: SeveralClasses) -> GroupRow | None:
     """The flagged class whose total is farthest from what was predicted, beyond chance."""
-    rows = () if e.classes is None else e.classes.rows
-    off = [row for row in rows if row.flagged and total_is_off(row, e.number)]
+    off = [row for row in e.class_rows if row.flagged and total_is_off(row, e.number)]
     if not off:
         return None
     return max(off, key=lambda row: max(row.ratio.value, 1 / max(row.ratio.value, 1e-9)))
@@ -196,15 +170,18 @@ def total_is_off(row: GroupRow, number: int) -> bool:
 
 def _class_in_words(row: GroupRow) -> str:
     found = ratio(row.ratio)
-    ends = f" ({found.ends})" if found.ends else ""
     name = f"class {row.name}" if row.name.isdigit() else row.name
-    return f"{printable(name)} is {found.value} times as frequent as predicted{ends}"
+    return f"{printable(name)} is {found.value} times as frequent as predicted{ends(found, before='')}"
 
 
-def _exception(e: SeveralClasses) -> str:
-    if changed(e.over_time) is not None:
-        return change_in_words(e.over_time, e.words)
-    return ""
+def _second(e: SeveralClasses, row: Row) -> str:
+    """A change over time or, where the first sentence is on the top label, the class that is farthest off."""
+    if row.state not in ("not calibrated", "small") or row.rule == "MG":
+        return ""
+    worst = None if row.rule in ("M2", "MB", "MC") else worst_class(e)
+    return change_in_words(e) or (
+        "" if worst is None else f"The other probabilities are wrong too: {_class_in_words(worst)}."
+    )
 
 
 def _severity(e: SeveralClasses) -> Severity:
@@ -214,35 +191,38 @@ def _severity(e: SeveralClasses) -> Severity:
     parts = bool(flagged_groups(e.groups)) or changed(e.over_time) is not None
     if e.test is not None and not e.test.rejects and not parts:
         return "caution" if unruled(e.top) else "note"
-    rows = () if e.classes is None else e.classes.rows
-    if any(row.flagged and outside(row.ratio, RATIOS) for row in rows):
+    if any(row.flagged and outside(row.ratio, RATIOS) for row in e.class_rows):
         return "problem"
-    if e.test is not None and e.test.rejects and (e.top.test is None or not e.top.test.rejects):
+    if e.rejects and not e.top.rejects:
         return "caution"
     return of_probabilities(e.top)
 
 
 def _how_sure(e: SeveralClasses) -> str:
+    if e.decisions is not None:
+        return ""
     said = answers.strength(e)
     if e.test is not None and e.test.draws is not None:
         said = said.replace("evidence: ", "evidence: the whole vector is tested at once, and ", 1)
-    error = None if e.top is None else answers.size_of_error(e.top)
-    return " ".join(part for part in (said, error, *answers.about_rows(e)) if part)
+    return answers.sureness(e, said, "" if e.top is None else answers.size_of_error(e.top))
 
 
-def _what_to_do(e: SeveralClasses, state: State) -> str:
-    if state == "cannot be judged":
-        return (
-            answers.to_be_judged(e)
-            if e.decisions is None
-            else "Pass predicted probabilities, for example predict_proba(...), not decisions."
-        )
-    if state == "too few" or e.n < answers.FEW_ROWS:
-        return f"Too few {plural(e.words.row)} to fit or judge a map."
-    if e.top is not None and e.top.backwards:
-        return "Check that the columns are in the order of the classes, and make the report again."
-    if state == "not significant":
-        return (
-            "Nothing needs to be done for calibration." if e.top is None or not unruled(e.top) else "Collect more rows."
-        )
-    return answers.recommendation(e, state)
+def _what_to_do(e: SeveralClasses, row: Row) -> str:
+    few, own = answers.too_few_for_a_map(e, row), ""
+    if e.decisions is not None and row.state == "cannot be judged":
+        own = "Pass predicted probabilities, for example predict_proba(...), not decisions."
+    elif e.top is not None and e.top.backwards and row.state != "cannot be judged" and not few:
+        own = "Check that the columns are in the order of the classes, and make the report again."
+    settled = "Collect more rows." if e.top is not None and unruled(e.top) else answers.NOTHING
+    return answers.advice(e, row, own=own, too_few=few, settled=settled)
+
+
+MULTICLASS = TruthTable[SeveralClasses](
+    untested=(_decisions, _too_few),
+    tested=(_not_significant, _backwards, _top_label, _other_classes),
+    severity=_severity,
+    how_sure=_how_sure,
+    what_it_means=lambda e, row: answers.what_it_means(e.top) if e.top is not None and row.judged else "",
+    what_to_do=_what_to_do,
+    second=_second,
+)

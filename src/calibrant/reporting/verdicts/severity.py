@@ -41,8 +41,7 @@ def of_probabilities(evidence: Probabilities) -> Severity:
 
 def significant(evidence: Probabilities) -> bool:
     """Whether anything was rejected: for all rows, a group, or over time, each adjusted for its own search."""
-    overall = evidence.test is not None and evidence.test.rejects
-    return overall or bool(flagged_groups(evidence.groups)) or changed(evidence.over_time) is not None
+    return evidence.rejects or bool(flagged_groups(evidence.groups)) or changed(evidence.over_time) is not None
 
 
 def limit(evidence: Probabilities, share: float) -> float:
@@ -52,14 +51,12 @@ def limit(evidence: Probabilities, share: float) -> float:
 
 def small(evidence: Probabilities) -> bool:
     """Whether the error is surely below 2 % of the base rate, or within the tolerance."""
-    high = None if evidence.error is None else evidence.error.high
-    return high is not None and high < limit(evidence, SMALL)
+    return evidence.most is not None and evidence.most < limit(evidence, SMALL)
 
 
 def unruled(evidence: Probabilities) -> bool:
     """Whether an error of 10 % of the base rate (or above the tolerance) cannot be ruled out."""
-    high = None if evidence.error is None else evidence.error.high
-    return high is None or high >= limit(evidence, UNRULED)
+    return evidence.most is None or evidence.most >= limit(evidence, UNRULED)
 
 
 def flagged_groups(groups: tuple[Groups, ...]) -> tuple[GroupRow, ...]:

@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-from calibrant.reporting.contents import Direction, Severity, Verdict
+from calibrant.reporting.contents import Direction, Severity
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import bound, count, points, score
 from calibrant.reporting.verdicts import answers
 from calibrant.reporting.verdicts.evidence import Unlabeled
 from calibrant.reporting.verdicts.severity import PROBLEM, SMALL, UNRULED
-from calibrant.reporting.verdicts.special_cases import Row, nothing_to_judge, untested
+from calibrant.reporting.verdicts.truth_table import Row, TruthTable
 from calibrant.results.estimate import Value
 
 #: Fewer labelled positives are too few to judge.
+#: Test: tests/reporting/verdicts/test_unlabeled.py::test_thirty_labelled_positives_are_judged.
 FEW_POSITIVES = 30
 
 
-def unlabeled_verdict(e: Unlabeled) -> Verdict:
-    """The verdict; the first row that fits."""
-    row, second = _row(e)
-    return Verdict(
-        rule=row.rule,
-        state=row.state,
-        severity=row.severity or severity(e),
-        direction=row.direction,
-        sentence=row.sentence,
-        second=second,
-        how_sure=_how_sure(e),
-        what_it_means=_what_it_rests_on(e),
-        what_to_do=_what_to_do(e, row),
+def _share_too_large(e: Unlabeled) -> Row | None:
+    """The assumed share is larger than the data allow (P3)."""
+    if e.largest_prior is None or e.prior <= e.largest_prior:
+        return None
+    sentence = f"The assumed share of {score(e.prior)} is too large: these data allow at most {score(e.largest_prior)}."
+    return Row("P3", "cannot be judged", None, sentence, "problem")
+
+
+def _too_few(e: Unlabeled) -> Row | None:
+    """Few labelled positives, and no rejection (P4)."""
+    if e.positives >= FEW_POSITIVES or e.rejects:
+        return None
+    more = "" if e.most is None else f" An error of up to {bound(e.most)} points cannot be ruled out."
+    return Row("P4", "too few", None, f"Too few labelled positives to judge: {count(e.positives)}.{more}", "caution")
+
+
+def _not_significant(e: Unlabeled) -> Row | None:
+    """Nothing was found (P2)."""
+    if e.rejects:
+        return None
+    size = "" if e.most is None else f"; the error is at most {bound(e.most)} points"
+    return Row(
+        "P2", "not significant", None, f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
     )
 
 
-def _row(e: Unlabeled) -> tuple[Row, str]:
-    if e.positives == 0 or e.unlabeled == 0:
-        return Row("B0", "cannot be judged", None, nothing_to_judge(e.words.source), "caution"), ""
-    rejects = e.test is not None and e.test.rejects
-    most = None if e.error is None else e.error.high
-    if e.largest_prior is not None and e.prior > e.largest_prior:
-        sentence = (
-            f"The assumed share of {score(e.prior)} is too large: these data allow at most {score(e.largest_prior)}."
-        )
-        return Row("P3", "cannot be judged", None, sentence, "problem"), ""
-    if e.positives < FEW_POSITIVES and not rejects:
-        more = "" if most is None else f" An error of up to {bound(most)} points cannot be ruled out."
-        sentence = f"Too few labelled positives to judge: {count(e.positives)}.{more}"
-        return Row("P4", "too few", None, sentence, "caution"), ""
-    if e.test is None:
-        return untested(e, e.error)._replace(rule="PU"), _range_of_estimates(e)
-    if not rejects:
-        size = "" if most is None else f"; the error is at most {bound(most)} points"
-        sentence = f"No significant miscalibration detected if {score(e.prior)} are positive{size}."
-        return Row("P2", "not significant", None, sentence), _range_of_estimates(e)
-    return Row("P1", "not calibrated", direction(e), _not_calibrated(e)), _depends(e)
+def _wrong(e: Unlabeled) -> Row:
+    """The test rejects (P1)."""
+    return Row("P1", "not calibrated", direction(e), _not_calibrated(e))
 
 
 def _not_calibrated(e: Unlabeled) -> str:
@@ -87,11 +80,17 @@ def severity(e: Unlabeled) -> Severity:
     def limit(share: float) -> float:
         return share * rarer if e.tolerance is None else e.tolerance
 
-    if e.test is None or not e.test.rejects:
+    if not e.rejects:
         return "note" if high < limit(UNRULED) else "caution"
     if high < limit(SMALL):
         return "note"
     return "problem" if low > 0 and low >= limit(PROBLEM) else "caution"
+
+
+def _second(e: Unlabeled, row: Row) -> str:
+    if row.rule == "P1":
+        return _depends(e)
+    return _range_of_estimates(e) if row.rule in ("P2", "PU") else ""
 
 
 def _depends(e: Unlabeled) -> str:
@@ -136,7 +135,7 @@ def _how_sure(e: Unlabeled) -> str:
             f"The share of positives is estimated, from the given label frequency of {score(e.frequency)}; these data "
             "cannot confirm that frequency, only bound it."
         )
-    return " ".join([f"{told} {source}", *answers.about_rows(e)])
+    return answers.sureness(e, told, source)
 
 
 def given_in_words(e: Unlabeled) -> str:
@@ -144,7 +143,7 @@ def given_in_words(e: Unlabeled) -> str:
     return "share" if e.frequency is None else "label frequency"
 
 
-def _what_it_rests_on(e: Unlabeled) -> str:
+def _what_it_rests_on(e: Unlabeled, row: Row) -> str:
     if e.positives == 0:
         return ""
     return (
@@ -162,3 +161,15 @@ def _what_to_do(e: Unlabeled, row: Row) -> str:
         return f"Nothing needs to be done for calibration, if the {given_in_words(e)} is right."
     given = given_in_words(e)
     return f"Check the {given} first. Then recalibrate with a map for positive-unlabeled data, such as PUIsotonic."
+
+
+UNLABELED = TruthTable[Unlabeled](
+    untested=(_share_too_large, _too_few),
+    tested=(_not_significant, _wrong),
+    severity=severity,
+    how_sure=_how_sure,
+    what_it_means=_what_it_rests_on,
+    what_to_do=_what_to_do,
+    second=_second,
+    missing="PU",
+)

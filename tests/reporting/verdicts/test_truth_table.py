@@ -3,22 +3,23 @@
 from dataclasses import replace
 
 from calibrant.reporting.contents import Bin
-from calibrant.reporting.verdicts.evidence import Words
-from calibrant.reporting.verdicts.special_cases import (
+from calibrant.reporting.verdicts.binary import level, one_outcome, one_score, second_sentence, too_few
+from calibrant.reporting.verdicts.truth_table import (
+    Row,
     change_in_words,
     flagged_in_words,
     group_names,
     largest_gap_classes,
-    level,
     nothing_to_judge,
-    one_outcome,
-    one_score,
     period_range,
-    second_sentence,
-    too_few,
 )
 from calibrant.results.estimate import Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, group, groups, over_time
+
+
+def second(given, direction):
+    """The second sentence beside a first one with this direction."""
+    return second_sentence(given, Row("B11", "not calibrated", direction, ""))
 
 
 def test_rows_that_do_not_apply_say_nothing():
@@ -40,36 +41,36 @@ def test_words():
 
 def test_a_change_over_time_comes_first():
     both = replace(PLAIN, over_time=over_time(), groups=(groups(group()),))
-    assert second_sentence(both, "too high").startswith(
+    assert second(both, "too high").startswith(
         "Calibration changed from September 2025 on: until August 2025, totals agree"
     )
-    assert change_in_words(over_time(significant=False), Words()) == ""
+    assert change_in_words(replace(PLAIN, over_time=over_time(significant=False))) == ""
 
 
 def test_a_group_against_the_whole():
     given = replace(PLAIN, groups=(groups(group(), group("Peru", direction="too high")),))
-    assert second_sentence(given, "too high") == (
+    assert second(given, "too high") == (
         "Brazil runs against the rest, with predictions that are too low: 1.40 times the predicted events occurred "
         "(1.22 to 1.61)."
     )
-    assert second_sentence(given, "too low").startswith("Peru runs against the rest")
-    assert second_sentence(given, "too extreme") == ""
+    assert second(given, "too low").startswith("Peru runs against the rest")
+    assert second(given, "too extreme") == ""
 
 
 def test_slopes_and_spreads_of_a_group():
     steep = replace(group(direction="too moderate"), slope=Value(1.5, 1.2, 1.9))
-    assert second_sentence(replace(PLAIN, groups=(groups(steep),)), "too extreme") == (
+    assert second(replace(PLAIN, groups=(groups(steep),)), "too extreme") == (
         "Brazil runs against the rest: there the predictions are too moderate (slope 1.50)."
     )
     wide = group("8 days", direction="too wide", ratio=Value(0.86, 0.81, 0.92))
-    assert second_sentence(replace(PLAIN, groups=(groups(wide),)), "too narrow") == (
+    assert second(replace(PLAIN, groups=(groups(wide),)), "too narrow") == (
         "8 days runs against the rest: there the spread is too wide, errors are 0.86 times it (0.81 to 0.92)."
     )
 
 
 def test_the_largest_gap_of_few_scores():
     given = replace(PLAIN, distinct=10, largest_gap=Bin(0.7, 0.7, 400, 208, 0.7, Value(0.52, 0.47, 0.57)))
-    assert second_sentence(given, "too high") == (
+    assert second(given, "too high") == (
         "Only 10 distinct scores: the largest gap is at 70 % (observed 52 %, 47 to 57 %)."
     )
 

@@ -1,0 +1,234 @@
+"""A verdict is the first row of its task's truth table that fits; and the rows and sentences that all tasks share.
+
+Rows see evidence, never data. One rule holds for every task: without a test there is neither a rejection nor a pass, so
+below the rows that need no test comes "cannot be judged", whatever the rows after it would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, log
+from typing import Generic, NamedTuple
+
+from calibrant.reporting.contents import Direction, GroupRow, Groups, Period, Severity, State, Verdict
+from calibrant.reporting.names import listed, plural
+from calibrant.reporting.rounding import Rounded, bound, count, points, ratio
+from calibrant.reporting.verdicts.evidence import Forecasts, Shared, Words
+from calibrant.reporting.verdicts.severity import Evidence, changed, flagged_groups
+from calibrant.results.estimate import Value, printable
+
+
+class Row(NamedTuple):
+    """One row of a truth table that fits; without a severity it has that of the evidence."""
+
+    rule: str
+    state: State
+    direction: Direction | None
+    sentence: str
+    severity: Severity | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether calibration was judged."""
+        return self.state not in ("too few", "cannot be judged")
+
+
+@dataclass(frozen=True)
+class TruthTable(Generic[Evidence]):
+    """The verdict of one task.
+
+    Attributes
+    ----------
+    untested : tuple of functions of the evidence
+        Rows, from top to bottom, that need no test; each returns a `Row`, or None where it does not fit.
+    tested : tuple of functions of the evidence
+        Rows that take a test for granted; the last one always fits.
+    severity : function of the evidence
+        How serious the error is, for rows that do not say so.
+    how_sure : function of the evidence
+    what_it_means, what_to_do, second : function of the evidence and the row
+        The second sentence is the most important exception to the first.
+    missing : str
+        The name of the row for a missing test.
+    """
+
+    untested: tuple[Callable[[Evidence], Row | None], ...]
+    tested: tuple[Callable[[Evidence], Row | None], ...]
+    severity: Callable[[Evidence], Severity]
+    how_sure: Callable[[Evidence], str]
+    what_it_means: Callable[[Evidence, Row], str]
+    what_to_do: Callable[[Evidence, Row], str]
+    second: Callable[[Evidence, Row], str]
+    missing: str = "BU"
+
+    def row(self, e: Evidence) -> Row:
+        """The first row that fits."""
+        if e.empty:
+            return Row("B0", "cannot be judged", None, nothing_to_judge(e.words.source), "caution")
+        rules = (*self.untested, self._without_test, *self.tested)
+        return next(found for rule in rules if (found := rule(e)) is not None)
+
+    def verdict(self, e: Evidence) -> Verdict:
+        """The row that fits, in words."""
+        row = self.row(e)
+        return Verdict(
+            rule=row.rule,
+            state=row.state,
+            severity=row.severity or self.severity(e),
+            direction=row.direction,
+            sentence=row.sentence,
+            second=self.second(e, row),
+            how_sure=self.how_sure(e),
+            what_it_means=self.what_it_means(e, row),
+            what_to_do=self.what_to_do(e, row),
+        )
+
+    def _without_test(self, e: Evidence) -> Row | None:
+        """A test that failed or has no p-value: what is known of the error is said."""
+        if e.test is not None:
+            return None
+        size, error = "", e.mean_error
+        if error is not None and error.high is not None:
+            found = points(error)
+            size = f" An error of up to {bound(error.high)} points cannot be ruled out."
+            if error.low is not None and error.low > 0:
+                size = f" The estimated error is {found.value} points (95 % interval {found.ends})."
+        sentence = f"Calibration cannot be judged. {missing_test(e)}{size}"
+        return Row(self.missing, "cannot be judged", None, sentence, "caution")
+
+
+def nothing_to_judge(source: str) -> str:
+    """The sentence for no rows; `source` says which filter or column left none."""
+    return f"Nothing to judge: no row has both a prediction and an outcome{f' ({source})' if source else ''}."
+
+
+def missing_test(e: Shared) -> str:
+    """The sentence for a test that did not run, with the reason."""
+    return f"The test could not be computed{f': {e.untested}' if e.untested else ''}."
+
+
+def only_parts(e: Shared, start: str, letter: str) -> Row | None:
+    """The test of all rows does not reject, as `start` says, but there is a change over time, or there are groups."""
+    if e.rejects:
+        return None
+    if told := change_in_words(e):
+        return Row(f"{letter}C", "not calibrated", "mixed", f"{start}, but {told[0].lower()}{told[1:]}")
+    directions = {row.direction for row in flagged_groups(e.groups)}
+    if not directions:
+        return None
+    direction = directions.pop() if len(directions) == 1 else "mixed"
+    return Row(f"{letter}G", "not calibrated", direction, f"{start}, but {flagged_in_words(e.groups)}.")
+
+
+def rows_in_words(e: Shared) -> str:
+    """The number of rows, as the user calls them."""
+    return f"{count(e.n)} {plural(e.words.row, e.n)}"
+
+
+def ends(found: Rounded, *, before: str = "95 % interval ", unit: str = "") -> str:
+    """The interval of a number in brackets, where it has one."""
+    return f" ({before}{found.ends}{unit})" if found.ends else ""
+
+
+#: Groups that one sentence names.
+#: Test: tests/reporting/verdicts/test_truth_table.py::test_up_to_eight_groups_are_named_strongest_evidence_first.
+NAMED = 8
+
+_OPPOSITE: dict[str, str] = {
+    "too high": "too low",
+    "too low": "too high",
+    "too extreme": "too moderate",
+    "too moderate": "too extreme",
+    "too narrow": "too wide",
+    "too wide": "too narrow",
+}
+
+
+def exception(e: Shared, direction: Direction | None) -> str:
+    """A change over time, else the largest group against the direction of the whole, else ""."""
+    opposed = [row for row in flagged_groups(e.groups) if row.direction == _OPPOSITE.get(direction or "")]
+    told = change_in_words(e)
+    return told or (_group_in_words(max(opposed, key=lambda row: row.n), e.words) if opposed else "")
+
+
+def opposed_directions(rows: tuple[GroupRow, ...]) -> bool:
+    """Whether two of the groups err in opposite directions."""
+    found = {row.direction for row in rows}
+    return any(_OPPOSITE.get(one) in found for one in found)
+
+
+def _group_in_words(row: GroupRow, words: Words) -> str:
+    """What holds in a group that runs against the rest."""
+    found, name = ratio(row.ratio), printable(row.name)
+    brackets = ends(found, before="")
+    if row.direction in ("too high", "too low"):
+        return (
+            f"{name} runs against the rest, with predictions that are {row.direction}: {found.value} times the "
+            f"predicted {plural(words.event, kind='event')} occurred{brackets}."
+        )
+    if row.direction in ("too narrow", "too wide"):
+        errors = f"errors are {found.value} times it{brackets}"
+        return f"{name} runs against the rest: there the spread is {row.direction}, {errors}."
+    slope = "" if row.slope is None else f" (slope {ratio(row.slope).value})"
+    return f"{name} runs against the rest: there the predictions are {row.direction}{slope}."
+
+
+def change_in_words(e: Shared) -> str:
+    """What held before the change over time, and since; "" where there was none."""
+    change = changed(e.over_time)
+    if e.over_time is None or change is None:
+        return ""
+    before, after = e.over_time.periods[: change.first], e.over_time.periods[change.first :]
+    first, last = (printable(one.name) for one in (after[0], before[-1]))
+    if isinstance(e, Forecasts):
+        told = [
+            f"{found.value} times it{ends(found, before='')}" for found in map(ratio, (change.before, change.after))
+        ]
+        start = f"Errors changed against the predicted spread from {first} on: until {last} they were "
+        return f"{start}{told[0]}, since then {told[1]}."
+    told = [_totals_in_words(*side, e.words) for side in ((before, change.before), (after, change.after))]
+    return f"Calibration changed from {first} on: until {last}, {told[0]}; since then, {told[1]}."
+
+
+def _totals_in_words(some: tuple[Period, ...], value: Value, words: Words) -> str:
+    found = ratio(value)
+    size = f"({found.value}{f', {found.ends}' if found.ends else ''})"
+    if not value.excludes(1.0) and value.low is not None:
+        return f"totals agree {size}"
+    observed, expected = (count(sum(getattr(one, name) for one in some)) for name in ("observed", "expected"))
+    return f"{observed} {plural(words.event, kind='event')} occurred where {expected} were predicted {size}"
+
+
+def period_range(periods: tuple[Period, ...]) -> str:
+    """The first and last period of a run."""
+    names = [printable(one.name) for one in periods]
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def flagged_in_words(groups: tuple[Groups, ...]) -> str:
+    """How many groups of how many are miscalibrated, which ones, and in which direction."""
+    flagged = flagged_groups(groups)
+    number = sum(len(grouping.rows) for grouping in groups)
+    column = groups[0].column if len(groups) == 1 else ""
+    what = plural(printable(column), kind="group") if column and "×" not in column else "groups"
+    verb = "is" if len(flagged) == 1 else "are"
+    return f"{len(flagged)} of {count(number)} {what} {verb} miscalibrated after adjustment: {group_names(flagged)}"
+
+
+def group_names(rows: tuple[GroupRow, ...]) -> str:
+    """Up to eight groups with their directions, strongest evidence first, and how many more."""
+    ordered = sorted(rows, key=lambda row: row.p_value)
+    named = [f"{printable(row.name)} ({row.direction})" for row in ordered[:NAMED]]
+    more = len(ordered) - NAMED
+    return f"{', '.join(named)} and {more} more" if more > 0 else ", ".join(named)
+
+
+def largest_gap_classes(rows: tuple[GroupRow, ...], most: int = 4) -> str:
+    """The classes whose totals are farthest from those predicted, with their ratios."""
+    off = sorted((row for row in rows if row.flagged), key=lambda row: -abs(_log(row.ratio.value)))[:most]
+    return listed([f"{printable(row.name)} ({ratio(row.ratio).value})" for row in off])
+
+
+def _log(value: float) -> float:
+    return log(value) if value > 0 else -inf
