@@ -98,3 +98,16 @@ def test_several_outputs_per_row_are_tested_one_at_a_time():
         with pytest.raises(cal.InvalidPredictions, match=r"each row has 3 outputs, .* test one at a time"):
             cal.calibration_test(data, method=method)
     assert all(0 < cal.calibration_test(output).p_value <= 1 for output in data.outputs)
+
+
+def test_tests_have_names_and_take_columns():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p**1.5
+    assert cal.calibration_test(y, p, method="cox") == cal.calibration_test(
+        cal.Binary(y, p), method=cal.inference.Cox()
+    )
+    assert cal.calibration_test(y_true=y, y_prob=p) == cal.calibration_test(y, p)
+    assert "Clustered" in cal.calibration_test(y, p, group=np.arange(200) // 4).method
+    with pytest.raises(TypeError, match="'multiscale', 'kolmogorov-smirnov'"):
+        cal.calibration_test(y, p, method="wald")

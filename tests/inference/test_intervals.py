@@ -153,7 +153,7 @@ def test_bad_input_is_refused():
     data = BENT.sample(100)
     grouped = cal.Binary(data.y_true, data.y_prob, group=np.arange(100))
     with pytest.raises(TypeError, match="Inversion"):
-        cal.interval(cal.ece, data, method="bootstrap")
+        cal.interval(cal.ece, data, method="jackknife")
     with pytest.raises(TypeError, match="Bootstrap"):
         cal.interval(cal.brier, data, method=cal.inference.Inversion())
     with pytest.raises(cal.InvalidPredictions, match="independent"):
@@ -235,7 +235,7 @@ def test_every_method_serves_something_that_is_known():
 
 
 def test_a_class_is_not_taken_for_a_method():
-    with pytest.raises(TypeError, match="method must be Inversion"):
+    with pytest.raises(TypeError, match="or Inversion"):
         cal.interval(cal.ece, cal.Binary([0, 1] * 20, [0.3, 0.6] * 20), method=inference.Inversion)
 
 
@@ -258,3 +258,43 @@ def test_an_interval_of_several_classes_that_is_not_known_to_cover_is_refused():
         with pytest.raises(cal.InvalidPredictions, match="one score"):
             cal.interval(estimator, data)
     assert cal.interval(cal.refinement, data, method=cal.Bootstrap(3)).interval.target == Target("refinement")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("inversion", inference.Inversion()), ("bootstrap", cal.Bootstrap()), ("isotonic", inference.IsotonicBand())],
+)
+def test_common_methods_have_names(name, wanted):
+    data = BENT.sample(200)
+    assert cal.interval(cal.ece, data, method=name).interval == cal.interval(cal.ece, data, method=wanted).interval
+
+
+def test_a_name_means_the_method_of_the_task():
+    grouped = cal.Binary(BENT.sample(90).y_true, BENT.sample(90).y_prob, group=np.arange(90) // 3)
+    assert "Clustered" in cal.interval(cal.brier, grouped, method="bootstrap").interval.method
+    positives = cal.PositiveUnlabeled(np.linspace(0.3, 1, 200), np.linspace(0, 1, 500), prior=0.5)
+    assert "PUInversion" in cal.interval(cal.ece, positives, method="inversion").interval.method
+    assert "DebiasedDelta" in cal.interval(cal.ece, positives, method="delta").interval.method
+    spread = cal.Gaussian(RNG.normal(size=90), np.zeros(90), np.ones(90))
+    assert "SpreadInversion" in cal.interval(cal.ence, spread, method="inversion").interval.method
+    classes = cal.Multiclass(RNG.integers(0, 3, 90), RNG.dirichlet(np.ones(3), 90))
+    found = cal.interval(partial(cal.classwise, cal.ece), classes, method="inversion")
+    assert "ClasswiseInversion" in found.interval.method
+
+
+def test_options_and_columns_are_passed_on():
+    data = BENT.sample(200)
+    wanted = cal.interval(partial(cal.ece, norm=2, bins=cal.EqualWidth(7)), data)
+    assert cal.interval(cal.ece, data, norm=2, bins=cal.EqualWidth(7)).interval == wanted.interval
+    found = cal.interval(cal.ece, y_true=data.y_true, y_prob=data.y_prob, norm=2, bins=cal.EqualWidth(7))
+    assert (found, found.interval) == (wanted, wanted.interval)
+    weight = np.arange(1, 201)
+    weighted = cal.Binary(data.y_true, data.y_prob, weight=weight)
+    assert (
+        cal.interval(cal.ece, data.y_true, data.y_prob, weight=weight).interval
+        == cal.interval(cal.ece, weighted).interval
+    )
+    with pytest.raises(TypeError, match="no argument 'nrom'"):
+        cal.interval(cal.ece, data, nrom=2)
+    with pytest.raises(TypeError, match="belong to the predictions"):
+        cal.interval(cal.ece, data, weight=weight)

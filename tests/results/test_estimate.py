@@ -192,10 +192,15 @@ def test_anything_has_a_text():
 
 def test_text_shows_the_interval_and_numbers_stay_numbers():
     with_ends = ESTIMATE.with_interval(INTERVAL)
-    assert str(with_ends) == f"{with_ends}" == format(with_ends, "") == "0.25 [0.2, 0.3] at 95%"
-    assert str(with_ends) in repr(with_ends)
+    assert str(with_ends) == f"{with_ends}" == format(with_ends, "") == "0.25 (95% interval 0.20 to 0.30)"
+    assert "0.25 [0.2, 0.3] at 95%" in repr(with_ends)
     narrow = ESTIMATE.with_interval(replace(INTERVAL, level=0.9975))
-    assert str(narrow).endswith(" at 99.75%")
+    assert "(99.75% interval" in str(narrow)
+    lower = ESTIMATE.with_interval(replace(INTERVAL, low=0.2345, high=math.inf, side="lower"))
+    assert str(lower) == "0.250 (95% lower bound 0.234)"
+    assert str(ESTIMATE.with_interval(replace(INTERVAL, low=0.25, high=0.25))) == "0.25 (95% interval 0.25 to 0.25)"
+    low, high = INTERVAL
+    assert (low, high) == (INTERVAL.low, INTERVAL.high)
     assert (f"{with_ends:.3f}", f"{with_ends:g}", json.dumps(with_ends)) == ("0.250", "0.25", "0.25")
     assert (float(with_ends), with_ends + 1, type(with_ends * 1)) == (0.25, 1.25, float)
     assert str(ESTIMATE) == f"{ESTIMATE}" == "0.25"

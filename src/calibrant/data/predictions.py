@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,8 @@ from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
 from calibrant.data.validation import InvalidPredictions, Top, checked_class_probabilities, label_shares, of_logits
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.rows import Rows
+
+Column = ArrayLike | None
 
 #: What to say where outcomes must be known, not only how probable they are.
 SOFT = (
@@ -423,14 +425,28 @@ class OneVersusRest(Mapping[Hashable, Binary]):
         return f"<{len(self)} binary tasks of {self._data!r}>"
 
 
-def binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Predictions:
+def binary(data: Predictions | Column, y_prob: Column) -> Predictions:
     """`data` itself if it is a task, else the binary task of (y_true, y_prob)."""
     if isinstance(data, Predictions):
         if y_prob is not None:
             message = "Give either predictions or (y_true, y_prob), not both."
             raise TypeError(message)
         return data
-    if y_prob is None:
+    if data is None or y_prob is None:
         message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
         raise TypeError(message)
     return Binary.borrowing(data, y_prob)
+
+
+class Columns(TypedDict, total=False):
+    """Columns that functions of (y_true, y_prob) or (y_true, mean, std) take by name; see `takes_columns`."""
+
+    y_true: ArrayLike
+    weight: Column
+    group: Column
+
+
+class BinnedColumns(Columns, total=False):
+    """The same, and the number of bins: ``n_bins=15`` is ``bins=15``."""
+
+    n_bins: int | None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import binary
+from calibrant.data.predictions import Column, Columns, binary
 from calibrant.estimators.norms import check_norm, result, with_norm
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -48,7 +47,9 @@ def _of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
 
 
 @estimates("true error", batched=_of_samples)
-def averaged_error(data: Data, y_prob: ArrayLike | None = None, /, *, norm: float = 1) -> Estimate:
+def averaged_error(
+    data: Data = None, y_prob: Column = None, *, norm: float = 1, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Model-averaged calibration error: low bias at every sample size, calibrated or not.
 
     Penalised logistic curves g_m of the score, from the identity over affine ones to rough splines, are fitted to all
@@ -102,7 +103,7 @@ def _check_finite_norm(norm: float) -> float:
     return norm
 
 
-def _cells(data: Data, y_prob: ArrayLike | None) -> BinTable:
+def _cells(data: Data, y_prob: Column) -> BinTable:
     """The exact table; for many rows a table on a grid that is finer than the curves can resolve."""
     if not isinstance(data, BinTable):
         data = binary(data, y_prob)

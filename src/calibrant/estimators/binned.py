@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import Binary
+from calibrant.data.predictions import Binary, BinnedColumns, Column
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -29,7 +29,14 @@ def _mce_of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15)) ->
 
 
 @estimates("true error", batched=_ece_of_samples)
-def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1) -> Estimate:
+def ece(
+    data: Data = None,
+    y_prob: Column = None,
+    *,
+    bins: Binning = EqualMass(15),
+    norm: float = 1,
+    **columns: Unpack[BinnedColumns],
+) -> Estimate:
     r"""Binned expected calibration error, ECE.
 
     .. math:: \Bigl(\sum_k \frac{w_k}{W} \lvert\bar p_k - \bar y_k\rvert^q\Bigr)^{1/q}
@@ -63,7 +70,9 @@ def ece(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
 
 
 @estimates("true error", norm=math.inf, batched=_mce_of_samples)
-def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15)) -> Estimate:
+def mce(
+    data: Data = None, y_prob: Column = None, *, bins: Binning = EqualMass(15), **columns: Unpack[BinnedColumns]
+) -> Estimate:
     r"""Maximum calibration error over bins, MCE: :math:`\max_k \lvert\bar p_k - \bar y_k\rvert`.
 
     The largest of many noisy gaps: it grows with the number of bins even for a perfect model.
@@ -84,7 +93,12 @@ def mce(data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = Equal
 
 @estimates("true error")
 def label_binned_ece(
-    data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
+    data: Data = None,
+    y_prob: Column = None,
+    *,
+    bins: Binning = EqualMass(15),
+    norm: float = 1,
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Label-binned calibration error, ECE_lb: every prediction against the mean outcome of its bin.
 

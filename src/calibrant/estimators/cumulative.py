@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import binary
+from calibrant.data.predictions import Column, Columns, binary
 from calibrant.numerics.sorting import running_gap_extremes
 from calibrant.results.estimate import Estimate
 from calibrant.results.target import estimates
@@ -16,7 +15,7 @@ from calibrant.table.of_data import Data, fine
 
 
 @estimates("cumulative error")
-def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def ks_error(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Kolmogorov-Smirnov calibration error: the largest gap of the running sums of prediction and outcome.
 
     .. math:: \max_s \Bigl\lvert \frac1W \sum_{i : p_i \le s} w_i (p_i - y_i) \Bigr\rvert
@@ -39,7 +38,7 @@ def ks_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
 
 
 @estimates("cumulative range")
-def kuiper_error(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def kuiper_error(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Kuiper calibration error: the largest gap between prediction and outcome summed over any range of scores.
 
     .. math:: \max_{s} C(s) - \min_{s} C(s), \qquad C(s) = \frac1W \sum_{i : p_i \le s} w_i (p_i - y_i),
@@ -70,7 +69,7 @@ class _RunningGaps(NamedTuple):
     n: int
 
 
-def _running_gaps(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> _RunningGaps:
+def _running_gaps(data: Data, y_prob: Column, *, needed_by: str) -> _RunningGaps:
     if not isinstance(data, BinTable):
         data = binary(data, y_prob)
         first, *_ = data.parts()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.predictions import BinnedColumns, Column
 from calibrant.estimators.norms import check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -27,7 +27,12 @@ def _of_samples(samples: SortedSamples, *, bins: Binning = EqualMass(15), norm: 
 
 @estimates("true error", batched=_of_samples)
 def debiased_ece(
-    data: Data, y_prob: ArrayLike | None = None, /, *, bins: Binning = EqualMass(15), norm: float = 1
+    data: Data = None,
+    y_prob: Column = None,
+    *,
+    bins: Binning = EqualMass(15),
+    norm: float = 1,
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Debiased binned calibration error, ECE_debias.
 

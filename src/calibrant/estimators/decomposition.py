@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import Multiclass, binary
+from calibrant.data.predictions import Column, Columns, Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.cross_fitting import CrossFitted
 from calibrant.estimators.proper_scores import (
@@ -27,7 +26,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.sorting import sorted_rows
 from calibrant.results.estimate import Estimate
-from calibrant.results.target import Target
+from calibrant.results.target import Target, takes_columns
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data, outcome_cells
 
@@ -78,14 +77,15 @@ class Decomposition:
         return {name: getattr(self, name).to_dict() for name in self.__dataclass_fields__}
 
 
+@takes_columns
 def decompose(
-    data: Data,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
     score: Score = "brier",
     method: Literal["corp", "variational"] | None = None,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Decomposition:
     r"""Decomposition of a mean score into miscalibration, discrimination and uncertainty.
 
@@ -160,7 +160,7 @@ def decompose(
     )
 
 
-def _scored_blocks(data: Data, y_prob: ArrayLike | None, score: Score, floor: float) -> tuple[Estimate, Floats, Floats]:
+def _scored_blocks(data: Data, y_prob: Column, score: Score, floor: float) -> tuple[Estimate, Floats, Floats]:
     """The mean score, and weight and outcomes of the blocks of isotonic regression."""
     scored = brier if score == "brier" else partial(log_loss, floor=floor)
     if not isinstance(data, BinTable):
@@ -183,7 +183,7 @@ def _block_score(weight: Floats, observed: Floats, score: Score, floor: float) -
     return float(log_losses(floored(rate, floor), observed, weight - observed).sum())
 
 
-def _variational(data: Source, y_prob: ArrayLike | None, score: Score, settings: Settings) -> Decomposition:
+def _variational(data: Source, y_prob: Column, score: Score, settings: Settings) -> Decomposition:
     """Score = miscalibration - discrimination + uncertainty, with the cross-fitted map in place of the isotonic one."""
     fitted = Variational.of(data, y_prob, settings)
     refinement = fitted.refinement(score)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Multiclass, binary
+from calibrant.data.predictions import Column, Columns, Multiclass, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
@@ -73,12 +73,12 @@ Kernel = LaplaceKernel | GaussianKernel
 
 @estimates("kernel error")
 def kernel_error(
-    data: Data | Multiclass,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
     kernel: Kernel = LaplaceKernel(),
     unbiased: bool = True,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Squared kernel calibration error, SKCE, by default its unbiased estimate.
 
@@ -178,7 +178,7 @@ def _details(kernel: Kernel, bandwidth: float) -> dict[str, float | str]:
     return {"bandwidth": bandwidth, "kernel": type(kernel).__name__}
 
 
-def _scalar(data: Data, y_prob: ArrayLike | None) -> Residuals:
+def _scalar(data: Data, y_prob: Column) -> Residuals:
     """A binary task or its fine table: one row per cell."""
     diagonal = None
     if not isinstance(data, BinTable):

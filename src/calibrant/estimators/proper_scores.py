@@ -6,13 +6,13 @@ The AUC is no part of calibration, but ranking is what recalibration must not de
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import as_number
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.results.estimate import Estimate
@@ -49,7 +49,7 @@ def log_loss_losses(task: Predictions, *, floor: float = 0.0) -> Floats:
 
 
 @estimates("mean score", losses=brier_losses)
-def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def brier(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Brier score, the mean squared error of the probabilities.
 
     .. math:: \frac1W\sum_i w_i (p_i - y_i)^2, \qquad
@@ -75,7 +75,7 @@ def brier(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
 
 
 @estimates("mean score", losses=log_loss_losses)
-def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0.0) -> Estimate:
+def log_loss(data: Data = None, y_prob: Column = None, *, floor: float = 0.0, **columns: Unpack[Columns]) -> Estimate:
     r"""Logarithmic score: the mean of minus the log of the probability that was predicted for the outcome.
 
     .. math:: -\frac1W\sum_i w_i \log p'_i(y_i), \qquad p' = \min(\max(p, \varepsilon), 1 - \varepsilon)
@@ -121,7 +121,7 @@ def log_loss(data: Data, y_prob: ArrayLike | None = None, /, *, floor: float = 0
 
 
 @estimates("ranking")
-def auc(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def auc(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Area under the ROC curve: the probability that a positive outranks a negative, ties counting half.
 
     On positive-unlabeled data the comparison is with the whole population, of which the share π is positive, and

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Column, Predictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.results.estimate import Estimate
@@ -18,7 +18,7 @@ from calibrant.table.binning import Binning, EqualWidth, as_binning
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import require_kind
 
-ForecastData = Forecast | BinTable | ArrayLike
+ForecastData = Forecast | BinTable | Column
 """What a regression metric takes first: predictions, a table where sums suffice, or y_true (then mean and std)."""
 
 #: Half the width of a 95 % range in standard deviations.
@@ -36,7 +36,7 @@ def forecast(data: ForecastData, mean: ArrayLike | None, std: ArrayLike | None) 
         kind = "a table" if isinstance(data, BinTable) else type(data).__name__
         message = f"This metric needs predicted distributions (Gaussian, Distribution, Quantiles, Samples), got {kind}."
         raise validation.UnsupportedPredictions(message)
-    if mean is None or std is None:
+    if data is None or mean is None or std is None:
         message = "Give predictions, e.g. Gaussian(y_true, mean, std), or y_true, mean and std."
         raise TypeError(message)
     return Gaussian.borrowing(data, mean, std)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.groups import group_texts
+from calibrant.data.predictions import BinnedColumns, Column, Columns
 from calibrant.estimators.norms import check_norm, with_norm
 from calibrant.estimators.regression_common import (
     ForecastData,
@@ -39,13 +40,13 @@ from calibrant.table.binning import EqualWidth
 
 @estimates("coverage error")
 def interval_error(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     norm: float = 1,
     levels: ArrayLike | None = None,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Interval calibration error: gap between nominal and observed coverage of the central intervals, over all levels.
 
@@ -81,13 +82,13 @@ def interval_error(
 
 @estimates("coverage error")
 def quantile_error(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     norm: float = 1,
     levels: ArrayLike | None = None,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Quantile calibration error: gap between a level and the share of outcomes below that quantile, over all levels.
 
@@ -110,12 +111,12 @@ def quantile_error(
 
 @estimates("coverage error", norm=np.inf)
 def pit_error(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: EqualWidth | int = EqualWidth(10),
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Kolmogorov-Smirnov distance of the probability integral transforms F(y) from uniform.
 
@@ -151,12 +152,12 @@ def pit_error(
 
 @estimates("coverage", losses=covered)
 def coverage(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     nominal: float = 0.9,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Share of outcomes inside the central prediction interval of nominal coverage c (PICP).
 
@@ -201,13 +202,13 @@ def coverage(
 
 @estimates("group coverage error", norm=1)
 def group_coverage(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     nominal: float = 0.9,
     by: ArrayLike | None = None,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Mean absolute gap between observed and nominal coverage c over groups (conditional coverage).
 
@@ -225,11 +226,11 @@ def group_coverage(
     task = forecast(data, mean, std)
     nominal = validation.fraction("nominal", nominal)
     names, member = task.row_groups(by)
-    share, columns = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
-    sd = columns.pop("sd")
+    share, found = _coverage_by_group(task, np.repeat(member, task.y_true.size // len(task)), nominal)
+    sd = found.pop("sd")
     details = {
         "groups": {
-            name: {column: values[k].item() for column, values in columns.items()}
+            name: {column: values[k].item() for column, values in found.items()}
             for k, name in enumerate(group_texts(names))
         },
         "null": null_reference(
@@ -237,7 +238,7 @@ def group_coverage(
         ),
         **by_output(task, lambda output: group_coverage(output, nominal=nominal, by=member)),
     }
-    value = float(share @ np.abs(columns["coverage"] - nominal))
+    value = float(share @ np.abs(found["coverage"] - nominal))
     method = f"nominal coverage {nominal:.6g}"
     return Estimate(value, name="Group coverage gap (L1)", method=method, n=task.y_true.size, details=details)
 

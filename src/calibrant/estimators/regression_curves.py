@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
+from calibrant.data.predictions import BinnedColumns, Column, Columns
 from calibrant.estimators.regression_common import (
     ForecastData,
     equal_width,
@@ -23,6 +24,7 @@ from calibrant.estimators.regression_common import (
 from calibrant.estimators.regression_coverage import central_curve, pit_curve
 from calibrant.estimators.regression_spread import ence_null, ence_value
 from calibrant.numerics.arrays import Floats
+from calibrant.results.target import takes_columns
 from calibrant.table.binning import Binning, Distinct, EqualMass, EqualWidth
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import fine
@@ -82,14 +84,15 @@ class ForecastCurve:
         return forecast_diagram(self, ax=ax, **style)
 
 
+@takes_columns
 def spread_curve(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: Binning = EqualMass(10),
     level: float = 0.95,
+    **columns: Unpack[BinnedColumns],
 ) -> ForecastCurve:
     """RMSE against root mean variance per bin of the predicted spread: the reliability diagram of regression.
 
@@ -117,14 +120,15 @@ def spread_curve(
     return ForecastCurve("spread", spread, error, spread, low, high, level, some.n, details)
 
 
+@takes_columns
 def pit_histogram(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: EqualWidth | int = EqualWidth(10),
     level: float = 0.95,
+    **columns: Unpack[BinnedColumns],
 ) -> ForecastCurve:
     """Density of the probability integral transforms per bin; 1 everywhere when calibrated.
 
@@ -145,15 +149,16 @@ def pit_histogram(
     )
 
 
+@takes_columns
 def interval_curve(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     levels: ArrayLike | None = None,
     central: bool = True,
     level: float = 0.95,
+    **columns: Unpack[Columns],
 ) -> ForecastCurve:
     """Observed against nominal coverage: of central intervals, or of quantiles with ``central=False``.
 
@@ -188,14 +193,15 @@ def interval_curve(
     )
 
 
+@takes_columns
 def ence_curve(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: Sequence[int] | None = None,
     level: float = 0.95,
+    **columns: Unpack[BinnedColumns],
 ) -> ForecastCurve:
     r"""ENCE against the number of equal-mass bins, with its null law :math:`\sqrt{(\kappa-1) K / 2\pi n}`.
 

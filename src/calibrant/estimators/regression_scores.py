@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
+from calibrant.data.predictions import Column, Columns
 from calibrant.estimators.proper_scores import infinite_rows, log_provenance
 from calibrant.estimators.regression_common import (
     ForecastData,
@@ -63,12 +64,12 @@ def interval_score_losses(task: Forecast, *, nominal: float = 0.9) -> Floats:
 
 @estimates("mean score", losses=nll_losses)
 def nll(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Negative log likelihood per outcome (logarithmic score).
 
@@ -111,7 +112,7 @@ def nll(
 
 
 @estimates("mean score", losses=crps_losses)
-def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def crps(data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Continuous ranked probability score, CRPS, in units of the target.
 
     .. math:: \frac1W \sum_i w_i \int \bigl(F_i(x) - \mathbf 1\{y_i \le x\}\bigr)^2 dx
@@ -145,12 +146,12 @@ def crps(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | Non
 
 @estimates("mean score", losses=pinball_losses)
 def pinball(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     levels: ArrayLike | None = None,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Pinball (quantile, check) loss, averaged over levels: :math:`(\tau - \mathbf 1\{y < q_\tau\})(y - q_\tau)`.
 
@@ -191,12 +192,12 @@ def pinball(
 
 @estimates("mean score", losses=interval_score_losses)
 def interval_score(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     nominal: float = 0.9,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Winkler's interval score of the central interval [l, u] of nominal coverage c: width plus a penalty for misses.
 
@@ -236,7 +237,9 @@ def interval_score(
 
 
 @estimates("dispersion")
-def sharpness(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def sharpness(
+    data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Root mean predicted variance, in units of the target: how concentrated the forecasts are.
 
     Small is good only where calibration holds; a calibrated forecaster's sharpness is its root mean square error,

@@ -6,12 +6,12 @@ As a whole: the mean squared z-score, its root (the scale factor), and how much 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.data.forecasts import Forecast, Samples
+from calibrant.data.predictions import BinnedColumns, Column, Columns
 from calibrant.estimators.norms import result, signed_root, with_norm
 from calibrant.estimators.regression_common import (
     WIDE,
@@ -42,12 +42,12 @@ from calibrant.table.of_data import fine
 
 @estimates("relative spread error", norm=1)
 def ence(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: Binning = EqualMass(10),
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Expected normalised calibration error, ENCE: relative gap of error and predicted spread over bins of the spread.
 
@@ -90,12 +90,12 @@ def ence(
 
 @estimates("variance error")
 def uce(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: Binning = EqualMass(10),
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Uncertainty calibration error, UCE: gap of mean squared error and mean variance, in squared units of the target.
 
@@ -133,12 +133,12 @@ def uce(
 
 @estimates("relative spread error", norm=2)
 def debiased_ence(
-    data: ForecastData,
-    mean: ArrayLike | None = None,
-    std: ArrayLike | None = None,
-    /,
+    data: ForecastData = None,
+    mean: Column = None,
+    std: Column = None,
     *,
     bins: Binning = EqualMass(10),
+    **columns: Unpack[BinnedColumns],
 ) -> Estimate:
     r"""Root mean square relative gap of error and spread over bins, without what noise adds to it; ENCE_debias (L2).
 
@@ -180,7 +180,9 @@ def debiased_ence(
 
 
 @estimates("relative spread error", norm=1)
-def sweep_ence(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def sweep_ence(
+    data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""ENCE with the most equal-mass bins whose mean squared errors rise with the predicted spread.
 
     The monotone sweep of `sweep_ece` on the table of squared errors: errors grow with a useful spread, so bins whose
@@ -266,7 +268,9 @@ def _ence_result(
 
 
 @estimates("scale factor", norm="squared")
-def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def mean_squared_z(
+    data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Mean squared z-score (ZMS, reduced chi square), which is 1 when calibrated.
 
     .. math:: \frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}
@@ -284,7 +288,9 @@ def mean_squared_z(data: ForecastData, mean: ArrayLike | None = None, std: Array
 
 
 @estimates("scale factor")
-def scale_factor(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def scale_factor(
+    data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Root of the mean squared z-score: how many times the predicted spread the errors are, 1 when calibrated.
 
     .. math:: s = \sqrt{\frac1W\sum_i w_i \frac{(y_i-\mu_i)^2}{\sigma_i^2}}
@@ -314,7 +320,9 @@ def scale_factor(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLi
 
 
 @estimates("dispersion")
-def std_dispersion(data: ForecastData, mean: ArrayLike | None = None, std: ArrayLike | None = None, /) -> Estimate:
+def std_dispersion(
+    data: ForecastData = None, mean: Column = None, std: Column = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Coefficient of variation of the predicted standard deviations, C_v.
 
     .. math:: \frac1{\bar\sigma}\sqrt{\frac{\sum_i (\sigma_i - \bar\sigma)^2}{n-1}}

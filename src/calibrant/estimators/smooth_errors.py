@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import binary
+from calibrant.data.predictions import Column, Columns, binary
 from calibrant.estimators.norms import check_norm, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
@@ -66,7 +65,12 @@ def _of_samples(samples: SortedSamples, *, bandwidth: float | None = None, norm:
 
 @estimates("true error", batched=_of_samples)
 def kde_ece(
-    data: Data, y_prob: ArrayLike | None = None, /, *, bandwidth: float | None = None, norm: float = 1
+    data: Data = None,
+    y_prob: Column = None,
+    *,
+    bandwidth: float | None = None,
+    norm: float = 1,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Kernel density calibration error, ECE_KDE: no bins, a smoothed calibration curve.
 
@@ -170,7 +174,9 @@ PER_SIGMA = 32
 
 
 @estimates("smooth error")
-def smooth_ece(data: Data, y_prob: ArrayLike | None = None, /, *, sigma: float | None = None) -> Estimate:
+def smooth_ece(
+    data: Data = None, y_prob: Column = None, *, sigma: float | None = None, **columns: Unpack[Columns]
+) -> Estimate:
     r"""Smooth calibration error, smECE: the residuals smoothed by a Gaussian kernel that is as wide as the error.
 
     .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Bigl\lvert \frac1W \sum_i w_i K_\sigma(t, p_i) (y_i - p_i)
@@ -298,7 +304,7 @@ class LinearBinning:
         return self.positives - self.position * self.population
 
 
-def linearly_binned(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> LinearBinning:
+def linearly_binned(data: Data, y_prob: Column, *, needed_by: str) -> LinearBinning:
     """Predictions or a fine table, linearly binned: one pass over the rows, no sort."""
     if isinstance(data, BinTable):
         require_fine(data, needed_by=needed_by)

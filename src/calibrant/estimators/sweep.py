@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from calibrant.data.predictions import binary
+from calibrant.data.predictions import Column, Columns, binary
 from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import Rank, RunningWeight, SortedSamples, positions_of
@@ -39,13 +39,13 @@ def _of_samples(samples: SortedSamples, *, bins: Family = EqualMass, norm: float
 
 @estimates("true error", batched=_of_samples)
 def sweep_ece(
-    data: Data,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
     bins: Family = EqualMass,
     norm: float = 1,
     rank: Rank = "floor",
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Monotonic sweep calibration error, ECE_sweep: binned, with the most bins whose outcomes rise.
 
@@ -82,7 +82,10 @@ def sweep_ece(
 
 def _check_family(bins: Family, rank: Rank) -> Family:
     if bins not in (EqualMass, EqualWidth):
-        message = f"bins must be the class EqualMass or EqualWidth, got {bins!r}."
+        message = (
+            "The sweep chooses the number of bins itself, so bins must be the class EqualMass or EqualWidth, got "
+            f"{bins!r}; for a given number of bins use ece or ence."
+        )
         raise ValueError(message)
     if check_rank(rank) != "floor" and bins is not EqualMass:
         message = f"rank={rank!r} is for bins=EqualMass; EqualWidth has no ranks."
@@ -110,7 +113,7 @@ def swept(source: SortedRows | BinTable, bins: Family = EqualMass, norm: float =
     return result(gap_norm(table, norm), with_norm("ECE_sweep", norm), found, table, bins=n_bins)
 
 
-def _source(data: Data, y_prob: ArrayLike | None) -> SortedRows | BinTable:
+def _source(data: Data, y_prob: Column) -> SortedRows | BinTable:
     """Sorted rows where whole counts will do, else the fine table."""
     if isinstance(data, BinTable):
         return fine(data, None, needed_by="sweep_ece")

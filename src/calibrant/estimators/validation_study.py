@@ -5,12 +5,11 @@ Intercept and slope are those of the logistic recalibration, a regression of the
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.data.predictions import Binary, binary
+from calibrant.data.predictions import Binary, Column, Columns, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.norms import result
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
@@ -25,7 +24,7 @@ from calibrant.table.task import Unlabeled
 
 
 @estimates("observed to expected ratio")
-def observed_expected(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def observed_expected(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""O:E ratio: the number of events observed over the number predicted.
 
     .. math:: \frac{O}{E} = \frac{\sum_i w_i y_i}{\sum_i w_i p_i}
@@ -59,7 +58,7 @@ def observed_expected(data: Data, y_prob: ArrayLike | None = None, /) -> Estimat
 
 
 @estimates("calibration intercept")
-def calibration_intercept(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def calibration_intercept(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Calibration intercept ("in the large"): the shift of all log odds after which predictions are right on average.
 
     .. math:: \operatorname{logit} P(Y = 1) = a + \operatorname{logit} p, \qquad
@@ -88,7 +87,7 @@ def calibration_intercept(data: Data, y_prob: ArrayLike | None = None, /) -> Est
 
 
 @estimates("calibration slope")
-def calibration_slope(data: Data, y_prob: ArrayLike | None = None, /) -> Estimate:
+def calibration_slope(data: Data = None, y_prob: Column = None, **columns: Unpack[Columns]) -> Estimate:
     r"""Calibration slope: the factor of the log odds that fits the outcomes best.
 
     .. math:: \operatorname{logit} P(Y = 1) = a + b \operatorname{logit} p
@@ -135,7 +134,7 @@ def joint_fit(line: LogisticLine) -> tuple[float, float]:
     return line.fit()
 
 
-def probability_cells(data: Data, y_prob: ArrayLike | None, *, needed_by: str) -> BinTable:
+def probability_cells(data: Data, y_prob: Column, *, needed_by: str) -> BinTable:
     """The fine table of labelled probabilities, with a weight of one per row where all weigh the same.
 
     Many rows are counted on a grid, whose cells keep their mean score.
@@ -187,7 +186,7 @@ LOESS_CELLS = 1024
 
 
 @estimates("true error", norm=1)
-def ici(data: Data, y_prob: ArrayLike | None = None, /, *, curve: Curve = "smooth") -> Estimate:
+def ici(data: Data = None, y_prob: Column = None, *, curve: Curve = "smooth", **columns: Unpack[Columns]) -> Estimate:
     r"""Integrated calibration index: mean distance between predictions and a flexible calibration curve ĝ.
 
     .. math:: \mathrm{ICI} = \frac1W \sum_i w_i \lvert p_i - \hat g(p_i) \rvert

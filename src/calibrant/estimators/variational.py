@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Multiclass, Predictions
+from calibrant.data.predictions import Column, Columns, Multiclass, Predictions
 from calibrant.estimators import variational_norms as norms_
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import Score, log_loss, log_provenance
@@ -28,18 +28,17 @@ from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.random_draws import fold_of_rows, generator
 from calibrant.numerics.special import clipped_log_odds, expit
 from calibrant.results.estimate import Estimate
-from calibrant.results.target import estimates
+from calibrant.results.target import estimates, takes_columns
 from calibrant.table.bintable import BinTable
 
-Source = Predictions | BinTable | Sequence[BinTable] | ArrayLike
+Source = Predictions | BinTable | Sequence[BinTable] | Column
 """Predictions, a fine table, a list of fine tables (one per fold), or y_true."""
 
 
 @estimates("true error")
 def variational_error(
-    data: Source,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Source = None,
+    y_prob: Column = None,
     *,
     norm: Norm = 1,
     method: Literal["cross-fitted", "averaged"] = "cross-fitted",
@@ -50,6 +49,7 @@ def variational_error(
     top_label: TopLabel = False,
     bound: Bound | None = None,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Variational (cross-fitted) calibration error in any norm: a lower bound in expectation.
 
@@ -132,10 +132,10 @@ def variational_error(
     return Variational.of(data, y_prob, settings).error(norm)
 
 
+@takes_columns
 def variational_errors(
-    data: Source,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Source = None,
+    y_prob: Column = None,
     *,
     norms: Sequence[Norm],
     recalibrator: Any = None,
@@ -145,6 +145,7 @@ def variational_errors(
     top_label: TopLabel = False,
     bound: Bound | None = None,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> list[Estimate]:
     """Variational calibration errors in several norms, all from one set of maps; see `variational_error`.
 
@@ -170,9 +171,8 @@ def variational_errors(
 
 @estimates("over- or underconfidence")
 def overconfidence(
-    data: Source,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Source = None,
+    y_prob: Column = None,
     *,
     norm: Norm = 1,
     recalibrator: Any = None,
@@ -182,6 +182,7 @@ def overconfidence(
     top_label: Literal["reduced", "full"] = "reduced",
     bound: Bound | None = None,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""The part of the calibration error that comes from predictions too far from 1/2.
 
@@ -207,9 +208,8 @@ def overconfidence(
 
 @estimates("over- or underconfidence")
 def underconfidence(
-    data: Source,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Source = None,
+    y_prob: Column = None,
     *,
     norm: Norm = 1,
     recalibrator: Any = None,
@@ -219,6 +219,7 @@ def underconfidence(
     top_label: Literal["reduced", "full"] = "reduced",
     bound: Bound | None = None,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""The part of the calibration error that comes from predictions too near to 1/2; see `overconfidence`.
 
@@ -239,9 +240,8 @@ def underconfidence(
 
 @estimates("refinement")
 def refinement(
-    data: Source,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Source = None,
+    y_prob: Column = None,
     *,
     score: Score = "brier",
     recalibrator: Any = None,
@@ -249,6 +249,7 @@ def refinement(
     repeats: int = 1,
     seed: int = 0,
     floor: float = 0.0,
+    **columns: Unpack[Columns],
 ) -> Estimate:
     r"""Mean score after recalibration, :math:`\widehat{risk}(g\circ f)`, out of fold.
 
@@ -268,7 +269,7 @@ def refinement(
     return Variational.of(data, y_prob, settings).refinement(score)
 
 
-def _averaged(data: Any, y_prob: ArrayLike | None, norm: Norm, settings: Settings) -> Estimate:
+def _averaged(data: Any, y_prob: Column, norm: Norm, settings: Settings) -> Estimate:
     plain = replace(settings, top_label=False, seed=0) == Settings()
     if not plain or isinstance(norm, str | norms_.Distance) or settings.top_label == "full":
         message = (
@@ -280,9 +281,7 @@ def _averaged(data: Any, y_prob: ArrayLike | None, norm: Norm, settings: Setting
     return averaged_error(one, y_prob, norm=norm)
 
 
-def _side(
-    which: Literal["over", "under"], data: Source, y_prob: ArrayLike | None, norm: Norm, settings: Settings
-) -> Estimate:
+def _side(which: Literal["over", "under"], data: Source, y_prob: Column, norm: Norm, settings: Settings) -> Estimate:
     """The part of the error that lies on one side."""
     norm = norms_.checked(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.clustered_scores import ClusteredScore
@@ -27,7 +27,9 @@ from calibrant.numerics.arrays import Floats, accumulate_rows
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance
+from calibrant.results.target import takes_columns
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data
 from calibrant.table.task import Unlabeled, task_of
 
 Places = NDArray[np.intp]
@@ -186,12 +188,24 @@ _METHODS: dict[str, Any] = {
 }
 
 
+#: Tests that are asked for by name.
+TestName = Literal["multiscale", "kolmogorov-smirnov", "spiegelhalter", "hosmer-lemeshow", "kernel", "cox"]
+_NAMED: dict[str, type[OfOutcomes]] = dict(
+    zip(
+        get_args(TestName),
+        (MultiScale, KolmogorovSmirnov, Spiegelhalter, HosmerLemeshow, KernelTest, Cox),
+        strict=True,
+    )
+)
+
+
+@takes_columns
 def calibration_test(
-    data: Predictions | BinTable | ArrayLike,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
-    method: TestMethod | None = None,
+    method: TestMethod | TestName | None = None,
+    **columns: Unpack[Columns],
 ) -> Significance:
     """Test of the hypothesis that the model is calibrated; a small p-value is evidence against it.
 
@@ -202,7 +216,7 @@ def calibration_test(
         outputs per row are tested one output at a time (`data.outputs`). For several classes
         the whole vector is tested; `data.top_label()` is the confidence alone, and `by_class` tests class by class.
         With plain arrays, `y_prob` comes next.
-    method : optional
+    method : "multiscale", "spiegelhalter", "cox", ..., or one of the classes below, optional
         For outcomes: `MultiScale` (default: exact, and no other test has more power in all settings),
         `KolmogorovSmirnov`, `Spiegelhalter`, `HosmerLemeshow`, `KernelTest`, `Cox`; for rows with a
         group `ClusteredScore`, the default there. For several classes: `VectorTest`
@@ -222,8 +236,10 @@ def calibration_test(
     """
     data = data if isinstance(data, BinTable) else binary(data, y_prob)
     chosen: Any = _default(data) if method is None else method
+    chosen = _NAMED[chosen]() if isinstance(chosen, str) and chosen in _NAMED else chosen
     if not isinstance(chosen, TestMethod):
-        message = f"method must be MultiScale(), Spiegelhalter(), ..., got {method!r}."
+        names = ", ".join(map(repr, _NAMED))
+        message = f"method must be {names}, or MultiScale(), Spiegelhalter(), ..., got {method!r}."
         raise TypeError(message)
     wanted = next(kind for kind, methods in _METHODS.items() if isinstance(chosen, methods))
     if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeGuard, get_args, runtime_checkable
 
 from numpy import isfinite
-from numpy.typing import ArrayLike
 
 from calibrant.data import validation
-from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.results.estimate import Estimate, Interval
-from calibrant.results.target import SPREAD_ERRORS, Target, declared_by, name_of
+from calibrant.results.target import SPREAD_ERRORS, Arguments, Target, declared_by, name_of
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data
 from calibrant.table.task import Unlabeled, task_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class Method(Protocol):
 
     serves: ClassVar[str]
 
+
+#: Methods that are asked for by name.
+MethodName = Literal["inversion", "bootstrap", "isotonic", "delta"]
+_ARGUMENTS = Arguments("interval", ("data", "y_prob"), frozenset())
 
 #: The targets that `NormBand` is for.
 NORMS_OF_GAP = ("cumulative error", "cumulative range", "smooth error", "kernel error")
@@ -150,12 +154,12 @@ def _default_of_classes(estimator: Estimator, target: Target, data: Multiclass) 
 
 def interval(
     estimator: Estimator,
-    data: Predictions | BinTable | ArrayLike,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
     level: float = 0.95,
-    method: Method | None = None,
+    method: Method | MethodName | None = None,
+    **options: Any,
 ) -> Estimate:
     """The estimate with a confidence interval, which states its target, method, side and assumptions.
 
@@ -173,9 +177,9 @@ def interval(
         returns the `Estimate` of one. Your own estimators need either ``method=Bootstrap()`` or a declared target, see
         `calibrant.results.estimates`.
     data : Predictions, BinTable, or y_true
-        With plain arrays, `y_prob` comes next.
+        With plain arrays, `y_prob` comes next; ``y_true=``, ``y_prob=``, ``weight=`` and ``group=`` may be named.
     level : float in (0, 1)
-    method : optional
+    method : "inversion", "bootstrap", "isotonic", "delta", or one of the classes below, optional
         By default `Inversion` for calibration errors, `LargestGapBound` for the infinite norm, `NormBand` for
         `ks_error`, `kuiper_error`, `smooth_ece` and `kernel_error`, `calibrant.pu.PUInversion` for positive-unlabeled
         data; of predicted distributions `SpreadInversion` for errors of the spread, `LogScale` for the scale factor,
@@ -186,6 +190,8 @@ def interval(
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
         `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`,
         `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
+    **options
+        Options of the estimator: ``interval(cal.ece, data, norm=2)`` is ``interval(partial(cal.ece, norm=2), data)``.
 
     Examples
     --------
@@ -198,14 +204,19 @@ def interval(
     <ECE (L1) 0.17... [0.15..., 0.19...] at 95%, n=2_000, EqualMass(n_bins=15)>
     >>> e.interval.method, str(e.interval.target)
     ("Inversion(draws=299, seed=0, side='two-sided')", 'true error (L1)')
+    >>> low, high = e.interval
+    >>> print(e)
+    0.17... (95% interval 0.15... to 0.19...)
     """
     level = validation.fraction("level", level)
-    if method is not None and (isinstance(method, type) or not isinstance(method, Method)):
-        message = f"method must be Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}."
-        raise TypeError(message)
+    named = {name: options.pop(name) for name in Columns.__annotations__ if name in options}
+    if named:
+        (data, y_prob, *_), _ = _ARGUMENTS.arranged((data, y_prob), named)
+    estimator = partial(estimator, **options) if options else estimator
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     task = task.sorted_once() if isinstance(task, Binary) else task
     estimate = as_estimate(estimator, task)
+    method = _checked_method(method, estimate.target, task)
     if isinstance(task, Multiclass):
         of = "score" if estimate.target is None else estimate.target.of
         if of in ("confidence", "confidence given vector") and not isinstance(method, Bootstrap):
@@ -213,6 +224,36 @@ def interval(
         _require_error_of_classes(estimator, estimate, method)
     chosen = default_method(estimator, estimate.target, task) if method is None else method
     return estimate.with_interval(BY_METHOD[chosen.serves](chosen, _Asked(estimator, estimate, task, level)))
+
+
+def _checked_method(method: Method | str | None, target: Target | None, data: Predictions | BinTable) -> Method | None:
+    """The method itself, or the one that is called so; those of `MethodName` depend on target and task."""
+    if method == "bootstrap":
+        return Bootstrap() if getattr(data, "group", None) is None else Clustered()
+    if method == "inversion":
+        if isinstance(task_of(data), Unlabeled):
+            from calibrant.pu.inversion import PUInversion
+
+            return PUInversion()
+        if isinstance(data, Multiclass):
+            from calibrant.inference.inversion.classwise import ClasswiseInversion
+
+            return ClasswiseInversion()
+        wanted = None if target is None else _method_of_forecasts(target.quantity)
+        return Inversion() if wanted is None else wanted
+    if method == "isotonic":
+        from calibrant.inference.isotonic_bands import IsotonicBand
+
+        return IsotonicBand()
+    if method == "delta":
+        from calibrant.pu.binned_inference import DebiasedDelta
+
+        return DebiasedDelta()
+    if method is not None and (isinstance(method, type | str) or not isinstance(method, Method)):
+        names = ", ".join(map(repr, get_args(MethodName)))
+        message = f"method must be {names}, or Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}."
+        raise TypeError(message)
+    return method
 
 
 def as_estimate(estimator: Estimator, data: Predictions | BinTable) -> Estimate:

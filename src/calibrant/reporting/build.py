@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
-
-from numpy.typing import ArrayLike
+from typing import Any, Unpack
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
-from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.groupings import Grouping, groupings
 from calibrant.reporting.assembling import Options
 from calibrant.reporting.model import Report
+from calibrant.results.target import takes_columns
 from calibrant.table.bintable import BinTable
+from calibrant.table.of_data import Data
 from calibrant.table.task import Spread, Unlabeled, task_of
 
 
+@takes_columns
 def report(
-    data: Predictions | BinTable | ArrayLike,
-    y_prob: ArrayLike | None = None,
-    /,
+    data: Data = None,
+    y_prob: Column = None,
     *,
     by: Any = None,
     time: Any = None,
@@ -34,6 +34,7 @@ def report(
     title: str | None = None,
     source: str | None = None,
     seed: int = 0,
+    **columns: Unpack[Columns],
 ) -> Report:
     """Calibration report of `data`: a verdict, how sure it is, what it means and what to do, and everything behind it.
 

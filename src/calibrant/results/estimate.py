@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -73,6 +73,7 @@ class Interval:
     >>> interval = Interval(0.01, 0.05, level=0.95, method="Bootstrap(draws=999, seed=0)", target=Target("mean score"))
     >>> 0.03 in interval, str(interval), str(interval.target)
     (True, '[0.01, 0.05]', 'mean score')
+    >>> low, high = interval
     """
 
     low: float
@@ -90,6 +91,10 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+    def __iter__(self) -> Iterator[float]:
+        """Both ends: ``low, high = interval``."""
+        return iter((self.low, self.high))
 
     def __str__(self) -> str:
         return f"[{self.low:.4g}, {self.high:.4g}]"
@@ -164,7 +169,7 @@ class Estimate(float):
     >>> e < 0.3, f"{e:.3f}", str(e), type(e + 0)
     (True, '0.250', '0.25', <class 'float'>)
     >>> print(e.with_interval(Interval(0.2, 0.31, level=0.95, method="Inversion()")))
-    0.25 [0.2, 0.31] at 95%
+    0.25 (95% interval 0.20 to 0.31)
     """
 
     __slots__ = ("bins", "details", "interval", "method", "n", "name", "target")
@@ -259,14 +264,20 @@ class Estimate(float):
         return {field: getattr(self, field) for field in self.__slots__}
 
     def __repr__(self) -> str:
-        value = f"{self.value:.4g}" if self.interval is None else str(self)
+        value = f"{self.value:.4g}"
+        if self.interval is not None:
+            value += f" {self.interval} at {100 * self.interval.level:.6g}%"
         note = f"; {self.note}" if self.note else ""
         return f"<{self.name} {value}, n={self.n:_}, {self.method}{note}>"
 
     def __str__(self) -> str:
         if self.interval is None:  # all digits, as of any float: csv files and logs stay machine-readable
             return float.__repr__(self)
-        return f"{self.value:.4g} {self.interval} at {100 * self.interval.level:.6g}%"
+        value, low, high = _rounded_alike((self.value, *self.interval))
+        level = f"{100 * self.interval.level:.6g}%"
+        if self.interval.side == "two-sided":
+            return f"{value} ({level} interval {low} to {high})"
+        return f"{value} ({level} {self.interval.side} bound {low if self.interval.side == 'lower' else high})"
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import estimate_html
@@ -282,6 +293,15 @@ class Estimate(float):
 
     def __getstate__(self) -> None:
         return None
+
+
+def _rounded_alike(numbers: tuple[float, float, float]) -> list[str]:
+    """A value and its ends with the same decimals: those of two significant digits of their range."""
+    known = [number for number in numbers if math.isfinite(number)]
+    apart = max(known) - min(known) if known else 0.0
+    if apart == 0:
+        return [f"{number:.4g}" for number in numbers]
+    return [f"{number:.{max(0, 1 - math.floor(math.log10(apart)))}f}" for number in numbers]
 
 
 #: Categories of characters that show nothing but do something: controls, formats (also those that turn the direction

@@ -11,6 +11,9 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
+from calibrant.data.forecasts import Gaussian
+from calibrant.data.predictions import Binary, BinnedColumns, Columns, Predictions
+
 Estimator = Callable[[Any], float]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,6 +108,98 @@ class Target:
         return {"quantity": self.quantity, "norm": self.norm if plain else str(getattr(self.norm, "name", self.norm))}
 
 
+@dataclass(frozen=True)
+class Arguments:
+    """How a function is called: the names of its positional arguments, data first, and of its options."""
+
+    function: str
+    positional: tuple[str, ...]
+    options: frozenset[str]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Arguments | None:
+        """Those of a function that takes `Columns`; None for others."""
+        parameters = inspect.signature(function).parameters.values()
+        if not any(one.kind is one.VAR_KEYWORD and one.name == "columns" for one in parameters):
+            return None
+        positional = tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
+        return cls(
+            function.__name__, positional, frozenset(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+        )
+
+    def arranged(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional arguments and options, where columns that were given by name are in their place."""
+        named = {name: options[name] for name in options.keys() - self.options}
+        if not named:
+            return args, options
+        options = {name: value for name, value in options.items() if name not in named}
+        if unknown := sorted(named.keys() - {*self.positional, *BinnedColumns.__annotations__}):
+            known = ", ".join(sorted({*self.options, *self.positional[1:], *Columns.__annotations__}))
+            message = f"{self.function}() has no argument {', '.join(map(repr, unknown))}; it takes {known}."
+            raise TypeError(message)
+        if (n_bins := named.pop("n_bins", None)) is not None:
+            options["bins"] = self._bins(n_bins, options)
+        rows = {name: values for name in ("weight", "group") if (values := named.pop(name, None)) is not None}
+        given = {name: values for name, values in zip(self.positional, args, strict=False) if values is not None}
+        if "y_true" in named:
+            named.setdefault(self.positional[0], named.pop("y_true"))
+        if twice := [name for name in named if name in given] or ["y_true"] * ("y_true" in named):
+            message = f"{self.function}() got {twice[0]} twice, by position and by name."
+            raise TypeError(message)
+        every = [(given | named).get(name) for name in self.positional]
+        return (tuple(every) if not rows else (self._task(every, rows), *[None] * len(every[1:]))), options
+
+    def _bins(self, n_bins: int, options: Mapping[str, Any]) -> int:
+        if "bins" not in self.options or "bins" in options:
+            why = "give bins or n_bins, not both" if "bins" in options else "there are no bins to be chosen"
+            message = f"{self.function}() does not take n_bins here: {why}."
+            raise TypeError(message)
+        return n_bins
+
+    def _task(self, columns: list[Any], rows: Mapping[str, Any]) -> Predictions:
+        """The task of columns with weights or groups."""
+        kind, of = ("Binary", "y_true, y_prob") if "y_prob" in self.positional else ("Gaussian", "y_true, mean, std")
+        wanted = 1 + of.count(",")
+        if isinstance(columns[0], Predictions) or any(values is None for values in columns[:wanted]):
+            message = f"{' and '.join(rows)} belong to the predictions: {kind}({of}, {next(iter(rows))}=...)."
+            raise TypeError(message)
+        return (Binary if kind == "Binary" else Gaussian).borrowing(*columns[:wanted], **rows)
+
+
+def takes_columns(function: F) -> F:
+    """Let a function of (data, y_prob) or (data, mean, std) take its columns by name, too (a decorator).
+
+    ``f(y_true=y, y_prob=p, weight=w, group=g)`` is ``f(Binary(y, p, weight=w, group=g))``, and ``n_bins=15`` is
+    ``bins=15``. The function declares ``**columns: Unpack[Columns]``, which it never gets to see.
+    """
+    arguments = Arguments.of(function)
+    if arguments is None:
+        message = f"{function.__name__} declares no **columns."
+        raise TypeError(message)
+    arranged = arguments.arranged
+
+    def taking(*args: Any, **options: Any) -> Any:
+        args, options = arranged(args, options)
+        return function(*args, **options)
+
+    return redefined(function, taking)
+
+
+def redefined(function: F, wrapper: Callable[..., Any]) -> F:
+    """The wrapper with name, documentation and signature of the function; columns by name are listed one by one."""
+    # Defined among the names of the function's own module: else doctest takes it for an import and skips it.
+    code: Any = wrapper
+    own: Any = FunctionType(code.__code__, getattr(function, "__globals__", {}), code.__name__, None, code.__closure__)
+    own = wraps(function)(own)
+    if (arguments := Arguments.of(function)) is not None:
+        shown = inspect.signature(function)
+        named = BinnedColumns.__annotations__ if "bins" in arguments.options else Columns.__annotations__
+        kind = inspect.Parameter.KEYWORD_ONLY
+        more = [inspect.Parameter(name, kind, default=None, annotation=words) for name, words in named.items()]
+        own.__signature__ = shown.replace(parameters=[*list(shown.parameters.values())[:-1], *more])
+    return cast(F, own)
+
+
 def estimates(
     quantity: Quantity,
     *,
@@ -154,16 +249,17 @@ def estimates(
                 declared if losses is None else replace(declared, losses=partial(losses, **options))
             )
 
+        arguments = Arguments.of(function)
+
         def declared(*args: Any, **options: Any) -> Any:
+            if arguments is not None:
+                args, options = arguments.arranged(args, options)
             return attached(function(*args, **options), options)
 
-        # Defined among the names of the estimator's own module: else doctest takes it for an import and skips it.
-        own = FunctionType(
-            declared.__code__, getattr(function, "__globals__", {}), declared.__name__, None, declared.__closure__
-        )
+        own = redefined(function, declared)
         setattr(own, "__target__", target)  # noqa: B010 - mypy knows no attributes of functions
         setattr(own, "__batched__", batched)  # noqa: B010
-        return cast(F, wraps(function)(own))
+        return own
 
     return declare
 

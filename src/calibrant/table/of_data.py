@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data.groups import group_texts
-from calibrant.data.predictions import Binary, Predictions, binary
+from calibrant.data.predictions import Binary, Column, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.binned_sums import checked_equal_width_sums
 from calibrant.table.binning import Binning, Distinct, EqualWidth, as_binning
@@ -17,8 +17,8 @@ from calibrant.table.bintable import BinTable
 from calibrant.table.from_rows import of_bins
 from calibrant.table.task import Spread, Unlabeled
 
-Data = Predictions | BinTable | ArrayLike
-"""What an estimator takes first: predictions, a table, or y_true (with y_prob second)."""
+Data = Predictions | BinTable | Column
+"""What an estimator takes first: predictions, a table, or y_true (with y_prob second); None where it comes by name."""
 
 
 def binned(
