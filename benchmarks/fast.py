@@ -256,7 +256,7 @@ def softmax_lines(scores: int = 4_000_000) -> list[str]:
             os.environ["CALIBRANT_FAST"] = setting
             derivatives = _softmax_derivatives(logits, chosen, None)
             actions[f"temperature {way}"] = fast(setting, lambda d=derivatives: d(0.7))
-            actions[f"vector {way}"] = fast(setting, partial(loss.evaluate, np.full(2 * classes, 0.1)))
+            actions[f"vector {way}"] = fast(setting, partial(loss.evaluate, np.full((classes, 2), 0.1)))
         found = least(actions, 3)
         reads = {name: time / found["read"] for name, time in found.items()}
         cells = f"{reads['temperature NumPy']:.1f} | {held(reads['temperature compiled'], 2.2)}"

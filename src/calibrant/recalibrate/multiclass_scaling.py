@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss
-from calibrant.numerics.logistic.optimizers import descend, minimise
+from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss, minimise
 from calibrant.numerics.special import LOG_FLOOR, floored_log, log_softmax, softmax
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.export import predicted_sql
@@ -29,11 +28,7 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 RIDGE = 1e-9
 
 #: How close to its minimum the objective comes: many parameters are content with less.
-_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-12, 5e-11, 1000
-
-#: Many parameters whose squares all cost at least this are fitted in single precision, to within the second number of
-#: the minimum. Log losses of other rows differ by far more.
-_STRONG, _SINGLE = 1e-5, 1e-6
+_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-14, 1e-12, 1000
 
 
 class AffineMap(Recalibrator):
@@ -49,26 +44,19 @@ class AffineMap(Recalibrator):
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         z = self._fit_inputs(scores, codes, weight)
-        if self._fit_many(z, codes, weight):
-            return
         problem = self._loss(np.ascontiguousarray(z.T), codes, weight, self._penalty(z.shape[1]))
-        tolerance = _CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH
-        found = minimise(problem, problem.start, tolerance=tolerance)
+        found = minimise(problem, tolerance=_CLOSE if problem.cost.size < _MANY else _CLOSE_ENOUGH)
         if not found.converged:
             from sklearn.exceptions import ConvergenceWarning
 
             message = (
-                f"{type(self).__name__} stopped after {found.products} products, with a gradient of "
+                f"{type(self).__name__} stopped after {found.evaluations} evaluations, with a gradient of "
                 f"{found.gradient:.1e}: {problem.cost.size:,} parameters are many for {len(z):,} rows; consider "
                 "StructuredMatrixScaling or StructuredVectorScaling."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self.objective_ = found.value
         self._keep(found.theta.reshape(problem.cost.shape))
-
-    def _fit_many(self, z: Floats, codes: Codes, weight: Floats | None) -> bool:
-        """Fit very many parameters in a faster way, where there is one; whether that succeeded."""
-        return False
 
     def _predict(self, scores: Scores) -> Floats:
         return softmax(self._logits(self._inputs(scores)))
@@ -112,7 +100,7 @@ class VectorMap(AffineMap):
     scale_: Floats
 
     def _keep(self, theta: Floats) -> None:
-        self.scale_, self.intercept_ = 1 + theta[0], theta[1].copy()
+        self.scale_, self.intercept_ = 1 + theta[:, 0], theta[:, 1].copy()
 
     def _logits(self, z: Floats) -> Floats:
         return z * self.scale_ + self.intercept_
@@ -127,16 +115,6 @@ class MatrixMap(AffineMap):
 
     _loss = MatrixLogLoss
     matrix_: Floats
-
-    def _fit_many(self, z: Floats, codes: Codes, weight: Floats | None) -> bool:
-        cost = self._penalty(z.shape[1]).of_matrix(z.shape[1])
-        if cost.size < _MANY or cost.min() < _STRONG:
-            return False
-        found = descend(z, codes, weight, cost, tolerance=_SINGLE)
-        if found.gap <= _SINGLE:
-            self.objective_ = found.value
-            self._keep(found.theta)
-        return found.gap <= _SINGLE
 
     def _keep(self, theta: Floats) -> None:
         self.matrix_, self.intercept_ = theta[:, :-1] + np.eye(len(theta)), theta[:, -1].copy()

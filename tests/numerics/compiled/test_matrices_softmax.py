@@ -47,7 +47,7 @@ def test_temperatures_are_the_same(monkeypatch):
 @pytest.mark.parametrize(("n", "classes"), [(1, 2), (3000, 3), (900, 70)])
 def test_value_gradient_and_probabilities_of_vector_scaling_are_the_same(n, classes, scale, monkeypatch):
     logits, codes, weight = world(n, classes, scale)
-    theta = np.random.default_rng(0).normal(size=2 * classes) / 4
+    theta = np.random.default_rng(0).normal(size=(classes, 2)) / 4
 
     def evaluated():
         loss = VectorLogLoss(np.ascontiguousarray(logits.T), codes, weight, Penalty(1e-3, 1e-3, 0.0))

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +35,20 @@ from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
 from calibrant.numerics.special import expit
 
-#: Numbers worked on at once, so that a pass stays in the cache.
+#: Numbers worked on at once. Speed: a pass over them stays in the second-level cache; no result depends on it.
 _BLOCK = 1 << 16
 
-#: The most parameters of a dense preconditioner; more get one block per class, and more classes than `_BLOCKS` only
-#: a diagonal.
+#: The most parameters whose whole curvature is factorised, and the most classes whose own blocks of it are; beyond,
+#: only its diagonal is used. Speed: benchmarks/matrix_scaling.py; no result depends on it.
 _DENSE, _BLOCKS = 700, 200
 
-#: Rows a dense preconditioner and one of blocks are built from, and either when it is rebuilt.
-_DENSE_ROWS, _BLOCK_ROWS, _THOROUGH_ROWS = 2500, 800, 20_000
+#: Rows from which the curvature is estimated: at first (all of it, or blocks), and later. Speed:
+#: benchmarks/matrix_scaling.py; no result depends on it.
+_DENSE_ROWS, _BLOCK_ROWS, _LATER_ROWS = 2500, 800, 20_000
+
+#: Steps of L-BFGS in units of one curvature, and how often these units are renewed. Speed:
+#: benchmarks/matrix_scaling.py; no result of a fit that converges depends on it.
+_STEPS, _ROUNDS = 25, 40
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,6 @@ class Penalty:
     intercept: float
     diagonal: float
     off_diagonal: float
-
-    def of_matrix(self, classes: int) -> Floats:
-        """The cost of each parameter of [A, b], where A is any matrix: (K, K + 1)."""
-        cost = np.full((classes, classes + 1), self.off_diagonal)
-        np.fill_diagonal(cost, self.diagonal)
-        cost[:, -1] = self.intercept
-        return cost
 
 
 class AffineLogLoss(ABC):
@@ -76,6 +75,9 @@ class AffineLogLoss(ABC):
         Cost of the parameters.
     """
 
+    #: From which parameter of a class on one number may be added to that of all classes.
+    _free: ClassVar[int]
+
     def __init__(self, z: Floats, codes: Codes, weight: Floats | None, penalty: Penalty) -> None:
         self.z = z
         self.classes, n = z.shape
@@ -89,71 +91,56 @@ class AffineLogLoss(ABC):
         self._chosen = float(np.einsum("kn,kn->", observed, z))
         self._observed = self._pull(observed, slice(None))
 
-    @property
-    def start(self) -> Floats:
-        """No change: A = 0, b = 0."""
-        return np.zeros(self.cost.size)
+    def centred(self, theta: Floats) -> Floats:
+        """The parameters of the same map that cost least: what all classes share changes no probability."""
+        theta = theta.reshape(self.cost.shape).copy()
+        part, cost = theta[:, self._free :], self.cost[:, self._free :]
+        part -= (cost * part).sum(axis=0) / cost.sum(axis=0)
+        return theta
 
     def evaluate(self, theta: Floats) -> tuple[float, Floats]:
-        """Value and gradient at `theta`."""
-        theta = theta.reshape(self.cost.shape)
+        """Value and gradient at `theta`, which is centred."""
         total, pulled = self._normaliser(theta)
         gradient = 2 * self.cost * theta - self._observed + pulled
         value = total - self._chosen - float(np.vdot(theta, self._observed)) + float(np.vdot(self.cost, theta**2))
-        return value, gradient.ravel()
+        return value, gradient
 
-    def hessian_times(self, direction: Floats) -> Floats:
-        """Hessian at the last evaluated point, times a direction."""
-        direction = direction.reshape(self.cost.shape)
-        product = 2 * self.cost * direction
-        for rows in self._blocks:
-            p = self._p[:, rows]
-            change = self._push(direction, rows)
-            mean = np.einsum("kn,kn->n", p, change)
-            mean /= self.share[rows]
-            change -= mean
-            change *= p
-            product += self._pull(change, rows)
-        return product.ravel()
+    def root(self, *, later: bool) -> Floats:
+        """Blocks (b, m, m) of a root R of the inverse curvature at the last evaluated point, R' R = 1 / curvature.
 
-    def preconditioner(self, *, thorough: bool = False) -> Callable[[Floats], Floats]:
-        """An approximation of the inverse Hessian at the last evaluated point, from some rows or more of them."""
+        The parameters R' u have curvatures of about one in u: of all parameters, of those of each class, or of each.
+        """
         dense = self.cost.size <= _DENSE
-        sample = _THOROUGH_ROWS if thorough else _DENSE_ROWS if dense else _BLOCK_ROWS
+        sample = _LATER_ROWS if later else _DENSE_ROWS if dense else _BLOCK_ROWS
         rows = slice(None, None, max(self.z.shape[1] // sample, 1))
-        share = self.share[rows]
-        scale = 1 / share.sum()
-        p, share = self._p[:, rows] * scale, share * scale
-        if dense:
-            inverse = _inverse(self._dense(p, share, rows) + np.diag(2 * self.cost.ravel()))
-            return lambda gradient: inverse @ gradient
-        return self._structured(p, share, rows)
+        scale = 1 / self.share[rows].sum()
+        found = (self._dense if dense else self._by_class)(self._p[:, rows] * scale, self.share[rows] * scale, rows)
+        size, cost = found.shape[1], 2 * self.cost.reshape(len(found), -1)
+        if size == 1:
+            return np.asarray(1 / np.sqrt(found + cost[:, None]))
+        found[:, np.arange(size), np.arange(size)] += cost
+        return np.stack([_inverse_factor(block) for block in found])
 
     def _normaliser(self, theta: Floats) -> tuple[float, Floats]:
         """The logs of the normalising sums of all rows, by their share, and its gradient; keeps the probabilities."""
         total, gradient = 0.0, np.zeros(self.cost.shape)
         for rows in self._blocks:
-            part, pulled = self._of_rows(theta, rows)
-            total += part
-            gradient += pulled
+            share = self.share[rows]
+            p = self._push(theta, rows)
+            p += self.z[:, rows]
+            top = p.max(axis=0)
+            p -= top
+            np.exp(p, out=p)
+            sums = p.sum(axis=0)
+            p *= share / sums
+            self._p[:, rows] = p
+            total += float(share @ (np.log(sums) + top))
+            gradient += self._pull(p, rows)
         return total, gradient
-
-    def _of_rows(self, theta: Floats, rows: slice) -> tuple[float, Floats]:
-        """The same of some rows."""
-        share = self.share[rows]
-        p = self._push(theta, rows)
-        p += self.z[:, rows]
-        top = p.max(axis=0)
-        p -= top
-        np.exp(p, out=p)
-        sums = p.sum(axis=0)
-        p *= share / sums
-        self._p[:, rows] = p
-        return float(share @ (np.log(sums) + top)), self._pull(p, rows)
 
     @abstractmethod
     def _costs(self, penalty: Penalty) -> Floats:
-        """Cost of each parameter, in the shape of the parameters."""
+        """Cost of each parameter, in the shape of the parameters, (K, parameters of a class)."""
 
     @abstractmethod
     def _push(self, theta: Floats, rows: slice) -> Floats:
@@ -165,22 +152,27 @@ class AffineLogLoss(ABC):
 
     @abstractmethod
     def _dense(self, p: Floats, share: Floats, rows: slice) -> Floats:
-        """Hessian of the log loss from some rows; `p` holds their probabilities times their share."""
+        """Curvature of the log loss from some rows, as one block; `p` holds their probabilities times their share."""
 
     @abstractmethod
-    def _structured(self, p: Floats, share: Floats, rows: slice) -> Callable[[Floats], Floats]:
-        """A preconditioner that ignores the curvature between classes."""
+    def _by_class(self, p: Floats, share: Floats, rows: slice) -> Floats:
+        """The blocks of each class of it; of very many classes, the diagonal as blocks of one."""
 
 
 class MatrixLogLoss(AffineLogLoss):
     """A is any matrix; the parameters are [A, b], of shape (K, K + 1)."""
+
+    _free = 0
 
     def __init__(self, z: Floats, codes: Codes, weight: Floats | None, penalty: Penalty) -> None:
         self._x = np.concatenate([z, np.ones((1, z.shape[1]))])
         super().__init__(z, codes, weight, penalty)
 
     def _costs(self, penalty: Penalty) -> Floats:
-        return penalty.of_matrix(self.classes)
+        cost = np.full((self.classes, self.classes + 1), penalty.off_diagonal)
+        np.fill_diagonal(cost, penalty.diagonal)
+        cost[:, -1] = penalty.intercept
+        return cost
 
     def _push(self, theta: Floats, rows: slice) -> Floats:
         return theta @ self._x[:, rows]
@@ -196,34 +188,31 @@ class MatrixLogLoss(AffineLogLoss):
         for k in range(self.classes):
             block = slice(k * width, (k + 1) * width)
             hessian[block, block] += spread[k] @ x.T
-        return hessian
+        return hessian[None]
 
-    def _structured(self, p: Floats, share: Floats, rows: slice) -> Callable[[Floats], Floats]:
+    def _by_class(self, p: Floats, share: Floats, rows: slice) -> Floats:
         x, curvature = self._x[:, rows], p * (1 - p / share)
         if self.classes > _BLOCKS:
-            diagonal = (curvature @ (x**2).T + 2 * self.cost).ravel()
-            return lambda gradient: gradient / np.maximum(diagonal, np.finfo(np.float64).tiny)
-        blocks = np.empty((self.classes, len(x), len(x)))
-        for k in range(self.classes):
-            rooted = x * np.sqrt(curvature[k])
-            blocks[k] = _inverse(rooted @ rooted.T + np.diag(2 * self.cost[k]))
-        return lambda gradient: (blocks @ gradient.reshape(*self.cost.shape, 1)).ravel()
+            return np.asarray((curvature @ (x**2).T).reshape(-1, 1, 1))
+        return np.stack([(x * own) @ x.T for own in curvature])
 
 
 class VectorLogLoss(AffineLogLoss):
-    """A is a diagonal; the parameters are [diagonal, b], of shape (2, K)."""
+    """A is a diagonal; the parameters are [diagonal, b], of shape (K, 2)."""
+
+    _free = 1
 
     def _costs(self, penalty: Penalty) -> Floats:
-        return np.repeat([[penalty.diagonal], [penalty.intercept]], self.classes, axis=1)
+        return np.tile([penalty.diagonal, penalty.intercept], (self.classes, 1))
 
     def _normaliser(self, theta: Floats) -> tuple[float, Floats]:
         plain = self.z.flags.c_contiguous and self.z.dtype == np.float64
         fast = compiled(self.z.size, saves=40.0) if plain else None
         if fast is None:
             return super()._normaliser(theta)
-        slope, intercept, pulled = 1 + theta[0], theta[1].copy(), np.zeros(self.cost.shape)
+        slope, intercept, pulled = 1 + theta[:, 0], theta[:, 1].copy(), np.zeros((2, self.classes))
         safe = bool(np.max(np.abs(slope) * self._largest + np.abs(intercept)) < 300)
-        return float(fast.vector_scaling(self.z, slope, intercept, self.share, safe, self._p, pulled)), pulled
+        return float(fast.vector_scaling(self.z, slope, intercept, self.share, safe, self._p, pulled)), pulled.T
 
     @cached_property
     def _largest(self) -> float:
@@ -231,49 +220,92 @@ class VectorLogLoss(AffineLogLoss):
         return max(abs(float(self.z.max())), abs(float(self.z.min())))
 
     def _push(self, theta: Floats, rows: slice) -> Floats:
-        logits = self.z[:, rows] * theta[0][:, None]
-        logits += theta[1][:, None]
+        logits = self.z[:, rows] * theta[:, :1]
+        logits += theta[:, 1:]
         return logits
 
     def _pull(self, weights: Floats, rows: slice) -> Floats:
-        return np.stack([np.einsum("kn,kn->k", weights, self.z[:, rows]), weights.sum(axis=1)])
+        return np.stack([np.einsum("kn,kn->k", weights, self.z[:, rows]), weights.sum(axis=1)], axis=1)
 
     def _dense(self, p: Floats, share: Floats, rows: slice) -> Floats:
-        z, size = self.z[:, rows], self.classes
-        spread = np.concatenate([p * z, p])
-        flat = spread / np.sqrt(share)
-        hessian = -(flat @ flat.T)
-        first, second = np.arange(size), np.arange(size, 2 * size)
-        cross = spread[:size].sum(axis=1)
-        hessian[first, first] += np.einsum("kn,kn->k", spread[:size], z)
-        hessian[second, second] += p.sum(axis=1)
-        hessian[first, second] += cross
-        hessian[second, first] += cross
-        return hessian
+        spread = np.stack([p * self.z[:, rows], p], axis=1)
+        flat = (spread / np.sqrt(share)).reshape(2 * self.classes, -1)
+        hessian = -(flat @ flat.T).reshape(self.classes, 2, self.classes, 2)
+        k = np.arange(self.classes)
+        hessian[k, :, k] += self._moments(p, rows)
+        return hessian.reshape(1, 2 * self.classes, -1)
 
-    def _structured(self, p: Floats, share: Floats, rows: slice) -> Callable[[Floats], Floats]:
-        z, curvature = self.z[:, rows], p * (1 - p / share)
-        moments = [np.einsum("kn,kn->k", curvature, z**power) for power in (2, 1, 0)]
-        blocks = np.empty((self.classes, 2, 2))
-        blocks[:, 0, 0] = moments[0] + 2 * self.cost[0]
-        blocks[:, 0, 1] = blocks[:, 1, 0] = moments[1]
-        blocks[:, 1, 1] = moments[2] + 2 * self.cost[1]
-        inverse = np.stack([_inverse(block) for block in blocks])
-        return lambda gradient: (inverse @ gradient.reshape(2, -1).T[..., None])[..., 0].T.ravel()
+    def _by_class(self, p: Floats, share: Floats, rows: slice) -> Floats:
+        return self._moments(p * (1 - p / share), rows)
+
+    def _moments(self, weight: Floats, rows: slice) -> Floats:
+        """Weighted sums over rows of the products of (z, 1) and (z, 1) of each class, (K, 2, 2)."""
+        z = self.z[:, rows]
+        square, cross = (np.einsum("kn,kn->k", weight, power) for power in (z**2, z))
+        return np.moveaxis(np.array([[square, cross], [cross, weight.sum(axis=1)]]), -1, 0)
 
 
-def _inverse(matrix: Floats) -> Floats:
-    """Inverse of a positive definite matrix, lifted where rounding has made it less than that."""
-    from scipy.linalg import lapack
-
+def _inverse_factor(matrix: Floats) -> Floats:
+    """The inverse of the Cholesky factor of a positive definite matrix, lifted where rounding has made it less."""
     lift = np.finfo(np.float64).eps * float(np.trace(matrix)) + np.finfo(np.float64).tiny
-    for _ in range(40):
-        factor, failed = lapack.dpotrf(matrix + lift * np.eye(len(matrix)), lower=1)
-        if not failed:
-            inverse, _ = lapack.dpotri(factor, lower=1)
-            return np.tril(inverse) + np.tril(inverse, -1).T
-        lift *= 10
-    return np.diag(1 / np.maximum(np.diag(matrix), lift))
+    while True:
+        try:
+            return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix + lift * np.eye(len(matrix)))))
+        except np.linalg.LinAlgError:
+            lift *= 10
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where a search ended: parameters, value, largest component of the gradient, evaluations; whether it converged."""
+
+    theta: Floats
+    value: float
+    gradient: float
+    evaluations: int
+    converged: bool
+
+
+def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
+    r"""Minimum of a penalised log loss from no change on, to within about `tolerance`, by L-BFGS.
+
+    The parameters are measured in units of an estimate of the curvature, which makes it about one in every direction;
+    half the squared gradient is then what is left to gain, and a few steps suffice. Where they do not, the units are
+    renewed where the search has arrived.
+    """
+    from scipy.optimize import minimize
+
+    theta, evaluations = np.zeros(problem.cost.shape), 1
+    _, gradient = problem.evaluate(theta)
+    scaled = gradient
+
+    def at(u: Floats) -> Floats:
+        return problem.centred(theta + _times(root.swapaxes(1, 2), u.reshape(theta.shape)))
+
+    def objective(u: Floats) -> tuple[float, Floats]:
+        nonlocal evaluations, gradient, scaled
+        value, gradient = problem.evaluate(at(u))
+        evaluations, scaled = evaluations + 1, _times(root, gradient).ravel()
+        return value, scaled
+
+    def stop(intermediate_result: Any) -> None:
+        if float(scaled @ scaled) <= 2 * tolerance:
+            raise StopIteration
+
+    options = {"maxiter": _STEPS, "maxcor": _STEPS, "ftol": 0.0, "gtol": 0.0}
+    for number in range(_ROUNDS):
+        root = problem.root(later=number > 0)
+        found = minimize(objective, np.zeros(theta.size), jac=True, method="L-BFGS-B", callback=stop, options=options)
+        theta = at(found.x)
+        converged = float(found.jac @ found.jac) <= 2 * tolerance or found.nit == 0  # else no step shows a gain
+        if converged:
+            break
+    return Minimum(theta, float(found.fun), float(np.abs(gradient).max()), evaluations, converged)
+
+
+def _times(blocks: Floats, vector: Floats) -> Floats:
+    """The product of a matrix of diagonal blocks (b, m, m) and a vector."""
+    return np.asarray((blocks @ vector.reshape(*blocks.shape[:2], 1)).reshape(vector.shape))
 
 
 #: Newton steps, and halvings of each.
