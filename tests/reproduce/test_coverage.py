@@ -113,10 +113,10 @@ def line(**given):
 def test_cells_that_fall_short_come_first_and_chance_is_told():
     lines = [line(), line(world="b", covered=0.92), line(world="c", covered=0.8), line(world="d", covered=0.928)]
     shown = bad_cells({"coverage": lines})
-    assert shown[0].startswith("3 of 4 cells go wrong more often than required, 1 of them beyond chance")
+    assert shown[0].startswith("3 of 4 cells missed their target; 1 significantly")
     assert [row.split(" | ")[1] for row in shown if row.startswith("| L1")] == ["c"]  # b and d may well be chance
     few = bad_cells({"coverage": [line(samples=10, covered=0.8)]})
-    assert ", 0 of them beyond chance" in few[0]
+    assert "; 0 significantly" in few[0]
     assert few[-1].endswith("| 0.15 |")
     fast = bad_cells({"coverage": [line(covered=0.1, promised=0)]})
     assert fast[0].startswith("0 of 0 cells")
