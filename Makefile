@@ -17,9 +17,11 @@ STUDY ?=
 CELLS ?= 20
 # `make fast SINCE=main~3` compares with a commit of your choice.
 SINCE ?=
-# `make mutants ROOM=inference/inversion/binary_fit BUDGET=5` mutates one module for at most five minutes.
+# `make mutants ROOM=numerics/equal_mass BUDGET=5` mutates one module for at most five minutes,
+# `make mutants ROOM="inference numerics" SAMPLE=40 SEED=3` tries 40 random mutants of two rooms.
 ROOM ?=
 BUDGET ?= 30
+SAMPLE ?=
 # `make golden-update REASON="folds are salted"` says why frozen results moved.
 REASON ?=
 # `make fuzz MINUTES=60 SEED=1000` runs an hour of cases that the tests never see.
@@ -82,8 +84,8 @@ format: $(VENV)/test.stamp ## format the code and fix what ruff can fix
 durations: ## record how long tests took in the last `make test`, for `make fast`
 	$(BIN)/python -m tools.durations artifacts/tests.xml
 
-mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<room or room/module> do its tests miss? within BUDGET minutes
-	$(BIN)/python -m tools.mutants '$(ROOM)' --minutes $(BUDGET)
+mutants: $(VENV)/mutation.stamp ## which small faults in ROOM=<rooms or room/module> do tests miss? within BUDGET minutes
+	$(BIN)/python -m tools.mutants $(ROOM) --minutes $(BUDGET) --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE))
 
 constants: $(VENV)/test.stamp ## the page of all numeric constants with their sources, docs/methods/constants.md
 	$(BIN)/python -m tools.constants

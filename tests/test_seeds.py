@@ -77,7 +77,7 @@ def p_value(data: Any, method: Any) -> float:
     return cal.calibration_test(data, method=method).p_value
 
 
-def gain(report: Any) -> float:
+def reported_gain(report: Any) -> float:
     """The gain of the best map on held-out rows."""
     return float(report.recalibration.maps[0].gain.value)
 
@@ -101,12 +101,13 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "reliability_curve": lambda r, s: float(
         np.nanmean(cal.reliability_curve(r.binary, draws=99, seed=s).consistency_low)
     ),
-    "report": lambda r, s: gain(cal.report(r.binary, seed=s)),
-    "report of classes": lambda r, s: gain(cal.report(r.classes, seed=s)),
-    "report of forecasts": lambda r, s: gain(cal.report(r.forecast, seed=s)),
+    "report": lambda r, s: reported_gain(cal.report(r.binary, seed=s)),
+    "report of classes": lambda r, s: reported_gain(cal.report(r.classes, seed=s)),
+    "report of forecasts": lambda r, s: reported_gain(cal.report(r.forecast, seed=s)),
     "Auto": lambda r, s: mapped(recalibrate.Auto(seed=s), r.classes),
     "Auto of one probability": lambda r, s: mapped(recalibrate.Auto(seed=s), r.binary),
     "AutoForecast": lambda r, s: fitted_spread(s, r.forecast),
+    "gain": lambda r, s: recalibrate.gain(r.binary, recalibrate.Platt(), seed=s).value,
     "CatBoost": lambda r, s: mapped(recalibrate.CatBoost(seed=s, trees=20), r.binary),
     "LightGBM": lambda r, s: mapped(recalibrate.LightGBM(seed=s), r.binary),
     "BasicBootstrap": lambda r, s: high_end(r.unlabeled, pu.BasicBootstrap(99, seed=s)),

@@ -3,6 +3,7 @@
     python -m tools.mutants numerics                  # every module of a room
     python -m tools.mutants inference/inversion/binary_fit         # one module
     python -m tools.mutants numerics --minutes 10     # as many mutants as fit, drawn at random
+    python -m tools.mutants inference numerics estimators --sample 40 --seed 3     # this many of several rooms
 
 Cosmic Ray makes each fault (`<` for `<=`, `+` for `-`, 9 for 8, a condition negated, a decorator removed) in a copy of
 the project, and the tests and examples of the module run on it. A mutant that passes them meets other tests that use
@@ -177,8 +178,19 @@ def _changed_lines(diff: str) -> str:
     return "\n".join(line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in {"---", "+++"})
 
 
-def run(project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int) -> list[Mutant]:
+def drawn(project: Project, modules: list[str], *, sample: int | None, seed: int) -> list[tuple[str, Any]]:
+    """The mutations of the modules in random order, or a sample of them."""
+    found = [(module, mutation) for module in modules for mutation in mutations(project.root, project.modules[module])]
+    random.Random(seed).shuffle(found)
+    return found[:sample]
+
+
+def run(
+    project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int, sample: int | None = None
+) -> list[Mutant]:
     """Try the mutants of the modules in random order until the time is up."""
+    chosen = drawn(project, modules, sample=sample, seed=seed)
+    modules = sorted({module for module, _ in chosen})
     deadline = time.time() + 60 * minutes
     with (
         tempfile.TemporaryDirectory(prefix="calibrant-") as folder,
@@ -190,12 +202,7 @@ def run(project: Project, modules: list[str], *, minutes: float, seed: int, jobs
         if failing := [module for module in modules if seconds[module] is None]:
             message = f"These modules' tests fail without any fault: {', '.join(failing)}"
             raise SystemExit(message)
-        tasks = [
-            Task(module, mutation, near[module], seconds[module] or 0)
-            for module in modules
-            for mutation in mutations(project.root, project.modules[module])
-        ]
-        random.Random(seed).shuffle(tasks)
+        tasks = [Task(module, mutation, near[module], seconds[module] or 0) for module, mutation in chosen]
         mutants = list(pool.map(partial(_tried, deadline=deadline), tasks))
         return _tried_elsewhere(project, pool, tasks, mutants, deadline=deadline)
 
@@ -226,7 +233,9 @@ def _tried_elsewhere(
 def report(project: Project, room: str, mutants: list[Mutant]) -> str:
     """Kill rates by module and the survivors, as Markdown."""
     tried = [mutant for mutant in mutants if mutant.outcome != "not run"]
-    lines = [f"# Mutants of {room}", "", f"{len(tried)} of {len(mutants)} possible mutants were tried.", ""]
+    survived = sum(mutant.outcome == "survived" for mutant in tried)
+    summary = f"{len(tried)} of {len(mutants)} mutants were tried and {len(tried) - survived} noticed."
+    lines = [f"# Mutants of {room}", "", summary, ""]
     columns: tuple[Outcome, ...] = ("killed", "timeout", "killed elsewhere", "survived")
     lines += [f"| module | tests | tried | {' | '.join(columns)} | kill rate |", "|---" * 8 + "|"]
     for module in sorted({mutant.module for mutant in tried}):
@@ -258,20 +267,24 @@ def _environment(**values: str) -> Iterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try the mutants of a room and write the survivors."""
+    """Try the mutants of rooms and write the survivors."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("room", help="a room, such as numerics, or a module, such as inference/inversion/binary_fit")
+    parser.add_argument("room", nargs="+", help="rooms, such as numerics, or modules, such as numerics/equal_mass")
     parser.add_argument("--minutes", type=float, default=30, help="stop after this time")
+    parser.add_argument("--sample", type=int, help="try this many, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = parser.parse_args(arguments)
     project = Project(ROOT)
-    modules = modules_of(project, options.room) if options.room else []
-    if not modules:
-        parser.error(f"no module is called {options.room!r}; try ROOM=numerics or ROOM=inference/inversion/binary_fit")
-    done = run(project, modules, minutes=options.minutes, seed=options.seed, jobs=options.jobs)
-    text = report(project, options.room, done)
-    path = ROOT / "mutants" / f"{options.room.strip('/').replace('/', '-')}.md"
+    found = {room: modules_of(project, room) for room in options.room}
+    if unknown := [room for room in options.room if not found[room]]:
+        parser.error(f"no module is called {unknown[0]!r}; try numerics or numerics/equal_mass")
+    modules = list(dict.fromkeys(module for modules in found.values() for module in modules))
+    limits = {"minutes": options.minutes, "sample": options.sample}
+    done = run(project, modules, seed=options.seed, jobs=options.jobs, **limits)
+    names = [room.strip("/") for room in options.room]
+    text = report(project, ", ".join(names), done)
+    path = ROOT / "mutants" / f"{'+'.join(names).replace('/', '-')}.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf8")
     print(text.partition("## Survivors")[0])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from tools.durations import Durations
-from tools.mutants import ELSEWHERE, Mutant, modules_of, mutations, nearest_tests, other_tests, report
+from tools.mutants import ELSEWHERE, Mutant, drawn, main, modules_of, mutations, nearest_tests, other_tests, report
 from tools.project import Project
 
 SOURCE = '''"""Some mathematics."""
@@ -56,6 +56,23 @@ def test_annotations_and_stars_of_arguments_are_not_mutated(tmp_path):
     assert {line for line, name in found if name == "NumberReplacer"} == {3, 5, 8}
 
 
+def test_a_sample_is_drawn_from_all_modules_and_repeats_with_its_seed(project):
+    pytest.importorskip("cosmic_ray", reason="make mutants installs it")
+    modules = modules_of(project, "table")[:2]
+    for module in modules:
+        (project.root / project.modules[module]).write_text(SOURCE)
+    everything = drawn(project, modules, sample=None, seed=1)
+    assert {module for module, _ in everything} == set(modules)
+    assert drawn(project, modules, sample=3, seed=1) == everything[:3]
+    assert drawn(project, modules, sample=3, seed=2) != everything[:3]
+
+
+def test_an_unknown_room_raises_an_error_that_names_it(capsys):
+    with pytest.raises(SystemExit):
+        main(["numerics", "nowhere"])
+    assert "no module is called 'nowhere'" in capsys.readouterr().err
+
+
 def test_the_report_counts_what_was_tried_and_shows_survivors(project):
     module = "calibrant.table.bins"
     mutants = [
@@ -66,7 +83,7 @@ def test_the_report_counts_what_was_tried_and_shows_survivors(project):
         Mutant(module, 10, "NumberReplacer", "not run"),
     ]
     text = report(project, "table", mutants)
-    assert "4 of 5 possible mutants were tried." in text
+    assert "4 of 5 mutants were tried and 3 noticed." in text
     assert "| calibrant.table.bins | `tests/table/test_bins.py` | 4 | 1 | 1 | 1 | 1 | 75% |" in text
     assert "`src/calibrant/table/bins.py:9` NumberReplacer\n\n```diff\n-x = 1\n+x = 2\n```" in text
     assert report(project, "table", mutants[:2]).endswith("None.\n")
