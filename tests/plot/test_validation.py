@@ -59,3 +59,16 @@ def test_it_draws_on_given_axes_and_refuses_other_widths(parts):
     assert not given.axes[0].texts
     with pytest.raises(ValueError, match="width must be one of"):
         cal.plot.validation_figure(*parts, width="triple")
+
+
+@pytest.mark.parametrize(("width", "size"), [("single", (3.4, 8.0)), ("double", (7.0, 4.2))])
+def test_sizes_of_journals(parts, width, size, unchanged_settings):
+    import matplotlib.pyplot as plt
+
+    figure = cal.plot.validation_figure(*parts, width=width)
+    assert tuple(figure.get_size_inches()) == size
+    first = figure.axes[0]
+    numbers = first.texts[0]
+    assert (first.xaxis.label.get_fontsize(), numbers.get_fontsize()) == (8, 7)
+    assert (numbers.xyann, numbers._linespacing) == ((0, 4), 1.3)
+    plt.close(figure)

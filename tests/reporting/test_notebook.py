@@ -108,3 +108,8 @@ def test_a_decision_curve_is_a_table_of_thresholds():
     assert 2 < html.count("<tr>") < 25
     few = net_benefit(OVER, thresholds=[0.2, 0.4])._repr_html_()
     assert few.count("<tr>") == 3
+
+
+def test_intervals_are_drawn_at_the_size_of_a_line():
+    html = cal.ece(OVER).with_interval(Interval(0.1, 0.14, level=0.95, method="by hand"))._repr_html_()
+    assert 'viewBox="0 0 200 26"' in html

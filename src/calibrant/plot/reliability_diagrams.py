@@ -33,9 +33,11 @@ Axis = Literal["linear", "log odds"]
 
 #: Bins drawn as dots over the curve of predictions, and as bars along the bottom.
 _DOTS, _BARS = EqualWidth(10), EqualWidth(20)
-#: Where frequencies of 0 and 1 are drawn on log odds: far beyond the edges.
+#: Where frequencies of 0 and 1 are drawn on log odds.
+#: Derived: far beyond the edges of any axis, whose odds are at least 1e-6.
 _BEYOND = 1e-12
 #: Area of the dot that holds all rows, and of the smallest, in points squared.
+#: Test: tests/plot/test_reliability_diagrams.py::test_predictions_have_dots_by_rows_and_a_histogram.
 _LARGEST, _SMALLEST = 160.0, 8.0
 
 

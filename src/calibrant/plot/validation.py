@@ -98,11 +98,13 @@ def risk_coverage_diagram(curve: RiskCoverage, *, ax: Any = None, **style: Any) 
 Width = Literal["single", "double"]
 
 #: Width and height in inches: one column, with panels on top of each other, and two columns.
+#: Test: tests/plot/test_validation.py::test_sizes_of_journals.
 SIZES: dict[Width, tuple[float, float]] = {"single": (3.4, 8.0), "double": (7.0, 4.2)}
 
-#: Sizes of texts in points; journals ask for at least 6 to 7.
+#: Sizes of texts in points (journals ask for at least 6 to 7), the space around the numbers above the first panel, and
+#: the height of a line of them relative to its text.
+#: Test: tests/plot/test_validation.py::test_sizes_of_journals.
 TEXT, SMALL = 8, 7
-#: Space around the numbers above the first panel in points, and the height of a line of them by its text.
 GAP, LINE = 4, 1.3
 
 

@@ -15,6 +15,7 @@ from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Fores
 from calibrant.reporting.layout.elements import plain_table
 from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
+from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value, printable
 
 if TYPE_CHECKING:
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from calibrant.results.estimate import Estimate, Interval, Significance
     from calibrant.simulate.advice import Advice
 
-_LEVEL = 0.05
 #: Groups and thresholds that a notebook shows.
+#: Test: tests/reporting/test_notebook.py::test_classes_are_shown_as_groups_are.
 _SHOWN = 20
+#: Size of a drawn interval.
+#: Test: tests/reporting/test_notebook.py::test_intervals_are_drawn_at_the_size_of_a_line.
 _WIDTH, _HEIGHT = 200, 26
 
 
@@ -55,7 +58,7 @@ def estimate_html(estimate: Estimate) -> str:
 def significance_html(test: Significance) -> str:
     """The test in one line, with the question it asks and what follows."""
     name = name_of_test(test)
-    rejected = test.p_value < _LEVEL
+    rejected = test.p_value < ALPHA
     found = "evidence" if rejected else "no significant evidence"
     follows = f"{found} of miscalibration" if test.null == "calibrated" else f"{found} against: {test.null}"
     lines: list[tuple[str, Child]] = [
@@ -89,7 +92,7 @@ def decomposition_html(parts: Decomposition) -> str:
 def comparison_html(found: Comparison) -> str:
     """Both models and their difference, drawn with its interval."""
     difference = Value(found.difference, *_ends(found.interval))
-    clear = found.adjusted < _LEVEL
+    clear = found.adjusted < ALPHA
     better = found.a if found.difference < 0 else found.b
     words = f"Lower: {better}" if clear else "No clear difference"
     words += f" ({p_words(found.adjusted)})"
@@ -123,7 +126,7 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
     largest = max(row.n for row in shown)
     rows = []
     for row, value in zip(shown, values, strict=True):
-        flagged = row.adjusted < _LEVEL
+        flagged = row.adjusted < ALPHA
         cell = forest.cell(value, _style(flagged=flagged), width=_WIDTH, height=_HEIGHT, size=row.n / largest)
         ends = (
             ""
@@ -139,12 +142,12 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
 
 def classes_html(result: ByClass) -> str:
     """The classes with the most evidence, as groups are shown: mean prediction, frequency, direction."""
-    shown, wrong = result.rows[:_SHOWN], len(result.found(_LEVEL))
+    shown, wrong = result.rows[:_SHOWN], len(result.found(ALPHA))
     verb = "is" if wrong == 1 else "are"
     caption = f"{wrong} of {count(len(result))} classes {verb} miscalibrated after adjustment"
     rows: list[Sequence[Child]] = []
     for row in shown:
-        flagged = row.adjusted <= _LEVEL
+        flagged = row.adjusted <= ALPHA
         words = tag("span", row.direction, class_="hit") if flagged else "not flagged"
         means = [f"{row.predicted:.4g}", f"{row.observed:.4g}"]
         rows.append([printable(row.label), count(row.n), *means, words, p_number(row.p_value), p_number(row.adjusted)])

@@ -10,15 +10,20 @@ from calibrant.results.estimate import Value
 
 MINUS = "\u2212"
 
-#: An interval is printed at least so many units of its last digit wide.
+#: An interval is printed at least this many units of its last digit wide.
+#: Test: tests/reporting/test_rounding.py::test_decimals_are_the_fewest_that_leave_five_units.
 _UNITS = 5
-#: Decimals that no number exceeds.
+#: Most decimals of any number.
+#: Test: tests/reporting/test_rounding.py::test_decimals_are_the_fewest_that_leave_five_units.
 _MOST = 6
-#: Decimals that no column of a table exceeds.
+#: Most decimals in a column of a table.
+#: Test: tests/reporting/test_rounding.py::test_the_row_that_needs_most_decides_up_to_three.
 _MOST_OF_COLUMNS = 3
-#: Numbers from here on are told by their first digits and a power of ten.
+#: Numbers from here on are written with a power of ten.
+#: Derived: beyond it, double precision does not hold the decimals that would be printed.
 _HUGE = 1e15
-#: Where no interval decides the decimals: so many significant digits.
+#: Significant digits when there is no interval.
+#: Test: tests/reporting/test_rounding.py::test_rates_have_two_significant_digits.
 _DIGITS = 2
 
 
@@ -251,7 +256,7 @@ def loss(value: float) -> str:
 
 
 def significant(value: float, digits: int = _DIGITS) -> int:
-    """The decimals that show so many significant digits."""
+    """The decimals that show this many significant digits."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(max(0, digits - 1 - math.floor(math.log10(abs(value)) + 1e-12)), _MOST)

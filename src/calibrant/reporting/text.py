@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from calibrant.reporting.model import Report
 
 
-#: Groups that a printed table shows; all that are flagged, and the largest others.
+#: Groups that a table shows: all that are flagged, and the largest others up to this number.
+#: Test: tests/reporting/test_text.py::test_groups_show_all_that_are_flagged_and_the_largest_others.
 SHOWN = 20
 
 
@@ -320,6 +321,7 @@ def _printable(table: Table) -> Table:
 
 _MARKS = {"problem": "!!", "caution": "!", "note": "-"}
 #: Columns of a terminal.
+#: Test: tests/reporting/test_text.py::test_the_terminal_shows_verdict_answers_findings_and_tables.
 _WIDTH = 100
 #: What means something in Markdown: anywhere, in an address, and at the start of a line.
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>&|~#$@^]|:(?=//)|(?i:(?<=www)\.)|^[-+=](?=\s|-|=|$)|^\d+(?=[.)](?:\s|$))")

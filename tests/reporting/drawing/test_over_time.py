@@ -75,3 +75,11 @@ def test_the_title_tells_the_change_or_counts_the_periods():
     weak = Change(8, Value(1.0, 0.9, 1.1), Value(0.9, 0.8, 1.1), 0.3, significant=False)
     quiet = replace(hand_made.over_time(change=False), change=weak)
     assert over_time_figure(quiet, "fraud").title == "No period differs from the predictions beyond chance"
+
+
+def test_ratios_far_from_one_are_drawn_at_the_edge():
+    section = hand_made.over_time(change=False)
+    odd = [replace(section.periods[0], ratio=Value(value)) for value in (0.001, 1000.0)]
+    svg = over_time_figure(replace(section, periods=(*odd, *section.periods)), "fraud").svg_wide
+    ticks = [t.text for t in ElementTree.fromstring(svg).iter("text") if t.get("text-anchor") == "end"]
+    assert [float(tick) for tick in ticks if tick] == [0.1, 0.2, 0.5, 1, 2, 5, 10]

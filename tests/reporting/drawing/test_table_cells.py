@@ -94,6 +94,13 @@ def test_cells_show_the_gap_in_points():
     gap = 100 * (0.6 * 0.0025 + 0.03 * 0.87 - 0.0025)
     assert cells[0].text == f"+{gap:.1f}"
     assert "400 tickets" in cells[0].get("data-tip")
+    assert max(int(cell.get("class").split()[1][3:]) for cell in cells[:-1]) == 8
+
+
+def test_cells_of_fewer_than_twenty_rows_show_a_dash():
+    cells = (((19.0, 1.0, 5.0, 1.0), (20.0, 1.0, 5.0, 1.0)),)
+    section = replace(hand_made.classes(), cells=cells, ranges=((0.0, 0.5), (0.5, 1.0)), shown=1)
+    assert strip_columns(section) == [1]
 
 
 def test_the_limit_is_adjusted_for_the_number_of_cells():
@@ -144,3 +151,9 @@ def test_columns_without_a_gap_that_shows_are_not_drawn():
     assert strip_columns(replace(section, cells=flat)) == []
     one = (((1000.0, 300.0, 3.0, 3.0), *flat[0][1:]), *flat[1:])
     assert strip_columns(replace(section, cells=one)) == [0]
+
+
+def test_ratios_far_from_one_are_drawn_at_the_edge():
+    scale = Forest.of_ratios([Value(0.0001), Value(10000.0)]).scale
+    assert 0.03 < scale.low < 0.05
+    assert 20 < scale.high < 35

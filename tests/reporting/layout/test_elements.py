@@ -167,3 +167,5 @@ def test_names_are_escaped_and_long_ones_may_break():
     table = group_table(rows, hand_made.HOSTILE)
     assert "<img" not in table
     assert "short" not in table
+    lengths = [replace(row, name="x" * length) for row, length in zip(rows, (24, 25), strict=False)]
+    assert group_table(lengths, "name").count("short") == 1

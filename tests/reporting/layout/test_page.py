@@ -359,7 +359,7 @@ def test_the_script_is_small_and_the_style_of_a_notebook_reaches_nothing_outside
 
 def test_estimates_tests_and_notes_have_a_fold_each():
     measures = (Measure(cal.ece(OVER), headline=True), Measure(cal.brier(OVER)))
-    tests = (Significance(1.0, 0.001, "MultiScale(draws=999, seed=0)", 3000),)
+    tests = (Significance(1.0, 0.001, "MultiScale(draws=999, seed=0)", 3000, draws=999),)
     body = details_block(Report("Title", hand_made.binary(), measures, tests)).body
     assert body.count('<details class="fold">') == 4
     assert "ECE, 15 equal-mass bins" in body

@@ -41,11 +41,11 @@ def plain_tick(value: float) -> str:
 
 Anchor = Literal["start", "middle", "end"]
 
-#: Figures wider than this have room for labels of curves and corners.
-ROOMY = 400
-#: Width of a figure on a narrow screen.
-NARROW = 352
+#: Width from which a figure has room for labels of curves and corners, and that of a figure on a phone.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
+ROOMY, NARROW = 400, 352
 #: Mean width of a letter of 12 px, for labels that must not touch.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
 _LETTER = 6.3
 
 
@@ -251,9 +251,9 @@ def _d(points: Iterable[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{number(x)},{number(y)}" for x, y in points)
 
 
-#: Height of a line of text above and below its baseline.
+#: Height of a line of text above and below its baseline, and how far from its curve a label may stand.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
 _RISE, _FALL = 11.0, 4.0
-#: How far from its curve a label may stand.
 _STEPS = (14.0, 24.0, 36.0, 50.0)
 
 

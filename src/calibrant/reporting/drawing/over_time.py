@@ -14,6 +14,7 @@ from calibrant.reporting.rounding import count, fixed, p_number, percent, ratio
 from calibrant.reporting.text import time_table
 
 #: Ratios beyond these are drawn at the edge.
+#: Test: tests/reporting/drawing/test_over_time.py::test_ratios_far_from_one_are_drawn_at_the_edge.
 _LEAST, _MOST = 0.1, 10.0
 
 

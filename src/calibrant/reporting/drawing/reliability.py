@@ -97,9 +97,9 @@ def _on_the_diagonal(canvas: Canvas) -> list[Box]:
     return _near(((canvas.x(p), canvas.y(p)) for p in evenly(canvas.across, 60)), 4)
 
 
-WIDE = 548
-#: Space above the diagram for the histogram, and its height.
-_ABOVE, _BARS = 78.0, 46.0
+#: Width of the diagram, space above it for the histogram, and its height.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
+_WIDE, _ABOVE, _BARS = 548, 78.0, 46.0
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def reliability_figure(
     scale, confidence = diagram_scale(section.bins[axis], axis), wording is CONFIDENCE
     return Figure.of(
         partial(_diagram, section, facts, axis, scale, wording),
-        WIDE,
+        _WIDE,
         f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes.",
         title=reliability_title(section, significant=significant, confidence=confidence),
         text=reliability_text(section, confidence=confidence),

@@ -14,11 +14,13 @@ from calibrant.reporting.drawing.descriptions import score_range
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import MINUS, count, fixed, rate
+from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
 _NONE = Margins(0, 0, 0, 0)
 _UNIT = Scale(0.0, 1.0)
 #: Ratios beyond these are drawn at the edge.
+#: Test: tests/reporting/drawing/test_table_cells.py::test_ratios_far_from_one_are_drawn_at_the_edge.
 _LEAST, _MOST = 0.05, 20.0
 
 
@@ -135,11 +137,11 @@ def _under(canvas: Canvas, ideal: float, below: str, above: str) -> None:
 
 
 #: Cells with fewer rows show a dash.
+#: Test: tests/reporting/drawing/test_table_cells.py::test_cells_of_fewer_than_twenty_rows_show_a_dash.
 FEWEST = 20
-#: Shades of either colour.
+#: Shades of either colour, as many as the style sheet has.
+#: Test: tests/reporting/drawing/test_table_cells.py::test_cells_show_the_gap_in_points.
 SHADES = 8
-#: Probability that any cell of a calibrated model is bold, at most.
-_LEVEL = 0.05
 
 Cell = tuple[float, float, float, float]
 
@@ -175,9 +177,9 @@ def strip_columns(section: Classes) -> list[int]:
 
 
 def bold_limit(section: Classes) -> float:
-    """Standardised gaps beyond this are bold: adjusted for the number of cells with enough rows."""
+    """Standardised gaps beyond this are bold: by Bonferroni's adjustment for the number of cells with enough rows."""
     tested = sum(cell[0] >= FEWEST for cells in section.cells for cell in cells)
-    return NormalDist().inv_cdf(1 - _LEVEL / (2 * max(tested, 1)))
+    return NormalDist().inv_cdf(1 - ALPHA / (2 * max(tested, 1)))
 
 
 def beyond_chance(cell: Cell, limit: float) -> bool:

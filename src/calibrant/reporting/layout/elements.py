@@ -286,8 +286,10 @@ def _percent(gain: Value) -> Value:
 
 
 #: Widths of the column of intervals at a desk and on a phone.
+#: Test: tests/reporting/layout/test_page.py::test_figures_are_drawn_as_before.
 _WIDE, _NARROW = 250, 128
 #: Names up to this length stay on one line.
+#: Test: tests/reporting/layout/test_elements.py::test_names_are_escaped_and_long_ones_may_break.
 _SHORT = 24
 
 
