@@ -67,12 +67,12 @@ WRITERS = {
     ),
     "apply": (
         "from calibrant.cli.apply import apply_to_file\n"
-        "from calibrant.cli.maps import Inputs\n"
+        "from calibrant.cli.columns import Columns\n"
         "import pyarrow as pa, pyarrow.parquet as pq\n"
         "source = str(path.parent / 'source.parquet')\n"
         "pq.write_table(pa.table({'id': np.arange(200_000), 'p': rng.random(200_000)}), source)\n"
         "maps = [cal.recalibrate.Platt().fit(p, one) for one in y]\n"
-        "def write(k): apply_to_file(maps[k], source, path, Inputs(('p',)), suffix='_new')\n"
+        "def write(k): apply_to_file(maps[k], source, path, Columns(prob=('p',)), suffix='_new')\n"
     ),
 }
 WRITERS["apply to standard input"] = WRITERS["apply"].replace(

@@ -18,3 +18,7 @@ def both(path, **columns):
 def loaded(path, **columns):
     """The rows, and the table."""
     return [found.data for found in both(path, **columns)]
+
+
+#: What `apply` reads in most tests.
+FROM_P = Columns(prob=("p",))

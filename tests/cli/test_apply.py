@@ -9,8 +9,9 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli.apply import apply_to_file, sql_of
+from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError
-from calibrant.cli.maps import Inputs
+from tests.cli.loading import FROM_P
 from tests.cli.odd_tables import MAP, odd_table, read, written
 
 
@@ -19,7 +20,7 @@ from tests.cli.odd_tables import MAP, odd_table, read, written
 def test_schema_and_values_of_all_other_columns_stay_bit_for_bit(tmp_path, source, target):
     path = written(odd_table(), tmp_path / f"scores{source}")
     before = read(path)
-    assert apply_to_file(MAP, path, tmp_path / f"fixed{target}", Inputs(("p",)), suffix="_new") == []
+    assert apply_to_file(MAP, path, tmp_path / f"fixed{target}", FROM_P, suffix="_new") == []
     after = read(tmp_path / f"fixed{target}")
     assert after.column_names == [*before.column_names, "p_new"]
     kept = after.drop_columns(["p_new"])
@@ -33,7 +34,7 @@ def test_a_pandas_file_is_read_by_pandas_again(tmp_path):
 
     frame = pd.DataFrame({"p": [0.2, 0.7], "c": pd.Categorical(["x", "y"])}, index=pd.Index([7, 9], name="key"))
     frame.to_parquet(tmp_path / "scores.parquet")
-    apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "fixed.parquet", Inputs(("p",)), suffix="_new")
+    apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "fixed.parquet", FROM_P, suffix="_new")
     back = pd.read_parquet(tmp_path / "fixed.parquet")
     pd.testing.assert_frame_equal(back.drop(columns="p_new"), frame)
 
@@ -84,11 +85,11 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, case):
     target = tmp_path / f"fixed{'.csv' if name.endswith('.csv') else '.jsonl'}"
     target.write_text("old")
     with pytest.raises((UsageError, ValueError, FileNotFoundError), match=words):
-        apply_to_file(MAP, str(tmp_path / name), target, Inputs((prob,)), suffix=suffix)
+        apply_to_file(MAP, str(tmp_path / name), target, Columns(prob=(prob,)), suffix=suffix)
     assert target.read_text() == "old"
     assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob(".*.part"))
     with pytest.raises(UsageError, match="Tables are written as"):
-        apply_to_file(MAP, str(tmp_path / name), tmp_path / "fixed.xlsx", Inputs((prob,)), suffix=suffix)
+        apply_to_file(MAP, str(tmp_path / name), tmp_path / "fixed.xlsx", Columns(prob=(prob,)), suffix=suffix)
 
 
 def test_the_number_of_a_bad_row_counts_from_the_top_of_the_file(tmp_path):
@@ -96,12 +97,12 @@ def test_the_number_of_a_bad_row_counts_from_the_top_of_the_file(tmp_path):
     p[17] = 1.5
     pq.write_table(pa.table({"p": p}), tmp_path / "scores.parquet", row_group_size=5)
     with pytest.raises(cal.InvalidPredictions, match=r"\[2\] = 1\.5.*counted from row 16 of the file"):
-        apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "f.parquet", Inputs(("p",)), suffix="_new")
+        apply_to_file(MAP, str(tmp_path / "scores.parquet"), tmp_path / "f.parquet", FROM_P, suffix="_new")
 
 
 def test_standard_input_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"y,p\n1,0.5\n")))
-    notes = apply_to_file(MAP, "-", tmp_path / "fixed.csv", Inputs(), suffix="_new")
+    notes = apply_to_file(MAP, "-", tmp_path / "fixed.csv", Columns(), suffix="_new")
     assert notes == ["Taking column 'p' as --prob."]
     assert (tmp_path / "fixed.csv").read_text().startswith("y,p,p_new\n1,0.5,")
 
@@ -110,11 +111,11 @@ def test_the_map_is_printed_as_sql_that_gives_the_same_column(tmp_path):
     import duckdb
 
     path = written(pa.table({"p": np.linspace(0, 1, 101)}), tmp_path / "scores.parquet")
-    (text,) = sql_of(MAP, Inputs(("p",)), "duckdb")
+    (text,) = sql_of(MAP, FROM_P, "duckdb")
     found = duckdb.sql(f"SELECT {text} FROM '{path}'").fetchnumpy()
     np.testing.assert_allclose(*found.values(), MAP.predict_proba(read(path)["p"].to_numpy())[:, 1], atol=1e-12)
     three = cal.recalibrate.Temperature().fit(np.eye(3), ["a", "b", "c"])
-    assert sql_of(three, Inputs(("c", "a", "b")), "spark") == three.to_sql(["a", "b", "c"], dialect="spark")
+    assert sql_of(three, Columns(prob=("c", "a", "b")), "spark") == three.to_sql(["a", "b", "c"], dialect="spark")
 
 
 def test_what_cannot_be_printed_as_sql_is_a_wrong_option():
@@ -126,12 +127,14 @@ def test_what_cannot_be_printed_as_sql_is_a_wrong_option():
         (std, ("p",), "duckdb", "only maps of probabilities"),
     ):
         with pytest.raises(UsageError, match=message):
-            sql_of(made, Inputs(columns), dialect)
+            sql_of(made, Columns(prob=columns), dialect)
 
 
 def test_arrays_of_numpy_and_log_odds_are_recalibrated(tmp_path):
     z = np.array([-2.0, 0.5, 3.0])
     np.savez(tmp_path / "scores.npz", z=z)
-    apply_to_file(MAP, str(tmp_path / "scores.npz"), tmp_path / "f.parquet", Inputs(("z",), logits=True), suffix="_new")
+    apply_to_file(
+        MAP, str(tmp_path / "scores.npz"), tmp_path / "f.parquet", Columns(prob=("z",), logits=True), suffix="_new"
+    )
     expected = MAP.predict_proba(1 / (1 + np.exp(-z)))[:, 1]
     np.testing.assert_allclose(read(tmp_path / "f.parquet")["z_new"], expected, rtol=1e-12)

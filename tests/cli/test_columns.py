@@ -13,14 +13,14 @@ from calibrant.cli.console import UsageError
         (Columns(std="s"), "--std needs --mean"),
         (Columns(prob=("p",), members=("m_*",)), "Give one kind of predictions"),
         (Columns(single_sample=True), "--single-sample goes with --labelled"),
-        (Columns(labelled="1", prior=0.5, members=("m_*",)), "--labelled is for the probability of one event"),
+        (Columns(labelled="1", prior=0.5, members=("m_*",)), "--labelled is for binary predictions"),
         (Columns(labelled="1"), r"--labelled needs --prior.*calibrant\.pu\.estimate_prior"),
         (Columns(percent=True, logits=True), "Give one of them"),
-        (Columns(logits=True, mean="m", std="s"), "--logits is for scores"),
+        (Columns(logits=True, mean="m", std="s"), "--logits is for binary or multiclass scores"),
         (Columns(prior=0.5), "--prior goes with --labelled"),
         (Columns(positive="1", labelled="1", prior=0.5), "Give one of them"),
-        (Columns(positive="1", prob=("a", "b")), "--positive is for the probability of one event"),
-        (Columns(positive="1", mean="m", std="s"), "--positive is for the probability of one event"),
+        (Columns(positive="1", prob=("a", "b")), "--positive is for binary predictions"),
+        (Columns(positive="1", mean="m", std="s"), "--positive is for binary predictions"),
         (Columns(percent=True, mean="m", std="s"), "--percent is for probabilities"),
         (Columns(quantiles=("low=a",)), "--quantiles takes LEVEL=COLUMN"),
     ],
@@ -61,7 +61,7 @@ def test_of_several_columns_that_would_do_a_gate_takes_none():
 def test_patterns_name_columns_and_what_they_stand_for():
     header = ["y", "p_cat", "p_dog", "q_0.1", "q_0.9", "m_1", "m_2"]
     classes = Columns(prob=("p_*",)).guessed(header, [])
-    assert (classes.task, classes.prob, classes.classes) == ("classes", ("p_cat", "p_dog"), ("cat", "dog"))
+    assert (classes.task, classes.prob, classes.classes) == ("multiclass", ("p_cat", "p_dog"), ("cat", "dog"))
     assert Columns(quantiles=("q_*",)).guessed(header, []).levels == [(0.1, "q_0.1"), (0.9, "q_0.9")]
     members = Columns(members=("m_*",)).guessed(header, [])
     assert (members.task, members.numbers) == ("members", ["m_1", "m_2"])
@@ -69,7 +69,7 @@ def test_patterns_name_columns_and_what_they_stand_for():
 
 
 def test_an_option_that_a_pattern_makes_impossible_is_refused():
-    with pytest.raises(UsageError, match="--positive is for the probability of one event"):
+    with pytest.raises(UsageError, match="--positive is for binary predictions"):
         Columns(prob=("p_*",), positive="cat").guessed(["y", "p_cat", "p_dog"], [])
 
 

@@ -15,7 +15,7 @@ FIRST_LINES = {
     "Markdown.",
     "measure": "The calibration error by several estimators, with an interval; a gate for CI with --fail-above or "
     "--limit.",
-    "test": "Test whether the predictions are calibrated; of several classes the whole vector, then each class.",
+    "test": "Test whether the predictions are calibrated; for multiclass data, the whole vector, then each class.",
     "recalibrate": "Fit a recalibration map and save it as JSON.",
     "apply": "Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in "
     "`_recalibrated`.",

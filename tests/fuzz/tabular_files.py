@@ -22,7 +22,6 @@ from calibrant.cli.apply import apply_to_file
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError
 from calibrant.cli.files import load
-from calibrant.cli.maps import Inputs
 from calibrant.scale import bin_table
 
 LABELS = [np.int8, np.int64, np.float32, np.float64, bool]
@@ -206,7 +205,7 @@ def readers(path, folder):
     fixed = Path(folder) / "fixed.parquet"
 
     def applied():
-        apply_to_file(MAP, str(path), fixed, Inputs(("p",)), suffix="_new")
+        apply_to_file(MAP, str(path), fixed, Columns(prob=("p",)), suffix="_new")
         return pl.read_parquet(fixed)["p"].to_list()
 
     def binned():

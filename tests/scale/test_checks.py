@@ -159,7 +159,7 @@ def test_truth_values_are_the_classes_zero_and_one(engine):
 def test_labels_of_columns():
     assert labels_of_columns(("a", "b"), ["x", "y"]) == ("a", "b")
     for classes, names in ((None, ["p"]), (("a",), ["x", "y"])):
-        with pytest.raises(TypeError, match="Several classes need one column"):
+        with pytest.raises(TypeError, match="Multiclass data need one column"):
             labels_of_columns(classes, names)
     with pytest.raises(cal.InvalidPredictions, match="classes names the columns"):
         labels_of_columns(("b", "a"), ["a", "b"])

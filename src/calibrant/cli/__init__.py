@@ -18,7 +18,7 @@ def main() -> None:
     except ImportError:
         sys.exit("The command line needs typer and rich: pip install 'calibrant[cli]'.")
     from calibrant.cli.commands.application import run
-    from calibrant.cli.deferred_imports import defer
+    from calibrant.cli.console import defer
 
     defer()
     run()

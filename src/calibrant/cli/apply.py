@@ -20,8 +20,9 @@ from calibrant.cli.arrow_files import (
     in_background,
     opened_arrow,
 )
+from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError, copy_of_standard_input, temporary_folder
-from calibrant.cli.maps import Inputs, NewColumns, Numbers
+from calibrant.cli.maps import NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, suffix_of
 from calibrant.data.validation import InvalidPredictions
 from calibrant.recalibrate.export import SqlMap
@@ -35,7 +36,7 @@ Done = Callable[[float, float | None], None]
 
 
 def apply_to_file(
-    fitted: Any, path: str, output: Path, inputs: Inputs, *, suffix: str, done: Done = lambda *_: None
+    fitted: Any, path: str, output: Path, inputs: Columns, *, suffix: str, done: Done = lambda *_: None
 ) -> list[str]:
     """Write the table of `path` with the new columns of a fitted map to `output`; returns what was guessed.
 
@@ -62,7 +63,7 @@ def apply_to_file(
     return notes
 
 
-def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
+def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
     """The map as SQL on the columns of `inputs`: the probability of the event, or one expression per class."""
     if not isinstance(fitted, SqlMap):
         message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
@@ -86,7 +87,7 @@ def sql_of(fitted: Any, inputs: Inputs, dialect: str) -> list[str]:
 
 
 def _through_arrow(
-    fitted: Any, source: str, place: Path, wanted: str, inputs: Inputs, suffix: str, notes: list[str], done: Done
+    fitted: Any, source: str, place: Path, wanted: str, inputs: Columns, suffix: str, notes: list[str], done: Done
 ) -> None:
     import pyarrow as pa
 
@@ -109,7 +110,7 @@ def _through_arrow(
 
 
 @contextmanager
-def _arrow_table(fitted: Any, source: str, inputs: Inputs, suffix: str) -> Iterator[ArrowTable]:
+def _arrow_table(fitted: Any, source: str, inputs: Columns, suffix: str) -> Iterator[ArrowTable]:
     kind = suffix_of(source)
     if kind in (*PARQUET, *ARROW):
         with opened_arrow(source) as table:

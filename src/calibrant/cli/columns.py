@@ -109,9 +109,9 @@ GUESSES = {
     "prob": ("y_prob", "p", "prob", "probability", "score", "confidence"),
 }
 
-#: What the predictions are: the probability of one event or of several classes, means and standard deviations,
-#: quantiles, members of an ensemble, or the probability of an event of which some positives are known.
-Task = Literal["event", "classes", "spread", "quantiles", "members", "unlabeled"]
+#: What the predictions are: binary or multiclass probabilities, means and standard deviations, quantiles, members of an
+#: ensemble, or probabilities of an event of which only some positives are known.
+Task = Literal["binary", "multiclass", "spread", "quantiles", "members", "unlabeled"]
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,7 @@ class Columns:
             return "members"
         if self.labelled is not None:
             return "unlabeled"
-        return "classes" if len(self.prob) > 1 else "event"
-
-    @property
-    def one_event(self) -> bool:
-        """Whether the task is the probability of one event, all of whose rows have a label."""
-        return self.task == "event"
+        return "multiclass" if len(self.prob) > 1 else "binary"
 
     @property
     def models(self) -> tuple[Columns, ...]:
@@ -205,50 +200,61 @@ class Columns:
             columns = replace(columns, truth=guessed_column("truth", header, notes, gate=self.gate))
         if not (columns.prob or columns.mean is not None or columns.quantiles or columns.members):
             columns = replace(columns, prob=(guessed_column("prob", header, notes, gate=self.gate),))
-        columns = replace(
-            columns,
-            prob=expanded(columns.prob, header, "--prob"),
-            classes=columns.classes or classes_of(columns.prob, header),
-            members=expanded(columns.members, header, "--members"),
-            quantiles=expanded_levels(columns.quantiles, header),
-        )
+        columns = columns.expanded(header)
         others = tuple(replace(other, truth=columns.truth).guessed(header, notes) for other in columns.others)
         columns = replace(columns, others=others)
         columns.require_consistent()
         return columns
 
+    def expanded(self, header: Collection[str]) -> Columns:
+        """The same with the columns that patterns name."""
+        return replace(
+            self,
+            prob=expanded(self.prob, header, "--prob"),
+            classes=self.classes or classes_of(self.prob, header),
+            members=expanded(self.members, header, "--members"),
+            quantiles=expanded_levels(self.quantiles, header),
+        )
+
     def require_consistent(self) -> None:
         """Refuse options that do not go together."""
         forecast = self.task in ("spread", "quantiles", "members")
-        kinds = (bool(self.prob), self.mean is not None or self.std is not None, bool(self.quantiles))
-        rules = {
-            "--mean needs --std, the column of standard deviations.": self.mean is not None and self.std is None,
-            "--std needs --mean, the column of predicted means.": self.std is not None and self.mean is None,
-            "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.": sum(kinds)
-            + bool(self.members)
-            > 1,
-            "--labelled needs --prior, the share of positives in the population. If it is not known, try several, or "
-            "estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).": self.prior
-            is None
-            and self.labelled is not None,
-            "--prior goes with --labelled, the label of known positives among unlabeled rows.": self.prior is not None
-            and self.labelled is None,
-            "--single-sample goes with --labelled, the label of known positives.": self.single_sample
-            and self.labelled is None,
-            "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.": None
-            not in (self.positive, self.labelled),
-            "--positive is for the probability of one event, not for several classes or for forecasts.": self.positive
-            is not None
-            and (len(self.prob) > 1 or forecast),
-            "--labelled is for the probability of one event, not for several classes or for forecasts.": self.labelled
-            is not None
-            and (len(self.prob) > 1 or forecast),
-            "--percent is for probabilities, not for forecasts.": self.percent and forecast,
-            "--logits is for scores of an event or of classes, not for forecasts.": self.logits and forecast,
-            "--percent is for probabilities, --logits for scores that are none. Give one of them.": self.percent
-            and self.logits,
-        }
-        for message, broken in rules.items():
+        kinds = (self.prob, self.mean or self.std, self.quantiles, self.members)
+        labelled, positive = self.labelled is not None, self.positive is not None
+        not_binary = len(self.prob) > 1 or forecast
+        for broken, message in (
+            (self.mean and not self.std, "--mean needs --std, the column of standard deviations."),
+            (self.std and not self.mean, "--std needs --mean, the column of predicted means."),
+            (
+                sum(map(bool, kinds)) > 1,
+                "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.",
+            ),
+            (
+                labelled and self.prior is None,
+                "--labelled needs --prior, the share of positives in the population. If it is not known, try several, "
+                "or estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).",
+            ),
+            (
+                self.prior is not None and not labelled,
+                "--prior goes with --labelled, the label of known positives among unlabeled rows.",
+            ),
+            (
+                self.single_sample and not labelled,
+                "--single-sample goes with --labelled, the label of known positives.",
+            ),
+            (
+                positive and labelled,
+                "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.",
+            ),
+            (positive and not_binary, "--positive is for binary predictions, not for multiclass ones or forecasts."),
+            (labelled and not_binary, "--labelled is for binary predictions, not for multiclass ones or forecasts."),
+            (self.percent and forecast, "--percent is for probabilities, not for forecasts."),
+            (self.logits and forecast, "--logits is for binary or multiclass scores, not for forecasts."),
+            (
+                self.percent and self.logits,
+                "--percent is for probabilities, --logits for scores that are not. Give one of them.",
+            ),
+        ):
             if broken:
                 raise UsageError(message)
 

@@ -1,11 +1,10 @@
-"""Standard input, output files, notes, progress and errors of the command line.
+"""Standard input, output files, notes, progress and errors of the command line, and what its process imports late.
 
 Notes and errors go to standard error, results to standard output.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -15,15 +14,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calibrant._atomic_write import creating, replacing
+from calibrant._atomic_write import creating
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from calibrant.inference.gates import Decision
@@ -100,30 +102,8 @@ def copy_of_standard_input(folder: Path) -> str:
     return str(path)
 
 
-def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns as Parquet, CSV or JSON lines by the ending of the path; the file appears whole or not at all."""
-    import pyarrow as pa
-
-    suffix = path.suffix.lower()
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    with replacing(path) as place:
-        if suffix in (".parquet", ".pq"):
-            from pyarrow import parquet
-
-            parquet.write_table(table, place)
-        elif suffix == ".csv":
-            from pyarrow import csv
-
-            csv.write_csv(table, place)
-        elif suffix in (".jsonl", ".ndjson"):
-            with open(place, "w", encoding="utf8") as file:
-                file.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
-        else:
-            message = f"Tables are written as .parquet, .csv or .jsonl, not as {path.name!r}."
-            raise UsageError(message)
-
-
-#: Exit codes; 70 is that of an internal software error in sysexits.h. Those of gates are in `inference.gates`.
+#: Exit codes; those of gates are in `inference.gates`.
+#: Reference: BSD sysexits.h (70, internal software error) and POSIX shells (2, usage; 130, interrupted).
 BAD_INPUT, UNEXPECTED, INTERRUPTED = 2, 70, 130
 
 
@@ -146,7 +126,7 @@ def complain(text: str) -> None:
 
 
 def leave_with(decision: Decision) -> None:
-    """Say the result of a gate, and leave with its exit code."""
+    """Say the result of a gate, and exit with its code."""
     say(*decision.lines)
     if decision.exit_code:
         raise typer.Exit(decision.exit_code)
@@ -244,3 +224,29 @@ def stage(name: str, console: Console | None = None) -> Iterator[Stage]:
     columns = (SpinnerColumn(), shown, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         yield Stage(name, bar, bar.add_task(name, total=None))
+
+
+#: Libraries that others import but our commands seldom use: scikit-learn the first two for its compatibility functions,
+#: SciPy the third because NumPy lists it. They take longer to import than a report takes to compute.
+SELDOM_USED = frozenset({"pandas", "scipy.stats", "numpy.f2py"})
+
+
+class WhenUsed(MetaPathFinder):
+    """Finds the modules called `names` as Python does, but has them executed when an attribute is first used."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where a module is, with a loader that waits; None where it is not there or not one of ours."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self.names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+def defer() -> None:
+    """Have the libraries loaded when used; for a process of our own only, as others decide about their imports."""
+    sys.meta_path.insert(0, WhenUsed(SELDOM_USED))

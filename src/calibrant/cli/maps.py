@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.columns import (
-    Task,
-    classes_of,
-    expanded,
-    expanded_levels,
-    guessed_column,
-    levels_and_columns,
-    require_columns,
-)
+from calibrant.cli.columns import Columns, Task, guessed_column, require_columns
 from calibrant.cli.console import UsageError
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
@@ -33,8 +25,8 @@ from calibrant.recalibrate.regression_base import ForecastRecalibrator
 _BASES = (Recalibrator, BinaryRecalibrator, ForecastRecalibrator, PURecalibrator)
 #: What the maps of each task change, in words.
 _WORDS: dict[Task, str] = {
-    "event": "the probability of one event",
-    "classes": "the probabilities of several classes",
+    "binary": "binary probabilities",
+    "multiclass": "multiclass probabilities",
     "spread": "predicted means and standard deviations",
     "quantiles": "predicted quantiles",
     "members": "the members of an ensemble",
@@ -42,14 +34,14 @@ _WORDS: dict[Task, str] = {
 }
 
 
-def map_named(method: str, task: Task = "event") -> Any:
+def map_named(method: str, task: Task = "binary") -> Any:
     """An unfitted map; "auto" is `Auto` for probabilities, `PUAverage` with unlabeled rows, else `AutoForecast`.
 
     >>> map_named("platt"), map_named("auto", "quantiles"), map_named("auto", "unlabeled")
     (Platt(), AutoForecast(), PUAverage())
     """
     known = _known(task)
-    automatic = {"event": "auto", "classes": "auto", "unlabeled": "puaverage"}.get(task, "autoforecast")
+    automatic = {"binary": "auto", "multiclass": "auto", "unlabeled": "puaverage"}.get(task, "autoforecast")
     wanted = automatic if method.lower() == "auto" else method.lower()
     if wanted not in known:
         raise UsageError(_unknown(method, task, known))
@@ -70,8 +62,8 @@ def _fits(found: Any, task: Task) -> bool:
         return False
     if task == "unlabeled":
         fits = issubclass(found, PURecalibrator)
-    elif task in ("event", "classes"):
-        fits = issubclass(found, Recalibrator) and (task == "event" or found._multiclass)
+    elif task in ("binary", "multiclass"):
+        fits = issubclass(found, Recalibrator) and (task == "binary" or found._multiclass)
     else:
         fits = issubclass(found, ForecastRecalibrator) and _changes(found.__name__, task)
     return fits and all(one.default is not one.empty for one in inspect.signature(found).parameters.values())
@@ -94,28 +86,6 @@ def _unknown(method: str, task: Task, known: dict[str, type]) -> str:
 Numbers = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Which columns of the table a map reads, as the options say."""
-
-    prob: tuple[str, ...] = ()
-    mean: str | None = None
-    std: str | None = None
-    quantiles: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    percent: bool = False
-    logits: bool = False
-
-    def expanded(self, header: Sequence[str]) -> Inputs:
-        """The same with the columns that patterns name."""
-        return replace(
-            self,
-            prob=expanded(self.prob, header, "--prob"),
-            quantiles=expanded_levels(self.quantiles, header),
-            members=expanded(self.members, header, "--members"),
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class NewColumns:
     """The columns that a map reads, the names of those that it adds, and how to compute these."""
@@ -125,9 +95,9 @@ class NewColumns:
     compute: Callable[[Floats], Floats]
 
     @classmethod
-    def of(cls, fitted: Any, inputs: Inputs, header: Sequence[str], *, suffix: str, notes: list[str]) -> NewColumns:
+    def of(cls, fitted: Any, inputs: Columns, header: Sequence[str], *, suffix: str, notes: list[str]) -> NewColumns:
         """The columns for a fitted map and a table with these names of columns."""
-        labels, inputs = classes_of(inputs.prob, header), inputs.expanded(header)
+        inputs = inputs.expanded(header)
         forecast = [inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles), bool(inputs.members)]
         if sum(forecast) + bool(inputs.prob) > 1:
             message = "Give either --prob, or --mean and --std, or --quantiles, or --members."
@@ -139,7 +109,7 @@ class NewColumns:
             raise UsageError(message)
         else:
             names = inputs.prob or (guessed_column("prob", header, notes),)
-            made = _of_probabilities(fitted, _in_order(names, labels, fitted), suffix, inputs)
+            made = _of_probabilities(fitted, _in_order(names, inputs.classes, fitted), suffix, inputs)
         require_columns(made.inputs, header)
         _require_once(made.inputs, header)
         _require_new(made.outputs, header)
@@ -171,7 +141,7 @@ def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> t
     return names
 
 
-def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: Inputs) -> NewColumns:
+def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: Columns) -> NewColumns:
     unit = 100 if inputs.percent else 1
     if fitted.n_features_in_ != len(names):
         message = (
@@ -192,37 +162,18 @@ def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: 
     return NewColumns(names, tuple(f"{name}{suffix}" for name in names), compute)
 
 
-def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> NewColumns:
+def _of_forecasts(fitted: ForecastRecalibrator, inputs: Columns, suffix: str) -> NewColumns:
     """A map of means and standard deviations, quantiles or members; what it gives is tried on one row."""
-    name = type(fitted).__name__
-    if inputs.quantiles:
-        pairs = levels_and_columns(inputs.quantiles)
-        levels, names = [level for level, _ in pairs], tuple(column for _, column in pairs)
-
-        def forecast(values: Floats) -> Forecast:
-            return Quantiles(np.zeros(len(values)), levels, values)
-
-        trial = np.arange(float(len(names)))[None, :]
-    elif inputs.members:
-        names = inputs.members
-
-        def forecast(values: Floats) -> Forecast:
-            return Samples(values[:, 0], values)
-
-        trial = np.arange(float(len(names)))[None, :]
-    elif inputs.mean is not None and inputs.std is not None:
-        names = (inputs.mean, inputs.std)
-
-        def forecast(values: Floats) -> Forecast:
-            return Gaussian(values[:, 0], values[:, 0], values[:, 1])
-
-        trial = np.array([[0.0, 1.0]])
-    else:
+    name, forecast = type(fitted).__name__, _forecasts(inputs)
+    if forecast is None:
         message = (
             f"The map is a {name}, which changes predicted distributions: give --mean and --std, or --quantiles, or "
             "--members."
         )
         raise UsageError(message)
+    spread = (inputs.mean or "", inputs.std or "")
+    names = tuple(column for _, column in inputs.levels) or inputs.members or spread
+    trial = np.arange(float(len(names)))[None, :]
 
     def compute(values: Floats) -> Floats:
         fixed = fitted.transform(forecast(values))
@@ -240,6 +191,17 @@ def _of_forecasts(fitted: ForecastRecalibrator, inputs: Inputs, suffix: str) -> 
     if isinstance(fixed, Quantiles) and not inputs.quantiles:
         return NewColumns(names, tuple(f"q{level:g}{suffix}" for level in fixed.levels), compute)
     return NewColumns(names, tuple(f"{column}{suffix}" for column in names), compute)
+
+
+def _forecasts(inputs: Columns) -> Callable[[Floats], Forecast] | None:
+    """How columns of numbers become forecasts, whose outcomes do not matter; None where none are named."""
+    if inputs.quantiles:
+        return lambda values: Quantiles(np.zeros(len(values)), [level for level, _ in inputs.levels], values)
+    if inputs.members:
+        return lambda values: Samples(values[:, 0], values)
+    if inputs.mean is not None and inputs.std is not None:
+        return lambda values: Gaussian(values[:, 0], values[:, 0], values[:, 1])
+    return None
 
 
 def _require_once(names: Sequence[str], header: Sequence[str]) -> None:

@@ -158,7 +158,7 @@ def _others(data: Any, norm: float) -> list[Estimate]:
 
 
 _USAGE = (
-    "Name the predictions of two models, one option each: --prob a --prob b; for several classes "
+    "Name the predictions of two models, one option each: --prob a --prob b; for multiclass data "
     '--prob "a_*" --prob "b_*" or --prob a0,a1,a2 --prob b0,b1,b2; --mean a --std s --mean b --std t; '
     '--quantiles "a_*" --quantiles "b_*"; or --members "a_*" --members "b_*".'
 )
@@ -241,7 +241,7 @@ def sentence(found: Comparison) -> str:
 def estimator_of(data: Predictions) -> Any:
     """The calibration error by which models of this task are compared.
 
-    It is one whose differences have an interval for the true errors: of whole vectors for several classes, of the
+    It is one whose differences have an interval for the true errors: of whole vectors for multiclass data, of the
     spread for forecasts that have one, of the shares below quantiles for others.
     """
     from calibrant.estimators.debiased import debiased_ece

@@ -51,89 +51,44 @@ Members = Annotated[
     typer.Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
 ]
 Logits = Annotated[
-    bool, typer.Option("--logits", help="Scores are log odds, or logits of several classes, not probabilities.")
+    bool, typer.Option("--logits", help="Scores are log odds (binary) or logits (multiclass), not probabilities.")
 ]
 Percent = Annotated[bool, typer.Option("--percent", help="Probabilities are in percent, 0 to 100.")]
 
+
+def _one(flag: str, metavar: str, words: str, kind: Any = str) -> tuple[Any, Any]:
+    """An option with a value, and its default."""
+    return Annotated[kind | None, typer.Option(flag, metavar=metavar, help=words)], None
+
+
+def _flag(flag: str, words: str) -> tuple[Any, Any]:
+    return Annotated[bool, typer.Option(flag, help=words)], False
+
+
 #: The shared options: type and default of each, in the order of the help.
 SHARED: dict[str, tuple[Any, Any]] = {
-    "truth": (
-        Annotated[
-            str | None,
-            typer.Option("--truth", metavar="COLUMN", help="Outcomes (0/1, yes/no, class or number): column or SQL."),
-        ],
-        None,
-    ),
+    "truth": _one("--truth", "COLUMN", "Outcomes (0/1, yes/no, class or number): column or SQL."),
     "prob": (Prob, None),
     "mean": (Mean, None),
     "std": (Std, None),
     "quantiles": (Quantiles, None),
     "members": (Members, None),
-    "positive": (
-        Annotated[
-            str | None,
-            typer.Option("--positive", metavar="VALUE", help="Label of the event where labels are words, e.g. fraud."),
-        ],
-        None,
+    "positive": _one("--positive", "VALUE", "Label of the event where labels are words, e.g. fraud."),
+    "labelled": _one(
+        "--labelled", "VALUE", "Positive-unlabeled data: label of known positives in --truth (with --prior)."
     ),
-    "labelled": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--labelled",
-                metavar="VALUE",
-                help="Positive-unlabeled data: value of --truth of known positives (with --prior).",
-            ),
-        ],
-        None,
+    "prior": _one("--prior", "SHARE", "Share of positives in the population (with --labelled).", float),
+    "single_sample": _flag("--single-sample", "Known positives were labelled within the sample of unlabeled rows."),
+    "by": _one(
+        "--by", "COLUMN", "Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping.", list[str]
     ),
-    "prior": (
-        Annotated[
-            float | None,
-            typer.Option("--prior", metavar="SHARE", help="Share of positives in the population (with --labelled)."),
-        ],
-        None,
-    ),
-    "single_sample": (
-        Annotated[
-            bool,
-            typer.Option("--single-sample", help="Known positives were labelled within the sample of unlabeled rows."),
-        ],
-        False,
-    ),
-    "by": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--by",
-                metavar="COLUMN",
-                help="Groups: column or SQL, e.g. month(day); a,b for their cross; once per grouping.",
-            ),
-        ],
-        None,
-    ),
-    "weight": (
-        Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Row weights: column or SQL.")],
-        None,
-    ),
-    "where": (
-        Annotated[
-            str | None,
-            typer.Option("--where", metavar="CONDITION", help='SQL condition on the rows, e.g. "year = 2026".'),
-        ],
-        None,
-    ),
+    "weight": _one("--weight", "COLUMN", "Row weights: column or SQL."),
+    "where": _one("--where", "CONDITION", 'SQL condition on the rows, e.g. "year = 2026".'),
     "percent": (Percent, False),
     "logits": (Logits, False),
-    "drop_missing": (
-        Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values, and say so.")],
-        False,
-    ),
-    "hive": (Annotated[bool, typer.Option("--hive", help="Take folders named key=value as columns.")], False),
-    "decimal_comma": (
-        Annotated[bool, typer.Option("--decimal-comma", help="Numbers of CSV files have decimal commas.")],
-        False,
-    ),
+    "drop_missing": _flag("--drop-missing", "Leave out rows with missing values, and say so."),
+    "hive": _flag("--hive", "Take folders named key=value as columns."),
+    "decimal_comma": _flag("--decimal-comma", "Numbers of CSV files have decimal commas."),
 }
 
 #: Groups of options, to be named together.

@@ -137,7 +137,7 @@ def _share(selection: Selection, name: str) -> str:
 
 
 def _of_logits(selection: Selection, columns: Columns) -> dict[str, str]:
-    """SQL of the probabilities that log odds, or the logits of several classes, stand for."""
+    """SQL of the probabilities of log odds (binary) or logits (multiclass)."""
     found: dict[str, str] = {}
     for model in columns.models:
         for name in model.prob:
@@ -241,7 +241,7 @@ def rules(columns: NamedFrame, options: Columns) -> tuple[NamedFrame, tuple[Chec
         each = (truth, *levels, *options.members)
         numbers = (check for name in each for check in _finite(columns, name, options.roles[name]))
         return columns, (*numbers, *_uncrossed(columns, levels), *weighed)
-    if options.task == "classes":
+    if options.task == "multiclass":
         text = is_text(columns.kind(truth, "--truth"))
         classes = text_classes(options, some_labels(columns, truth)) if text else None
         found = TopLabelColumns(classes).rows(columns, truth, options.prob)

@@ -44,7 +44,7 @@ def assert_calibrated(
     Parameters
     ----------
     data : Predictions, fine BinTable, or y_true
-        Of several classes, the top label counts.
+        For multiclass data, the top label counts.
     below : float in [0, 1)
         The largest error to be accepted, as a probability: 0.02 is two points.
     by : {"lower", "estimate", "upper"}

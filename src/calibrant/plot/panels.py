@@ -69,7 +69,7 @@ def _frequent(data: Multiclass, most: int) -> list[Hashable]:
 def confidence_strip(gaps: ConfidenceGaps | Estimate | BinTable | Predictions, *, ax: Any = None) -> Any:
     """Bars over each bin: upward and hatched where the model is over-confident, downward where under-confident.
 
-    Predictions are binned as by `ece`; of several classes it is the confidence in the predicted one.
+    Predictions are binned as by `ece`; for multiclass data it is the confidence in the predicted class.
 
     Examples
     --------

@@ -57,8 +57,7 @@ def reliability_diagram(
     fit, without a choice of bins. A curve of `calibrant.inference.reliability_curve` also has its bands: the
     grey one about the diagonal is where a calibrated model would show, the blue one holds the true curve. Predictions
     are drawn as in a report: that curve, dots with 95 % intervals for ten bins, their area by the number of rows, and
-    where the scores lie. Of several classes it is the confidence in the predicted one. The diagram is square, and its
-    legend is below it.
+    where the scores lie. For multiclass data it is the confidence in the predicted class.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def require_two(labels: Iterable[Any], positive: Any, name: str) -> None:
     if len(others) > 1:
         message = (
             f"Column {name!r} has more than two labels: beside the positive {positive!r} there are {_listed(others)}. "
-            "Filter the rows, or measure several classes."
+            "Filter the rows, or give a column of probabilities for each class."
         )
         raise InvalidPredictions(message)
 
@@ -182,7 +182,7 @@ def labels_of_columns(classes: Sequence[Hashable] | None, y_prob: Sequence[str])
     """
     if len(y_prob) < 2 or (classes is not None and len(classes) != len(y_prob)):
         given = len(y_prob) if classes is None else len(classes)
-        message = f"Several classes need one column of y_prob each, got {len(y_prob)} columns and {given} classes."
+        message = f"Multiclass data need one column of y_prob per class, got {len(y_prob)} columns and {given} classes."
         raise TypeError(message)
     if classes is not None:
         return given_classes(classes, len(y_prob), tuple(y_prob))

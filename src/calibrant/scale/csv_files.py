@@ -178,7 +178,7 @@ def every_line_is_a_row(path: str, header: Header) -> bool:
 
 
 def require_rows(path: str, header: Header, found: int) -> None:
-    """Raise unless a reader that found so many rows has read all of them, and says where the file is no CSV."""
+    """Raise an error unless a reader that found this many rows has read all; it says where the file is not CSV."""
     if count_rows(path, header) == found:
         return
     with opened_text(path) as file, _named(path):

@@ -38,7 +38,7 @@ class NotNumbers(InvalidPredictions):
         self.role, self.name = role, name
 
     def at(self, value: str, where: str, count: int) -> str:
-        """The same of the first value that is no number, of so many."""
+        """The same for the first of `count` values that are not numbers."""
         more = f", the first of {count:,} such rows" if count > 1 else ""
         return f"{self.role} must hold numbers, but column {self.name!r} holds {value!r} in {where}{more}."
 

@@ -213,7 +213,7 @@ def _state(path: str) -> FileState | None:
 
 
 def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Outcomes and probabilities of a batch; of several classes, those of the top label."""
+    """Outcomes and probabilities of a batch; for multiclass data, those of the top label."""
     validation.require_aligned(target=target, preds=preds)
     p, y = _host("preds", preds), _host("target", target)
     if p.ndim == y.ndim + 1 and p.shape[:1] + p.shape[2:] == y.shape:

@@ -47,7 +47,7 @@ def test_every_task_has_maps_by_name(invoke, tmp_path, task):
 
 
 BAD = {
-    "binary map of classes": ("classes by pattern", "Platt", "Platt is a map of the probability of one event"),
+    "binary map of classes": ("classes by pattern", "Platt", "Platt is a map of binary probabilities"),
     "spread of quantiles": (
         "quantiles",
         "StdScaling",

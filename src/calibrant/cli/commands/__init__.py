@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # isort: off
 # In the order of the help.
-from calibrant.cli.commands import report, measure, recalibrate, compare, simulate  # noqa: F401
+from calibrant.cli.commands import report, measure, recalibrate, compare  # noqa: F401
 
 # isort: on
 from calibrant.cli.commands.application import app, run

@@ -109,7 +109,7 @@ def _is_said(error: Exception) -> bool:
 
 @app.callback(invoke_without_command=True)
 def _version(
-    *, version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and leave.")] = False
+    *, version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")] = False
 ) -> None:
     if version:
         print(__version__)

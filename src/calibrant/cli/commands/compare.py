@@ -1,4 +1,4 @@
-"""`calibrant compare`."""
+"""`calibrant compare` and `calibrant simulate`: which model, and which estimator at my sample size?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.commands.application import app
-from calibrant.cli.console import say, stage
-from calibrant.cli.options import LABELS, READING, Files, Json, takes
+from calibrant.cli.commands.application import app, loaded_from
+from calibrant.cli.console import UsageError, say, stage
+from calibrant.cli.options import LABELS, READING, Files, Json, Seed, takes
 
 Several = list[str] | None
 
@@ -23,7 +23,7 @@ def compare(
     *,
     prob: Annotated[
         Several,
-        typer.Option("--prob", metavar="COLUMN", help='Twice, once per model; several classes as "a_*" or a0,a1,a2.'),
+        typer.Option("--prob", metavar="COLUMN", help='Twice, once per model; multiclass: "a_*" or a0,a1,a2.'),
     ] = None,
     mean: Annotated[
         Several, typer.Option("--mean", metavar="COLUMN", help="Twice: predicted means of each model.")
@@ -55,3 +55,34 @@ def compare(
         one, other = names_of(given)
         found = compare_many(estimator_of(first), {one: first, other: second}, reference=other)[0]
     print(json.dumps(found.to_dict(), indent=2) if as_json else sentence(found))
+
+
+@app.command()
+@takes("truth", "prob", "positive", *READING)
+def simulate(
+    columns: Columns,
+    *,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Files of predictions.")] = None,
+    scores: Annotated[str | None, typer.Option("--scores", metavar="FILE", help="The same, as an option.")] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """How biased is each estimator at my sample size, and how small an error can I see?"""
+    from calibrant.data.predictions import Binary
+    from calibrant.simulate import advise
+    from calibrant.table.bintable import BinTable
+
+    named = [*(files or []), *([scores] if scores else [])]
+    if not named:
+        message = "Name a file of predictions: calibrant simulate scores.parquet."
+        raise UsageError(message)
+    data = loaded_from(named, columns).data
+    if isinstance(data, BinTable):
+        message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+        raise UsageError(message)
+    if not isinstance(data, Binary):
+        message = "Simulation is for binary predictions: give --prob once."
+        raise UsageError(message)
+    with stage("Simulating"):
+        advice = advise(data, seed=seed)
+    print(json.dumps(advice.to_dict(), indent=2) if as_json else str(advice))

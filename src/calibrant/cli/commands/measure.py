@@ -81,7 +81,7 @@ def check(
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,
 ) -> None:
-    """Test whether the predictions are calibrated; of several classes the whole vector, then each class."""
+    """Test whether the predictions are calibrated; for multiclass data, the whole vector, then each class."""
     from calibrant.cli.measures import missing_check
     from calibrant.data.validation import fraction
     from calibrant.inference.calibration_tests import calibration_test
@@ -112,7 +112,7 @@ def check(
 
 
 def _of_classes(data: Any) -> tuple[Any, Any]:
-    """For several classes: the tests of each class, strongest evidence first, and of the top label; else None."""
+    """For multiclass data: the tests of each class, strongest evidence first, and of the top label; else None."""
     from calibrant.data.predictions import Multiclass
     from calibrant.inference.calibration_tests import calibration_test
     from calibrant.inference.multiclass_tests import by_class

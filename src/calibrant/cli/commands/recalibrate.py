@@ -12,7 +12,7 @@ import typer
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, require_writable, say, stage, writing
-from calibrant.cli.options import KINDS, TASK, Files, Force, Logits, Members, Percent, Quantiles, takes
+from calibrant.cli.options import KINDS, TASK, Files, Force, Logits, Members, Percent, Quantiles, columns_of, takes
 
 
 @app.command()
@@ -53,10 +53,10 @@ def recalibrate(
 
 
 def _task(data: Any, columns: Columns) -> Any:
-    """The task of the options; whether there are several classes, where a pattern names them, the data say."""
+    """The task of the options; the data say whether a pattern names one column or many."""
     from calibrant.data.predictions import Multiclass
 
-    return "classes" if isinstance(data, Multiclass) else columns.task
+    return "multiclass" if isinstance(data, Multiclass) else columns.task
 
 
 def _print_gains(recalibrator: Any) -> None:
@@ -107,10 +107,11 @@ def apply_map(
 ) -> None:
     """Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in `_recalibrated`."""
     from calibrant.cli.apply import apply_to_file, sql_of
-    from calibrant.cli.maps import Inputs
     from calibrant.recalibrate.persistence import load
 
-    inputs = Inputs(tuple(prob or ()), mean, std, tuple(quantiles or ()), tuple(members or ()), percent, logits)
+    inputs = columns_of(
+        prob=prob, mean=mean, std=std, quantiles=quantiles, members=members, percent=percent, logits=logits
+    )
     if not map_file.is_file():
         message = f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}."
         raise UsageError(message)

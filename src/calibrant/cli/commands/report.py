@@ -99,6 +99,6 @@ def demo(
     ] = Path("calibrant-demo"),
 ) -> None:
     """Train real models, write their predictions, and report on them: what you would do with your own file."""
-    from calibrant.cli.demo import run_demo
+    from calibrant.cli.reports import run_demo
 
     run_demo(folder, say=print)

@@ -2,7 +2,7 @@
 
 import warnings
 
-from calibrant.cli.demo import run_demo
+from calibrant.cli.reports import run_demo
 
 
 def test_the_demo_trains_writes_and_reports(tmp_path):

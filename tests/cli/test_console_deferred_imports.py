@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant.cli.deferred_imports import SELDOM_USED, WhenUsed
+from calibrant.cli.console import SELDOM_USED, WhenUsed
 
 
 @pytest.fixture

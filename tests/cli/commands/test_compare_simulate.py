@@ -1,11 +1,11 @@
-"""`calibrant simulate`: one event only, and it says so."""
+"""`calibrant simulate`: binary predictions only, and it says so."""
 
 import json
 
 import pytest
 
 
-def test_advice_is_given_for_one_event(invoke):
+def test_advice_is_given_for_binary_predictions(invoke):
     code, out, err = invoke("simulate --scores all.parquet --truth y --prob p --json")
     assert code == 0, err
     assert json.loads(out)
@@ -15,7 +15,7 @@ def test_advice_is_given_for_one_event(invoke):
     ("options", "message"),
     [
         ("", "Name a file of predictions"),
-        ("all.parquet --truth animal --prob b_*", "Simulation is for the probability of one event"),
+        ("all.parquet --truth animal --prob b_*", "Simulation is for binary predictions"),
     ],
 )
 def test_other_predictions_are_refused(invoke, options, message):
