@@ -113,7 +113,7 @@ def inference_cases() -> dict[str, Case]:
 def fit_cases() -> dict[str, Case]:
     names = [
         *("Auto", "BayesianAverage", "BayesianBinning", "Beta", "CentredIsotonic", "Histogram", "Isotonic"),
-        *("NadarayaWatson", "Platt", "Quadratic", "ScalingBinning", "Spline", "Temperature", "VennAbers"),
+        *("Platt", "Quadratic", "ScalingBinning", "Spline", "Temperature", "VennAbers"),
     ]
     return {f"recalibrate.{name}().fit": partial(_fit, name) for name in names}
 

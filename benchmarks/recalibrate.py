@@ -115,7 +115,7 @@ def other_lines() -> list[str]:
     p = rng.beta(0.7, 0.7, 10**5)
     y = (rng.random(10**5) < p**1.5).astype(np.int8)
     names = ("Platt", "Quadratic", "Beta", "Spline", "CentredIsotonic", "Histogram", "BayesianBinning")
-    names += ("VennAbers", "ScalingBinning", "NadarayaWatson", "Partition", "Auto")
+    names += ("VennAbers", "ScalingBinning", "Auto")
     times = {name: cpu_seconds(lambda: getattr(rc, name)().fit(p, y), 2) for name in names}  # noqa: B023
     head = ["## The other binary maps, n = 1e5, CPU seconds to fit", "", "| " + " | ".join(times) + " |"]
     return [*head, "|" + "-|" * len(times), "| " + " | ".join(f"{value:.3f}" for value in times.values()) + " |", ""]

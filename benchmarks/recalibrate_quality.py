@@ -64,7 +64,7 @@ def binary_maps() -> dict[str, rc.Recalibrator]:
         "Isotonic",
         "CentredIsotonic",
     )
-    names += ("Histogram", "BayesianBinning", "VennAbers", "ScalingBinning", "NadarayaWatson", "Partition")
+    names += ("Histogram", "BayesianBinning", "VennAbers", "ScalingBinning")
     maps = {name: getattr(rc, name)() for name in names}
     return maps | {"Auto": rc.Auto(), "Auto, stacked": rc.Auto(combine="stack")}
 
@@ -75,7 +75,7 @@ def multiclass_maps(classes: int) -> dict[str, rc.Recalibrator]:
     names += ["StructuredMatrixScaling", "Dirichlet"] if classes <= 20 else []
     maps |= {name: getattr(rc, name)() for name in names if name in rc.__all__}
     maps |= {f"OneVsRest({name})": rc.OneVsRest(getattr(rc, name)()) for name in ("Beta", "Isotonic", "Quadratic")}
-    return maps | {"Partition": rc.Partition(), "Auto": rc.Auto()}
+    return maps | {"Auto": rc.Auto()}
 
 
 def losses(p: np.ndarray, y: np.ndarray, maps: dict[str, rc.Recalibrator]) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from calibrant.pu.torch_risks import imbalanced_nnpu_loss, nnpu_loss
+from reproduce.positive_unlabeled_losses import imbalanced_nnpu_loss, nnpu_loss
 
 
 def unpacked(path: Path) -> bytes:

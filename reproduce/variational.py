@@ -24,8 +24,9 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant.recalibrate import CatBoost, Isotonic, LightGBM, NadarayaWatson, OneVsRest, Partition, Temperature
+from calibrant.recalibrate import CatBoost, Isotonic, LightGBM, OneVsRest, Temperature
 from reproduce import data
+from reproduce.nonparametric_maps import NadarayaWatson, Partition
 from reproduce.variational_worlds import BINARY, MULTICLASS, SIZES, TABLE_1_ROWS, TABLE_2, draw_binary, draw_multiclass
 
 RESULTS = Path(__file__).with_name("results")

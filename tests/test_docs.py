@@ -162,7 +162,7 @@ def test_every_public_name_has_one_task_and_every_name_in_the_list_of_tasks_exis
         ("calibrant", "ici", "Errors of probabilities"),
         ("calibrant.inference", "multinomial_recalibration", "Multiclass"),
         ("calibrant.recalibrate", "ConditionalLogit", "Multiclass"),
-        ("calibrant.recalibrate", "NadarayaWatson", "Smooth maps of a probability"),
+        ("calibrant.recalibrate", "Smoothed", "Smooth maps of a probability"),
         ("calibrant.simulate", "estimates", "Bias of an estimator"),
         ("calibrant.results", "estimates", "Results"),
     ],

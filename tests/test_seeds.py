@@ -105,13 +105,11 @@ CALLS: dict[str, Callable[[Rows, int], float]] = {
     "report of classes": lambda r, s: reported_gain(cal.report(r.classes, seed=s)),
     "report of forecasts": lambda r, s: reported_gain(cal.report(r.forecast, seed=s)),
     "Auto": lambda r, s: mapped(recalibrate.Auto(seed=s), r.classes),
+    "gain": lambda r, s: float(recalibrate.gain(r.binary, recalibrate.Platt(), seed=s).gain),
     "Auto of one probability": lambda r, s: mapped(recalibrate.Auto(seed=s), r.binary),
     "AutoForecast": lambda r, s: fitted_spread(s, r.forecast),
-    "gain": lambda r, s: recalibrate.gain(r.binary, recalibrate.Platt(), seed=s).value,
     "CatBoost": lambda r, s: mapped(recalibrate.CatBoost(seed=s, trees=20), r.binary),
     "LightGBM": lambda r, s: mapped(recalibrate.LightGBM(seed=s), r.binary),
-    "BasicBootstrap": lambda r, s: high_end(r.unlabeled, pu.BasicBootstrap(99, seed=s)),
-    "Conservative": lambda r, s: high_end(r.unlabeled, pu.Conservative(99, seed=s)),
     "PUInversion": lambda r, s: high_end(r.unlabeled, pu.PUInversion(seed=s)),
     "ClasswiseInversion": lambda r, s: high_end(
         r.classes, inference.ClasswiseInversion(seed=s), partial(cal.classwise, cal.ece)
@@ -150,7 +148,6 @@ SIMULATIONS: dict[str, Callable[[int], Any]] = {
         simulate.LogNormalSpreads(), simulate.Scaled(1.3)
     ).sample(9, seed=s),
     "LogitMixtureWorld.sample": lambda s: mixture(s).sample(9, 9, seed=s),
-    "Partition": lambda s: mapped(recalibrate.Partition(seed=s), Rows(7).binary),
     "fit_logit_mixture": lambda s: mixture(s),
     "WorldFit.goodness": lambda s: simulate.fit_world(Rows(7).binary).goodness(seed=s),
     "advise": lambda s: simulate.advise(Rows(7).binary, repeats=4, seed=s),

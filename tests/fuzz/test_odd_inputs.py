@@ -305,7 +305,6 @@ OPTIONS = {
             "bias": lambda v: cal.simulate.bias(cal.ece, UNIFORM, 50, repeats=3, seed=v).mean,
             "power": lambda v: cal.simulate.power(cal.ece, UNIFORM, 50, repeats=3, seed=v).type_two,
             "Auto": lambda v: cal.recalibrate.Auto(seed=v).fit(P, Y).predict_proba(P),
-            "Partition": lambda v: cal.recalibrate.Partition(seed=v).fit(P, Y).predict_proba(P),
         }.items()
     },
     "prior": Option(

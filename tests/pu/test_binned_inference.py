@@ -7,7 +7,6 @@ import pytest
 
 import calibrant as cal
 from calibrant import pu
-from calibrant.pu.binned_inference import _resampled_gaps
 from tests.pu.worlds import BETTER, CALIBRATED, LESS, TRUE_ERROR, drawn, everybody
 
 PAPER_ECE = partial(cal.ece, bins=pu.PaperBins())
@@ -27,18 +26,6 @@ def coverage(method, n, world, draws, seed):
 def test_the_debiased_interval_covers_away_from_calibration(world):
     assert coverage(pu.DebiasedDelta(), 100, LESS, 400, seed=0) >= 0.93
     assert coverage(pu.DebiasedDelta(), 1000, world, 300, seed=1) >= 0.93
-
-
-@pytest.mark.no_cover
-def test_the_basic_bootstrap_covers_nearly():
-    assert coverage(pu.BasicBootstrap(199), 100, LESS, 300, seed=0) >= 0.88  # 0.93 in 3000 draws
-    assert coverage(pu.BasicBootstrap(199), 1000, LESS, 300, seed=1) >= 0.88  # 0.92 in 1500 draws
-
-
-def test_the_conservative_interval_covers_where_bias_outgrows_the_others():
-    rng = np.random.default_rng(2)
-    tables = [cal.BinTable.of(drawn(rng, 100, 1000, BETTER), cal.EqualMass(15)) for _ in range(100)]
-    assert np.mean([TRUE_ERROR[BETTER] in pu.Conservative(199).interval(table, level=0.95) for table in tables]) >= 0.95
 
 
 def test_the_score_test_has_its_size_and_sees_a_miscalibrated_model():
@@ -80,15 +67,6 @@ def test_variances_of_a_single_sample_are_those_of_repeated_draws(known):
         gaps.append(pu.Gaps.of(cal.BinTable.of(data, cal.EqualWidth(5))))
     seen = np.diag(np.cov([g.gap for g in gaps], rowvar=False))
     np.testing.assert_allclose(seen, np.mean([g.variance for g in gaps], axis=0), rtol=0.25)
-    drawn_again = np.var(_resampled_gaps(gaps[0], 2000, rng), axis=0)
-    np.testing.assert_allclose(drawn_again, gaps[0].variance, rtol=0.25)
-
-
-def test_the_bootstrap_draws_the_two_samples_apart():
-    gaps = pu.Gaps.of(cal.BinTable.of(drawn(np.random.default_rng(7), 200, 2000, LESS), cal.EqualWidth(5)))
-    draws = _resampled_gaps(gaps, 4000, np.random.default_rng(0))
-    np.testing.assert_allclose(draws.mean(axis=0), gaps.gap, atol=4 * np.sqrt(gaps.variance.max() / 4000))
-    np.testing.assert_allclose(draws.var(axis=0), gaps.variance, rtol=0.12)
 
 
 def test_bin_intervals_cover_the_true_rates():
@@ -111,11 +89,8 @@ def test_a_bin_without_a_labelled_positive_has_an_interval():
     assert 0 < result.low[0] < result.high[0]
 
 
-def test_the_interval_is_attached_and_reproducible():
+def test_the_interval_of_a_table_is_that_of_its_rows():
     data = drawn(np.random.default_rng(9), 200, 2000, LESS)
-    first, second = (cal.interval(PAPER_ECE, data, method=pu.BasicBootstrap(99, seed=1)) for _ in range(2))
-    assert first.interval == second.interval
-    assert first == PAPER_ECE(data)
     table = cal.BinTable.of(data, cal.table.Distinct())
     again = cal.interval(PAPER_ECE, table).interval
     assert again.low == pytest.approx(cal.interval(PAPER_ECE, data).interval.low, abs=1e-12)
@@ -139,7 +114,7 @@ def test_other_errors_and_other_data_are_refused():
         with pytest.raises(cal.InvalidPredictions, match="norm=1"):
             cal.interval(estimator, data, method=pu.DebiasedDelta())
     with pytest.raises(cal.InvalidPredictions, match="L1"):
-        pu.Conservative().interval(data, norm=2)
+        pu.DebiasedDelta().interval(data, norm=2)
     with pytest.raises(TypeError, match="calibration errors"):
         cal.interval(cal.brier, data)
     with pytest.raises(cal.InvalidPredictions, match="positive-unlabeled"):

@@ -26,8 +26,6 @@ ONE_EVENT = [
     maps.ScalingBinning(),
     maps.VennAbers(),
     maps.Smoothed(),
-    maps.NadarayaWatson(bandwidth=0.2),
-    maps.Partition(),
     maps.EnsembleTemperature(),
     maps.OneVsRest(maps.Isotonic(laplace=1.0)),
     maps.Auto(combine="choose"),

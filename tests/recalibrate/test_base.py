@@ -30,10 +30,8 @@ ONE_EVENT = [
     rc.BayesianBinning(),
     rc.VennAbers(),
     rc.ScalingBinning(),
-    rc.NadarayaWatson(),
     rc.Smoothed(),
     rc.BayesianAverage(),
-    rc.Partition(clusters=4),
     rc.OneVsRest(rc.Beta()),
     rc.Auto(folds=2),
     rc.Auto([rc.Platt(), rc.Isotonic()], combine="stack", cautious=False, folds=2),
@@ -41,7 +39,6 @@ ONE_EVENT = [
 SEVERAL = [
     rc.Identity(),
     rc.Temperature(),
-    rc.Partition(clusters=5),
     rc.OneVsRest(rc.Beta()),
     rc.OneVsRest(rc.Isotonic()),
     rc.OneVsRest(rc.Histogram()),
@@ -133,7 +130,7 @@ def test_one_column_two_columns_logits_and_predictions_say_the_same(recalibrator
     np.testing.assert_array_equal(clone(recalibrator).fit(cal.Binary(y, p)).predict_proba(p), expected)
     x = np.log(p) - np.log1p(-p)
     logits = clone(recalibrator).set_params(input="logits")
-    if not isinstance(recalibrator, (rc.Histogram, rc.Partition, rc.ScalingBinning, rc.BayesianBinning)):
+    if not isinstance(recalibrator, (rc.Histogram, rc.ScalingBinning, rc.BayesianBinning)):
         np.testing.assert_allclose(logits.fit(x, y).predict_proba(x), expected, atol=1e-7)
         np.testing.assert_allclose(clone(recalibrator).fit(both, y).predict_proba(both), expected, atol=1e-7)
 
@@ -175,9 +172,7 @@ def test_auto_draws_its_folds_from_the_counts_of_a_table():
         rc.Auto().fit(cal.BinTable.of(cal.Binary(y, p, weight=rng.random(5000)), cal.table.HybridGrid()))
 
 
-@pytest.mark.parametrize(
-    "recalibrator", [m for m in ONE_EVENT if not isinstance(m, (rc.Auto, rc.Partition))], ids=lambda m: repr(m)
-)
+@pytest.mark.parametrize("recalibrator", [m for m in ONE_EVENT if not isinstance(m, rc.Auto)], ids=lambda m: repr(m))
 def test_counts_of_rows_with_their_number_are_the_rows_repeated(recalibrator):
     p, y = sample(60)
     count = np.tile([1, 2, 0], 20)
@@ -290,9 +285,7 @@ def test_an_effective_number_of_rows_needs_weights_and_a_table_has_its_own():
         rc.Platt().fit(table, sample_weight=[1, 2])
 
 
-@pytest.mark.parametrize(
-    "recalibrator", [m for m in ONE_EVENT if not isinstance(m, (rc.Auto, rc.Partition))], ids=lambda m: repr(m)
-)
+@pytest.mark.parametrize("recalibrator", [m for m in ONE_EVENT if not isinstance(m, rc.Auto)], ids=lambda m: repr(m))
 def test_the_order_of_the_rows_does_not_matter(recalibrator):
     p, y = sample(80)
     order = np.random.default_rng(1).permutation(80)

@@ -43,8 +43,6 @@ def tables():
 @pytest.mark.parametrize("logits", [False, True], ids=["probabilities", "logits"])
 @pytest.mark.parametrize("template", ONE_EVENT, ids=repr)
 def test_maps_of_one_event_are_the_same_in_duckdb_and_sqlite(template, logits, tables):
-    if logits and isinstance(template, maps.NadarayaWatson):
-        pytest.skip("takes long, and is read as CentredIsotonic is")
     made, scores = fitted(template, X, P, Y, logits=logits), LOGITS if logits else SCORES
     expected = made.predict_proba(scores)[:, 1]
     found = in_duckdb([made.to_sql("p")], frame_of(scores))[:, 0]
@@ -188,7 +186,6 @@ def test_maps_that_cannot_be_written_name_those_that_can():
     for made, scores, observed, columns in (
         (maps.FromClassifier(LogisticRegression()), P, Y, "p"),
         (maps.ConditionalLogit(), p, y, ["a", "b", "c"]),
-        (maps.Partition(), p, y, ["a", "b", "c"]),
         (maps.Auto([maps.FromClassifier(LogisticRegression())], combine="choose", cautious=False), P**2, Y, "p"),
     ):
         with pytest.raises(TypeError, match="cannot be written as SQL; these maps can: Auto, BayesianAv"):
@@ -242,4 +239,4 @@ def test_classes_need_their_columns_and_maps_their_fit():
 
 def test_what_would_be_too_long_is_refused():
     with pytest.raises(ValueError, match="too many parts for SQL"):
-        maps.NadarayaWatson(bandwidth=1e-3).fit(P, Y).to_sql("p")
+        maps.Histogram(bins=cal.EqualWidth(300_000)).fit(P, Y).to_sql("p")

@@ -26,9 +26,7 @@ def applied(model, scores):
 
 
 @pytest.mark.parametrize("logits", [False, True], ids=["probabilities", "logits"])
-@pytest.mark.parametrize(
-    "template", [each for each in ONE_EVENT if not isinstance(each, (maps.Smoothed, maps.NadarayaWatson))], ids=repr
-)
+@pytest.mark.parametrize("template", [each for each in ONE_EVENT if not isinstance(each, maps.Smoothed)], ids=repr)
 def test_maps_of_one_event(template, logits):
     made, scores = fitted(template, X, P, Y, logits=logits), LOGITS if logits else SCORES
     np.testing.assert_allclose(applied(made.to_onnx(), scores), made.predict_proba(scores), rtol=0, atol=1e-12)
@@ -36,11 +34,11 @@ def test_maps_of_one_event(template, logits):
 
 @pytest.mark.parametrize(
     ("template", "logits"),
-    [(maps.Smoothed(), False), (maps.Smoothed(), True), (maps.NadarayaWatson(bandwidth=0.2), False)],
+    [(maps.Smoothed(), False), (maps.Smoothed(), True)],
     ids=repr,
 )
 def test_maps_with_a_term_for_each_fitted_row(template, logits):
-    """Fitted to few rows: the runtime takes long to read thousands of terms, most of a minute in the fourth case."""
+    """Fitted to few rows: the runtime takes long to read thousands of terms, so they are fitted to few rows."""
     x, p, y = one_event(12)
     made, scores = fitted(template, x, p, y, logits=logits), LOGITS if logits else SCORES
     np.testing.assert_allclose(applied(made.to_onnx(), scores), made.predict_proba(scores), rtol=0, atol=1e-12)

@@ -26,8 +26,6 @@ MAPS = {
     "BayesianBinning": rc.BayesianBinning(),
     "VennAbers": rc.VennAbers(),
     "ScalingBinning": rc.ScalingBinning(scaling=rc.Beta(), bins=cal.EqualWidth(4)),
-    "NadarayaWatson": rc.NadarayaWatson(),
-    "Partition": rc.Partition(clusters=3),
     "OneVsRest": rc.OneVsRest(rc.Isotonic()),
     "Auto": rc.Auto([rc.Platt(), rc.Isotonic()], combine="stack", cautious=False),
 }

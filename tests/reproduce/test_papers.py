@@ -136,7 +136,8 @@ def test_table_1_without_data_says_so(monkeypatch):
 
 def test_the_network_does_not_depend_on_the_number_of_threads():
     torch = pytest.importorskip("torch")
-    from calibrant.pu.torch_risks import nnpu_loss
+    from reproduce.positive_unlabeled_losses import nnpu_loss
+
     from reproduce import positive_unlabeled_models as models
 
     rng = np.random.default_rng(0)

@@ -38,9 +38,6 @@ CALLS = {
     "prior_band": lambda bins: cal.pu.prior_band(PU, 0.4, 0.5, bins=bins).minimum,
     "sharp_bias_bound": lambda bins: cal.pu.sharp_bias_bound(PU, bins=bins),
     "bias_bound": lambda bins: cal.pu.bias_bound(prior=0.5, n_positive=100, n_unlabeled=1000, bins=bins),
-    "generalization_bound": lambda bins: cal.pu.generalization_bound(
-        prior=0.5, n_positive=1e4, n_unlabeled=1e5, fcmi=20.0, bins=bins
-    ),
     "PUScore": lambda bins: cal.pu.PUScore(bins=bins).test(PU).p_value,
     "HosmerLemeshow": lambda bins: cal.inference.HosmerLemeshow(bins=bins).test(DATA).p_value,
     "SpreadChiSquare": lambda bins: cal.inference.SpreadChiSquare(bins=bins).test(SPREAD).p_value,

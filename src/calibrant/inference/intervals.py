@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
     from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound, NormBand
     from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
-    from calibrant.pu.binned_inference import BasicBootstrap, Conservative, DebiasedDelta
+    from calibrant.pu.binned_inference import DebiasedDelta
     from calibrant.pu.inversion import PUInversion
 
     OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-    OfPositives = PUInversion | DebiasedDelta | BasicBootstrap | Conservative
+    OfPositives = PUInversion | DebiasedDelta
     OfClasses = SequentialBound | ClasswiseInversion
     OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
     OfValidation = MidP | ProfileLikelihood
@@ -188,8 +188,7 @@ def interval(
         `Clustered` for rows with a group. For several classes: `SequentialBound`, a lower bound, for the error of the
         whole vector (`variational_error`), since no upper bound holds without assumptions; `ClasswiseInversion` for
         ``partial(cal.classwise, cal.ece)`` and the like; that of the binary task for the error of the top label. Also
-        `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`,
-        `calibrant.pu.BasicBootstrap` and `calibrant.pu.Conservative`.
+        `ChiSquareMixture` (L2), `SplitLowerBound`, and for positive-unlabeled data `calibrant.pu.DebiasedDelta`.
     **options
         Options of the estimator: ``interval(cal.ece, data, norm=2)`` is ``interval(partial(cal.ece, norm=2), data)``.
 

@@ -1,6 +1,6 @@
-"""Calibration when only positives and unlabeled rows exist: guarantees, inference, class priors, risks, ground truth.
+"""Calibration when only positives and unlabeled rows exist: guarantees, intervals, class priors, maps.
 
-Here belongs what only such data need: bounds, priors, training risks, maps, and methods of intervals. The estimators
+Here belongs what only such data need: bounds, priors, maps, and methods of intervals. The estimators
 have their usual names and take `calibrant.PositiveUnlabeled`; worlds of known error are in `simulate`.
 
 >>> import calibrant as cal

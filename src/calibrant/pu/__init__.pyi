@@ -1,5 +1,3 @@
-from .binned_inference import BasicBootstrap as BasicBootstrap
-from .binned_inference import Conservative as Conservative
 from .binned_inference import DebiasedDelta as DebiasedDelta
 from .binned_inference import Gaps as Gaps
 from .binned_inference import PUScore as PUScore
@@ -10,9 +8,6 @@ from .bounds import BoundBins as BoundBins
 from .bounds import PaperBins as PaperBins
 from .bounds import PriorBand as PriorBand
 from .bounds import bias_bound as bias_bound
-from .bounds import fcmi_of_entropy as fcmi_of_entropy
-from .bounds import fcmi_of_vc_dimension as fcmi_of_vc_dimension
-from .bounds import generalization_bound as generalization_bound
 from .bounds import prior_band as prior_band
 from .bounds import sharp_bias_bound as sharp_bias_bound
 from .inversion import PUInversion as PUInversion
@@ -28,7 +23,3 @@ from .recalibration import PUPlatt as PUPlatt
 from .recalibration import PURecalibrator as PURecalibrator
 from .recalibration import PUTemperature as PUTemperature
 from .recalibration import prior_shift as prior_shift
-from .training import PULogistic as PULogistic
-from .training import imbalanced_nnpu_risk as imbalanced_nnpu_risk
-from .training import nnpu_risk as nnpu_risk
-from .training import upu_risk as upu_risk

@@ -25,8 +25,6 @@ from .multiclass_scaling import MatrixScaling as MatrixScaling
 from .multiclass_scaling import StructuredMatrixScaling as StructuredMatrixScaling
 from .multiclass_scaling import StructuredVectorScaling as StructuredVectorScaling
 from .multiclass_scaling import VectorScaling as VectorScaling
-from .nonparametric import NadarayaWatson as NadarayaWatson
-from .nonparametric import Partition as Partition
 from .persistence import load as load
 from .regression_auto import AutoForecast as AutoForecast
 from .regression_base import ForecastRecalibrator as ForecastRecalibrator

@@ -20,7 +20,7 @@ from calibrant.recalibrate.sql_expressions import DIALECTS, Dialect, SqlScores, 
 #: One text per class.
 Names = list[str] | tuple[str, ...]
 
-#: The maps that can be written; `Partition` for two classes.
+#: The maps that can be written.
 WRITTEN = (
     "Auto",
     "BayesianAverage",
@@ -33,9 +33,7 @@ WRITTEN = (
     "Identity",
     "Isotonic",
     "MatrixScaling",
-    "NadarayaWatson",
     "OneVsRest",
-    "Partition",
     "Platt",
     "Quadratic",
     "ScalingBinning",

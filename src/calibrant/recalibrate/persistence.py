@@ -275,7 +275,7 @@ def _known_class(name: str, room: str | None) -> type:
             module = import_module(f"calibrant.{known}")
             found = getattr(module, name) if name in dir(module) else None
     if not (isinstance(found, type) and issubclass(found, Stored)):
-        message = f"This release ({__version__}) has no map called {name!r}."
+        message = f"This release ({__version__}) has no map called {name!r}: fit and save one that it has."
         raise ValueError(message)
     return found
 

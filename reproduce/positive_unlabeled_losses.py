@@ -1,4 +1,4 @@
-"""The risks of `calibrant.pu.training` for training in PyTorch: pip install 'calibrant[torch]'."""
+"""The risks of `positive_unlabeled_training` for training in PyTorch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from calibrant.pu.training import Loss
+from reproduce.positive_unlabeled_training import Loss
 
 
 def upu_loss(positive: Any, unlabeled: Any, *, prior: float, loss: Loss = "logistic") -> Any:
-    """The risk uPU of two tensors of logits; see `calibrant.pu.upu_risk`."""
+    """The risk uPU of two tensors of logits; see `upu_risk`."""
     positive_risk, negative_risk = _parts(positive, unlabeled, prior, loss)
     return prior * positive_risk + negative_risk
 
@@ -38,7 +38,7 @@ def imbalanced_nnpu_loss(
     beta: float = 0.0,
     gamma: float = 1.0,
 ) -> Any:
-    """Imbalanced nnPU of a mini-batch; see `calibrant.pu.imbalanced_nnpu_risk` for what it does to calibration."""
+    """Imbalanced nnPU of a mini-batch; see `imbalanced_nnpu_risk` for what it does to calibration."""
     positive_risk, negative_risk = _parts(positive, unlabeled, prior, loss)
     return _corrected(target_prior * positive_risk, negative_risk, (1 - target_prior) / (1 - prior), beta, gamma)
 

@@ -1,6 +1,7 @@
-"""Nonparametric maps from the literature: class shares in k-means clusters, and Nadaraya-Watson kernel regression.
+"""Two maps that the paper on the variational estimator compares: k-means partitions and Nadaraya-Watson regression.
 
-Both take a score or the whole vector of class probabilities.
+Both take a score or the whole vector of class probabilities. Neither beats the maps of `calibrant.recalibrate`, so that
+they are here.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
 from calibrant.data import validation
 from calibrant.numerics.arrays import CHUNK, Codes, Floats, Reals
-from calibrant.numerics.random_draws import generator, scikit_learn_seed
+from calibrant.numerics.random_draws import scikit_learn_seed
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
-from calibrant.recalibrate.export import not_sql
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores, last_at_most
+from calibrant.recalibrate.persistence import register
 from calibrant.table.bintable import BinTable
 
 
+@register
 @dataclass(kw_only=True, eq=False, repr=False)
 class Partition(Recalibrator):
     r"""Partition-wise recalibration: k-means clusters of the probability vectors, each with its class shares.
@@ -95,15 +96,6 @@ class Partition(Recalibrator):
         values: Floats = self.values_[self._cluster(scores.probabilities)]
         return values
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        if scores.classes > 2:
-            raise not_sql(self)
-        numbers = np.arange(len(self.centres_) - 1)
-        edges = last_at_most(lambda p: self._cluster(np.stack([1 - p, p], axis=1)), numbers, 0.0, 1.0)
-        return [
-            scores.steps("probability", edges, [scores.dialect.number(one) for one in row]) for row in self.values_.T
-        ]
-
     def _cluster(self, points: Floats) -> Codes:
         """Number of the nearest centre."""
         squares = np.einsum("ij,ij->i", self.centres_, self.centres_)
@@ -127,12 +119,7 @@ def _shares(sums: Floats, *, allow_certainty: bool) -> Floats:
     return mixed
 
 
-#: Bandwidths among which leave-one-out chooses.
-BANDWIDTHS = 0.01 * 2.0 ** (np.arange(13) / 2)
-#: The most rows that are left out one by one.
-_LEFT_OUT = 2000
-
-
+@register
 @dataclass(kw_only=True, eq=False, repr=False)
 class NadarayaWatson(BinaryRecalibrator):
     r"""Nadaraya-Watson: the mean outcome of the neighbours of p, weighted by a Gaussian kernel.
@@ -154,17 +141,13 @@ class NadarayaWatson(BinaryRecalibrator):
 
     Parameters
     ----------
-    bandwidth : float or "auto"
-        h, in units of probability. The paper on the variational estimator takes 0.1 for every task. "auto" takes the h
-        with the lowest log loss, among 13 from 0.01 to 0.64, of up to 2,000 rows (the same ones every time) each
-        predicted by all others.
+    bandwidth : float
+        h, in units of probability; the paper takes 0.1 for every task.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
 
     Attributes
     ----------
-    bandwidth_ : float
-        h.
     values_ : array
         One event: q on an even grid over [0, 1]. Where no neighbour is within reach, that of the nearest point that has
         some.
@@ -187,7 +170,7 @@ class NadarayaWatson(BinaryRecalibrator):
 
     _multiclass = True
 
-    bandwidth: float | Literal["auto"] = 0.1
+    bandwidth: float = 0.1
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if scores.classes == 2:
@@ -195,53 +178,29 @@ class NadarayaWatson(BinaryRecalibrator):
             return
         self._check()
         kernel = SimplexKernel.of(scores.probabilities, codes, weight)
-        self.bandwidth_ = self._chosen(kernel) if self.bandwidth == "auto" else float(self.bandwidth)
         self.at_, self.codes_, self.row_weight_ = kernel.at, kernel.codes, kernel.weight
-
-    def _chosen(self, kernel: SimplexKernel) -> float:
-        """The bandwidth with the lowest log loss of rows left out."""
-        rows = np.sort(generator(0, "rows left out of a kernel").permutation(len(kernel.codes))[:_LEFT_OUT])
-        losses = kernel.held_out_log_loss(rows, BANDWIDTHS, 1 / (self.weight_ + kernel.at.shape[1]))
-        return float(BANDWIDTHS[np.argmin(losses)])
 
     def _predict(self, scores: Scores) -> Floats:
         if scores.classes == 2:
             return super()._predict(scores)
         kernel = SimplexKernel(self.at_, self.codes_, self.row_weight_)
-        q = np.maximum(kernel.shares(scores.probabilities, self.bandwidth_), 1 / (self.weight_ + scores.classes))
+        q = np.maximum(kernel.shares(scores.probabilities, self.bandwidth), 1 / (self.weight_ + scores.classes))
         q /= q.sum(axis=1, keepdims=True)
         return q
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        if len(self.classes_) > 2:
-            raise not_sql(self)
-        return super()._sql(scores)
-
     def _check(self) -> None:
-        if self.bandwidth != "auto" and not (not isinstance(self.bandwidth, str) and 1e-5 <= self.bandwidth < np.inf):
-            message = f"bandwidth must be a number of at least 1e-5 or 'auto', got {self.bandwidth!r}."
+        if not 1e-5 <= self.bandwidth < np.inf:
+            message = f"bandwidth must be a number of at least 1e-5, got {self.bandwidth!r}."
             raise ValueError(message)
 
     def _fit_cells(self, cells: BinomialCells) -> None:
         self._check()
-        if self.bandwidth == "auto":
-            losses = [_left_out_loss(cells, bandwidth) for bandwidth in BANDWIDTHS]
-            self.bandwidth_ = float(BANDWIDTHS[np.argmin(losses)])
-        else:
-            self.bandwidth_ = float(self.bandwidth)
-        weight, positive = _kernel_sums(cells, self.bandwidth_)
+        weight, positive = _kernel_sums(cells, self.bandwidth)
         bound = 1 / (cells.total + 2)  # Laplace's rule for rows of one outcome only
         self.values_ = np.clip(_filled(weight, positive, cells.total), min(bound, 0.5), max(1 - bound, 0.5))
 
     def _map(self, scores: Scores) -> Floats:
-        return np.interp(scores.probability, self._grid, self.values_)
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        return scores.interpolated(self._grid, self.values_)
-
-    @property
-    def _grid(self) -> Floats:
-        return np.linspace(0, 1, len(self.values_))
+        return np.interp(scores.probability, np.linspace(0, 1, len(self.values_)), self.values_)
 
 
 def _kernel_sums(cells: BinomialCells, bandwidth: float) -> Floats:
@@ -252,18 +211,6 @@ def _kernel_sums(cells: BinomialCells, bandwidth: float) -> Floats:
     part = place - cell
     sums = np.stack([_shared(cell, part, column, steps + 1) for column in (cells.weight, cells.positive)])
     return _smoothed(sums, bandwidth * steps)
-
-
-def _left_out_loss(cells: BinomialCells, bandwidth: float) -> float:
-    """Log loss of rows of weight 1, each predicted by all others; at the score of a row the kernel is 1."""
-    sums = _kernel_sums(cells, bandwidth)
-    grid, score = np.linspace(0, 1, sums.shape[1]), cells.probability.astype(np.float64)
-    weight, positive = (np.interp(score, grid, line) for line in sums)
-    negative, floor = weight - positive, 1 / (cells.total + 2)
-    others = np.maximum(weight - 1, 1e-9)
-    hits = np.clip((positive - 1) / others, floor, 1 - floor)
-    misses = np.clip((negative - 1) / others, floor, 1 - floor)
-    return float(-(cells.positive @ np.log(hits)) - (cells.weight - cells.positive) @ np.log(misses))
 
 
 def _shared(cell: np.ndarray[tuple[int], np.dtype[np.intp]], part: Floats, column: Floats, size: int) -> Floats:
@@ -335,17 +282,6 @@ class SimplexKernel:
         for rows, squares in self._squared_distances(points):
             result[rows] = self._votes(squares, bandwidth)
         return result
-
-    def held_out_log_loss(self, rows: Codes, bandwidths: Floats, floor: float) -> Floats:
-        """Mean log loss of some of the rows, each predicted by all others, for several bandwidths."""
-        losses = np.zeros(len(bandwidths))
-        for part, squares in self._squared_distances(self.at[rows]):
-            own = rows[part]
-            squares[np.arange(len(own)), own] = np.inf
-            for j, bandwidth in enumerate(bandwidths):
-                hit = self._votes(squares, bandwidth)[np.arange(len(own)), self.codes[own]]
-                losses[j] -= float(self.weight[own] @ np.log(np.maximum(hit, floor)))
-        return losses / float(self.weight[rows].sum())
 
     def _squared_distances(self, points: Reals) -> Iterator[tuple[slice, Floats]]:
         """Blocks of points with their squared distances from all rows, (m, n)."""

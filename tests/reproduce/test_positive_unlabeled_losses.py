@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibrant import pu
+from reproduce import positive_unlabeled_training as training
 
 torch = pytest.importorskip("torch")
-from calibrant.pu import torch_risks  # noqa: E402 - needs torch
+from reproduce import positive_unlabeled_losses as losses  # noqa: E402 - needs torch
 
 P, U = np.random.default_rng(1).normal(1, 1, 50), np.random.default_rng(2).normal(0, 2, 200)
 
@@ -26,13 +26,17 @@ def test_torch_losses_have_the_same_values_and_step_back_from_overfitting(loss):
     rng = np.random.default_rng(1)
     p, u = rng.normal(1, 1, 50), rng.normal(0, 2, 200)
     tensors = [torch.tensor(values) for values in (p, u)]
-    pairs = [("upu_loss", pu.upu_risk), ("nnpu_loss", pu.nnpu_risk), ("imbalanced_nnpu_loss", pu.imbalanced_nnpu_risk)]
+    pairs = [
+        ("upu_loss", training.upu_risk),
+        ("nnpu_loss", training.nnpu_risk),
+        ("imbalanced_nnpu_loss", training.imbalanced_nnpu_risk),
+    ]
     for name, risk in pairs:
-        value = getattr(torch_risks, name)(*tensors, prior=0.3, loss=loss)
+        value = getattr(losses, name)(*tensors, prior=0.3, loss=loss)
         assert float(value) == pytest.approx(risk(p, u, prior=0.3, loss=loss))
     fitted, others = (torch.tensor([value] * 2, dtype=torch.float64, requires_grad=True) for value in (4.0, -4.0))
-    value = torch_risks.nnpu_loss(fitted, others, prior=0.9, loss=loss)  # the part of the negatives is below zero
-    expected = pu.nnpu_risk([4.0, 4.0], [-4.0, -4.0], prior=0.9, loss=loss)
+    value = losses.nnpu_loss(fitted, others, prior=0.9, loss=loss)  # the part of the negatives is below zero
+    expected = training.nnpu_risk([4.0, 4.0], [-4.0, -4.0], prior=0.9, loss=loss)
     assert value.detach().item() == pytest.approx(expected)
     value.backward()
     assert float(others.grad[0]) < 0  # ascent on the loss of unlabeled rows as negatives
@@ -42,7 +46,7 @@ def test_torch_losses_have_the_same_values_and_step_back_from_overfitting(loss):
 def test_gradients_are_the_derivatives_of_the_risks(loss):
     prior = 0.3
     positive, unlabeled = leaves(P, U)
-    torch_risks.upu_loss(positive, unlabeled, prior=prior, loss=loss).backward()
+    losses.upu_loss(positive, unlabeled, prior=prior, loss=loss).backward()
     by_hand = prior * (-slopes(-P, loss) - slopes(P, loss)) / len(P)
     np.testing.assert_allclose(positive.grad.numpy(), by_hand, rtol=1e-9)
     np.testing.assert_allclose(unlabeled.grad.numpy(), slopes(U, loss) / len(U), rtol=1e-9)
@@ -50,8 +54,8 @@ def test_gradients_are_the_derivatives_of_the_risks(loss):
 
 def test_without_overfitting_the_gradient_of_nnpu_is_that_of_upu():
     first, second = leaves(P, U), leaves(P, U)
-    torch_risks.nnpu_loss(*first, prior=0.3, loss="logistic").backward()
-    torch_risks.upu_loss(*second, prior=0.3, loss="logistic").backward()
+    losses.nnpu_loss(*first, prior=0.3, loss="logistic").backward()
+    losses.upu_loss(*second, prior=0.3, loss="logistic").backward()
     for one, other in zip(first, second, strict=True):
         np.testing.assert_allclose(one.grad.numpy(), other.grad.numpy(), rtol=1e-12)
 
@@ -61,7 +65,7 @@ def test_without_overfitting_the_gradient_of_nnpu_is_that_of_upu():
 def test_an_overfitted_batch_steps_back_along_the_part_of_the_negatives(loss, beta, gamma):
     p, u, prior, target = np.array([4.0, 3.0]), np.array([-4.0, -3.0, -5.0]), 0.9, 0.5
     positive, unlabeled = leaves(p, u)
-    value = torch_risks.imbalanced_nnpu_loss(
+    value = losses.imbalanced_nnpu_loss(
         positive, unlabeled, prior=prior, target_prior=target, loss=loss, beta=beta, gamma=gamma
     )
     factor = (1 - target) / (1 - prior)
@@ -76,7 +80,7 @@ def test_a_part_of_the_negatives_above_minus_beta_is_kept():
     p, u = np.array([1.0, 1.0]), np.array([-1.0, 0.0])
     rest = np.mean(expit(u)) - 0.7 * np.mean(expit(p))
     assert -0.2 < rest < 0
-    kept = torch_risks.nnpu_loss(*leaves(p, u), prior=0.7, beta=0.2)
+    kept = losses.nnpu_loss(*leaves(p, u), prior=0.7, beta=0.2)
     assert kept.item() == pytest.approx(0.7 * np.mean(expit(-p)) + rest)
-    cut = torch_risks.nnpu_loss(*leaves(p, u), prior=0.7)
+    cut = losses.nnpu_loss(*leaves(p, u), prior=0.7)
     assert cut.item() == pytest.approx(0.7 * np.mean(expit(-p)))

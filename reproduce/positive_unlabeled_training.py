@@ -1,6 +1,6 @@
 """Training a classifier from positives and unlabeled rows: unbiased and non-negative risks, logistic regression.
 
-The risks are in NumPy, for evaluation and small models; `calibrant.pu.torch_risks` has them as differentiable losses.
+The risks are in NumPy, for evaluation and small models; `positive_unlabeled_losses` has them as losses of PyTorch.
 """
 
 from __future__ import annotations
