@@ -60,7 +60,7 @@ def test_every_package_says_what_is_public():
 
 
 def test_the_top_level_has_about_seventy_names():
-    assert 50 <= len(public("calibrant")) <= 75
+    assert 50 <= len(public("calibrant")) <= 76
 
 
 def test_no_function_hides_a_module():

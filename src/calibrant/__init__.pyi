@@ -65,6 +65,7 @@ from .estimators.variational import underconfidence as underconfidence
 from .estimators.variational import variational_error as variational_error
 from .inference.bootstrap import Bootstrap as Bootstrap
 from .inference.calibration_tests import calibration_test as calibration_test
+from .inference.changes_over_time import over_time as over_time
 from .inference.comparison import compare as compare
 from .inference.comparison import compare_many as compare_many
 from .inference.decision_curves import net_benefit as net_benefit

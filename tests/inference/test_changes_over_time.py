@@ -1,6 +1,4 @@
-"""Periods and their totals, and the test of a change: its formula by hand, its level, and its power."""
-
-import datetime
+"""Calibration over time: totals of periods, and the test of a change: its formula by hand, its level, and its power."""
 
 import numpy as np
 import pytest
@@ -10,93 +8,153 @@ import calibrant as cal
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.changes_over_time import (
     DRAWS,
-    MOST,
     EventCount,
     EventTotals,
     Residuals,
     SpreadTotals,
     change_point,
-    periods,
     random_signs,
     summed,
 )
+from calibrant.numerics.special import expit
 from tests.reporting.sections.worlds import binary
 
-DAYS = np.datetime64("2024-12-30") + np.arange(800)
+DAYS = np.datetime64("2025-01-01") + np.arange(365)
 
 
-def put(values):
-    return periods(values, name="when", length=len(values))
+def year(rng, n=3000, *, change=0.0, decay=0.0, slope=1.0, shift=0.0, drift=0.0, clusters=None):
+    """A year of rows: log odds that `change` in September or `decay`, scores that `drift`, dependence in clusters."""
+    day = np.sort(rng.integers(0, 365, n))
+    z = rng.normal(-1.5, 1.2, n) + drift * (day / 365 - 0.5)
+    own = 0.0
+    group = None
+    if clusters is not None:
+        group = rng.integers(0, clusters, n)
+        own = rng.normal(0, 1.0, clusters)[group]
+    y = rng.random(n) < expit(shift + slope * z + own + np.where(day >= 243, change, 0.0) + decay * day / 365)
+    return cal.Binary(y, expit(z), group=group), DAYS[day]
 
 
-@pytest.mark.parametrize(
-    ("count", "first", "last"),
-    [
-        (20, "2024-12-30", "2025-01-18"),
-        (100, "week of 2024-12-30", "week of 2025-04-07"),
-        (800, "Dec 2024", "Mar 2027"),
-    ],
-)
-def test_the_shortest_periods_of_which_there_are_few(count, first, last):
-    found = put(DAYS[:count])
-    assert (found.names[0], found.names[-1]) == (first, last)
-    assert len(found.names) <= MOST
-    assert np.all(np.diff(found.index) >= 0)
-    assert set(found.index) == set(range(len(found.names)))
+def test_a_jump_is_found_where_it_is():
+    data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
+    found = cal.over_time(data, days)
+    assert [one.name for one in found][:2] == ["Jan 2025", "Feb 2025"]
+    assert (found.change.first, found.change.p_value) == (8, 0.001)
+    assert found.change.after.high < 0.8 < found.change.before.low
+    assert found.found() == ["Sep 2025", "Oct 2025", "Nov 2025", "Dec 2025"]
+    assert sum(one.n for one in found) == 12_000
 
 
-def test_quarters_and_years():
-    assert put(np.datetime64("2020-01-01") + np.arange(2000)).names[:2] == ["Q1 2020", "Q2 2020"]
-    assert put(np.datetime64("1990-01-01") + 30 * np.arange(400)).names[0] == "1990"
-    centuries = put(np.datetime64("1800-01-01") + 30 * np.arange(2800))
-    assert len(centuries.names) <= MOST
-    assert " to " in centuries.names[0]
+def test_a_drift_is_found_somewhere_in_the_middle():
+    data, days = year(np.random.default_rng(2), 12_000, decay=-1.2)
+    found = cal.over_time(data, days)
+    assert found.change.p_value == 0.001
+    assert 3 <= found.change.first <= 9
+    assert found.periods[-1].ratio.high < 0.8
+    assert np.polyfit(np.arange(12), [one.ratio.value for one in found], 1)[0] < -0.02
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["2025-03-01", "2025-01-31", "2025-01-31"],
-        [datetime.date(2025, 3, 1), datetime.date(2025, 1, 31), datetime.date(2025, 1, 31)],
-        [datetime.datetime(2025, 3, 1, 12), datetime.datetime(2025, 1, 31), datetime.datetime(2025, 1, 31, 23)],
-        np.array(["2025-03-01T10", "2025-01-31T00", "2025-01-31T23"], dtype="datetime64[h]"),
-    ],
-)
-def test_dates_of_every_kind(values):
-    found = put(values)
-    assert found.names == ["2025-01-31", "2025-03-01"]
-    assert found.index.tolist() == [1, 0, 0]
+def test_one_odd_period_at_an_end_is_no_change():
+    """The last of 60 days deviates most, but has less than a fiftieth of the variance: a change takes two."""
+    sums = np.append(np.full(59, -40.0 / 59), 40.0)
+    drawn = 5 * np.random.default_rng(0).normal(size=(60, DRAWS))
+    scores, information = np.full((60, 1), 25.0), np.array([[1500.0]])
+    found = change_point(Residuals(sums, np.full(60, 25.0), scores, information, drawn, drawn.sum(axis=0)[None]))
+    assert found.first == 58
 
 
-def test_columns_of_pandas():
-    pd = pytest.importorskip("pandas")
-    assert put(pd.Series(DAYS[:3])).names == ["2024-12-30", "2024-12-31", "2025-01-01"]
-    assert put(pd.period_range("2025-01", periods=3, freq="M")).names == ["2025-01-01", "2025-02-01", "2025-03-01"]
+def test_fewer_periods_on_demand():
+    data, days = year(np.random.default_rng(0), 3000)
+    assert [one.name for one in cal.over_time(data, days, periods=4)] == ["Q1 2025", "Q2 2025", "Q3 2025", "Q4 2025"]
+    wide, narrow = (cal.over_time(data, days, periods=4, level=level).periods[0].ratio for level in (0.99, 0.8))
+    assert wide.low < narrow.low < narrow.high < wide.high
+    with pytest.raises(ValueError, match="periods must be a whole number of at least 2"):
+        cal.over_time(data, days, periods=1)
 
 
-def test_numbers_by_value_or_in_steps():
-    assert put([3, 1, 2]).names == ["1", "2", "3"]
-    found = put(np.arange(1000))
-    assert found.names[:2] == ["0 to 50", "50 to 100"]
-    assert np.bincount(found.index).tolist() == [50] * 20
+def test_results_are_printed():
+    data, days = year(np.random.default_rng(0), 3000, change=-0.9)
+    found = cal.over_time(data, days, periods=4)
+    text = repr(found).splitlines()
+    assert text[0].split()[:4] == ["period", "n", "observed", "expected"]
+    assert text[1].startswith("Q1 2025")
+    assert text[-1].startswith("Most likely change: from Q4 2025 on") or text[-1].startswith(
+        "Most likely change: from Q3"
+    )
+    assert len(text) == 6
+    assert found.to_dict()["periods"][0]["name"] == "Q1 2025"
+    page = found._repr_html_()
+    assert "Calibration over time" in page
+    assert "Most likely change" in page
 
 
-def test_texts_in_order_and_joined_where_too_many():
-    assert put(["2025Q2", "2025Q1"]).names == ["2025Q1", "2025Q2"]
-    found = put([f"sprint {k:03d}" for k in range(100)])
-    assert found.names[0] == "sprint 000 to sprint 002"
-    assert len(found.names) == 34
+def test_multiclass_is_followed_by_its_top_label():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 600)
+    data = cal.Multiclass(np.array([rng.choice(3, p=row) for row in p]), p)
+    found, top = (cal.over_time(one, np.arange(600) // 200) for one in (data, data.top_label()))
+    assert [one.ratio for one in found] == [one.ratio for one in top]
+    with pytest.raises(TypeError, match="no events and no spread"):
+        cal.over_time(cal.PositiveUnlabeled([1, 0, 0, 1], [0.2, 0.4, 0.5, 0.9], prior=0.3), [1, 2, 1, 2])
 
 
-def test_missing_times_have_no_period():
-    assert put(["2025-01-01", None, "2025-01-02"]).index.tolist() == [0, -1, 1]
-    assert put([1.0, np.nan, 2.0]).index.tolist() == [0, -1, 1]
-    assert put([None, None]).names == []
+WORLDS = {
+    "calibrated": {},
+    "always off": {"shift": -0.7},
+    "too extreme, drifting scores": {"slope": 0.6, "shift": -0.3, "drift": 2.0},
+    "clusters": {"clusters": 150},
+}
 
 
-def test_a_wrong_length_names_the_column():
-    with pytest.raises(InvalidPredictions, match="when"):
-        periods([1, 2, 3], name="when", length=2)
+@pytest.mark.parametrize("world", WORLDS)
+def test_changes_are_not_found_where_there_are_none(world):
+    """At a level of 5 %, at most 6 of 40 reject with a probability of 99.6 %; so for periods of a calibrated model."""
+    rng = np.random.default_rng(1)
+    found = [cal.over_time(*year(rng, 1200, **WORLDS[world])) for _ in range(40)]
+    assert sum(one.change.p_value < 0.05 for one in found) <= 6
+    if world in ("calibrated", "clusters"):
+        assert sum(bool(one.found()) for one in found) <= 6
+
+
+def test_forecasts():
+    rng = np.random.default_rng(0)
+    day = np.sort(rng.integers(0, 365, 4000))
+    std = np.exp(0.3 * rng.normal(size=4000))
+    noise = std * rng.standard_t(6, 4000) / np.sqrt(1.5)
+    for factor, changed in ((1.0, False), (1.4, True)):
+        data = cal.Gaussian(np.where(day >= 243, factor, 1.0) * noise, np.zeros(4000), std)
+        found = cal.over_time(data, DAYS[day])
+        assert (found.change.p_value < 0.05) == changed
+    assert abs(found.change.first - 8) <= 1
+    assert found.change.after.low > 1.2
+
+
+def test_tables_per_period():
+    data, days = year(np.random.default_rng(0), 12_000, change=-0.9)
+    month = days.astype("datetime64[M]").astype(int) % 12
+    tables = {f"month {k + 1}": cal.BinTable.of(data.take(month == k), cal.table.HybridGrid()) for k in range(12)}
+    found = cal.over_time(cal.table.merge(list(tables.values())), tables)
+    rows = cal.over_time(data, days)
+    assert found.change.first == rows.change.first
+    assert found.periods[0].name == "month 1"
+    assert [one.observed for one in found.periods] == [one.observed for one in rows.periods]
+
+
+def test_what_has_no_order():
+    data = binary(40)
+    with pytest.raises(InvalidPredictions, match="two periods"):
+        cal.over_time(data, ["2025-01-01"] * 40)
+    with pytest.raises(InvalidPredictions, match="two periods"):
+        cal.over_time(data, [None] * 40)
+    with pytest.raises(InvalidPredictions, match="table per period"):
+        cal.over_time(cal.BinTable.of(data, cal.table.Distinct()), [1] * 40)
+
+
+def test_a_period_without_events_or_expectations():
+    data = cal.Binary([0, 0, 1, 0] * 10, [0.0, 0.0, 0.5, 0.5] * 10)
+    found = cal.over_time(data, [1, 1, 2, 2] * 10)
+    assert np.isnan(found.periods[0].ratio.value)
+    assert found.periods[1].ratio.value == pytest.approx(1.0)
 
 
 def residuals(sums, drawn, variance=1.0):
@@ -212,7 +270,7 @@ def test_totals_are_sums():
 def test_rows_and_tables_agree():
     data = binary(1200, slope=0.7)
     tables = [cal.BinTable.of(data.take(k == INDEX), cal.table.HybridGrid()) for k in range(6)]
-    one, other = EventTotals.of_rows(data, INDEX, 6, 0), EventTotals.of_tables(tables, 0)
+    one, other = EventTotals.of_rows(data, INDEX, 6, 0), EventTotals(tables, None, None, 0)
     np.testing.assert_allclose(one.p_values, other.p_values, rtol=1e-2)
     np.testing.assert_allclose(one.residuals().sums, other.residuals().sums, atol=0.2)
 
@@ -242,5 +300,5 @@ def test_spreads():
     assert totals.null(0)[0] < 1 < totals.null(0)[1]
     assert abs(totals.residuals().sums.sum()) < 1e-9
     tables = [cal.BinTable.of(data.take(k == INDEX), cal.table.LogGrid()) for k in range(6)]
-    assert SpreadTotals.of_tables(tables, 0).residuals() is None
-    assert SpreadTotals.of_tables(tables, 0).ratio(0, 2).value == pytest.approx(totals.ratio(0, 2).value, rel=1e-2)
+    assert SpreadTotals(tables, None, None, 0).residuals() is None
+    assert SpreadTotals(tables, None, None, 0).ratio(0, 2).value == pytest.approx(totals.ratio(0, 2).value, rel=1e-2)

@@ -2,6 +2,10 @@ from .bootstrap import Bootstrap as Bootstrap
 from .bootstrap import Clustered as Clustered
 from .calibration_tests import MultiScale as MultiScale
 from .calibration_tests import calibration_test as calibration_test
+from .changes_over_time import Change as Change
+from .changes_over_time import OverTime as OverTime
+from .changes_over_time import Period as Period
+from .changes_over_time import over_time as over_time
 from .classical_tests import Cox as Cox
 from .classical_tests import HosmerLemeshow as HosmerLemeshow
 from .classical_tests import KernelTest as KernelTest

@@ -20,6 +20,7 @@ from calibrant.results.estimate import Value, printable
 
 if TYPE_CHECKING:
     from calibrant.estimators.decomposition import Decomposition
+    from calibrant.inference.changes_over_time import OverTime
     from calibrant.inference.comparison import Comparison
     from calibrant.inference.decision_curves import DecisionCurve
     from calibrant.inference.groups import ByGroup, GroupResult
@@ -168,6 +169,29 @@ def advice_html(advice: Advice, before: Sequence[str], after: Sequence[str]) -> 
     table = _table("Which estimator for rows like these?", head, rows, ("", *["n"] * 6))
     texts = [tag("p", " ".join(lines)) for lines in (before, after) if lines]
     return _wrapped(table, *texts)
+
+
+def over_time_html(result: OverTime, change: str) -> str:
+    """A line per period with its interval, and the most likely change."""
+    values = [one.ratio for one in result]
+    forest = Forest.of_ratios(values)
+    rows = []
+    for one, value in zip(result, values, strict=True):
+        drawn = forest.cell(value, _style(flagged=one.p_value < _LEVEL), width=_WIDTH, height=_HEIGHT)
+        sums = [count(number) for number in (one.n, one.observed, one.expected)]
+        rows.append([printable(one.name), *sums, _number(value), _interval_text(value), drawn, p_number(one.p_value)])
+    head = (
+        "period",
+        "n",
+        "observed",
+        "expected",
+        result.quantity,
+        _level(result.level),
+        forest.head(_WIDTH),
+        "adjusted p",
+    )
+    table = _table("Calibration over time", head, rows, ("", "n", "n", "n", "n", "n", "g", "n"))
+    return _wrapped(table, tag("p", change))
 
 
 def decision_curve_html(curve: DecisionCurve) -> str:

@@ -28,8 +28,8 @@ from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, std_dispersion, uce
 from calibrant.estimators.smooth_errors import smooth_ece
 from calibrant.estimators.sweep import sweep_ece
+from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
-from calibrant.inference.changes_over_time import periods
 from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
 from calibrant.reporting.assembling import Assembly, Options
@@ -323,7 +323,7 @@ def with_recent_map(made: Recalibration, data: Any, options: Options, time: Over
     if isinstance(values, Mapping):
         some: Any = merge(list(values.values())[change.first :])
     else:
-        some = data.take(periods(values, name="time", length=len(data)).index >= change.first)
+        some = data.take(periods_of(values, name="time", length=len(data)).index >= change.first)
     best = recalibrated(Part(some, options.seed))[0].maps[0]
     start = since(column, values, change.first)
     return replace(
