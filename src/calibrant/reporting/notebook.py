@@ -177,7 +177,7 @@ def over_time_html(result: OverTime, change: str) -> str:
     forest = Forest.of_ratios(values)
     rows = []
     for one, value in zip(result, values, strict=True):
-        drawn = forest.cell(value, _style(flagged=one.p_value < _LEVEL), width=_WIDTH, height=_HEIGHT)
+        drawn = forest.cell(value, _style(flagged=one.p_value < ALPHA), width=_WIDTH, height=_HEIGHT)
         sums = [count(number) for number in (one.n, one.observed, one.expected)]
         rows.append([printable(one.name), *sums, _number(value), _interval_text(value), drawn, p_number(one.p_value)])
     head = (
