@@ -9,6 +9,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
+from calibrant.inference.bootstrap import row_losses
 from calibrant.results import estimates
 from tests.inference.worlds import BENT
 
@@ -162,3 +163,10 @@ def test_forecasts_of_weight_zero_are_not_resampled():
     found, expected = (cal.interval(cal.crps, data).interval for data in (wide, few))
     assert (found.low, found.high) == (expected.low, expected.high)
     assert found.low < found.high
+
+
+def test_very_many_rows_are_resampled_as_a_table():
+    """Up to 2^20 rows the losses of rows are resampled, and beyond a table, in the same time for any number of rows."""
+    for n, as_rows in ((1 << 20, True), ((1 << 20) + 1, False)):
+        data = cal.Binary(np.zeros(n, np.int8), np.full(n, 0.5, np.float32))
+        assert (row_losses(cal.brier(data), data) is not None) == as_rows

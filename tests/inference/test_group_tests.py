@@ -11,14 +11,16 @@ from calibrant.inference.group_tests import (
     adjusted_p_values,
     cells_of_groups,
     confirmed,
+    default_draws,
     group_evidence,
     group_tests,
     one_by_one,
     slice_tests,
     strongest,
 )
-from calibrant.inference.groupings import groupings
+from calibrant.inference.groupings import Grouping, groupings
 from calibrant.inference.sample import Sample
+from calibrant.numerics.confidence_limits import two_sided_tail
 from calibrant.numerics.special import expit
 from tests.reporting.sections.worlds import binary
 
@@ -300,3 +302,29 @@ def test_several_classes():
     p[500:] = p[500:, [1, 2, 0]]
     found = adjusted_p_values(cal.Multiclass(y, p), grouping(np.arange(1000) // 500))
     assert found[0] > 0.05 > found[1]
+
+
+@pytest.mark.parametrize(("groups", "cells"), [(10, 128), (40_000, 64)])
+def test_very_many_groups_have_fewer_cells_of_scores(groups, cells):
+    n = 40_000
+    data = cal.Binary(np.zeros(n, np.int8), np.arange(n) / n)
+    assert ScoreCells.of(data).sums(grouping(np.arange(n) % groups)).count.shape == (groups, cells)
+
+
+def test_the_number_of_events_needs_few_cells():
+    """The p-value in 16 cells is that of all 128, within 4 % where it is 1e-7."""
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < p
+    y[np.flatnonzero(~y)[:280]] = True
+    cells = ScoreCells.of(cal.Binary(y, p)).sums(grouping(np.zeros(20_000)))
+    exact = two_sided_tail(cells.count, cells.probability, cells.observed.sum(axis=1))
+    assert 1e-8 < exact[0] < 1e-6
+    assert cells.gap_p_values() == pytest.approx(exact, rel=0.04)
+
+
+@pytest.mark.parametrize(("groups", "columns", "draws"), [(10, 1, 999), (1000, 1, 781), (6000, 1, 199), (6000, 2, 398)])
+def test_draws_by_default(groups, columns, draws):
+    """As many as have 200 million outcomes, in 256 cells a group; 199 for each column, and no more than 999."""
+    index = np.arange(groups * 300, dtype=np.intp) % groups
+    assert default_draws([Grouping("", range(groups), (index,))] * columns) == draws

@@ -316,3 +316,9 @@ def test_shrunken_estimates_are_closer_to_the_truth():
     seen = truth + error * rng.normal(size=1000)
     assert np.mean((shrunk(seen, error) - truth) ** 2) < 0.5 * np.mean((seen - truth) ** 2)
     assert shrunk(np.array([0.3]), np.array([0.1])) == [0.3]
+
+
+@pytest.mark.parametrize(("events", "direction"), [(200, ""), (215, ""), (225, "too low"), (175, "too high")])
+def test_a_direction_needs_two_standard_errors(events, direction):
+    data = cal.Binary(np.arange(400) < events, np.full(400, 0.5))  # the standard error of the number of events is 10
+    assert balance(data)["direction"] == direction

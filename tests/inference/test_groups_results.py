@@ -71,3 +71,8 @@ def test_control_characters_of_names_are_written_out():
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
     assert "\\x1b[2Jcolumn = \\x1b]0;title\\x07\\u202ered\\nnext" in str(found)
     assert found.rows[0].group == evil  # the value itself is kept
+
+
+def test_groups_count_as_miscalibrated_at_five_percent():
+    made = ByGroup((result("a", 0.03), result("b", 0.04), result("c", 0.07)), n=150)
+    assert str(made).startswith("3 groups, 2 of them significantly miscalibrated (5%")

@@ -73,3 +73,9 @@ def test_weights_and_groups_are_refused():
         isotonic_band(cal.Binary([0, 1], [0.2, 0.7], weight=[1, 2]))
     with pytest.raises(cal.InvalidPredictions, match="group"):
         isotonic_band(cal.Binary([0, 1], [0.2, 0.7], group=[1, 2]))
+
+
+@pytest.mark.parametrize(("scores", "cells"), [(4096, 4096), (9000, 4096)])
+def test_more_scores_than_4096_are_pooled(scores, cells):
+    band = cal.inference.isotonic_band(cal.Binary(np.zeros(scores, np.int8), np.arange(scores) / scores))
+    assert len(band.share) == cells

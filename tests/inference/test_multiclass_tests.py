@@ -53,7 +53,7 @@ def test_rows_in_chunks_give_the_sums_of_all_rows(layout, monkeypatch):
         assert np.allclose(one.variance, parts[name].variance), name
 
 
-def test_every_look_has_a_weight_and_small_samples_have_fewer_looks(layout):
+def test_every_statistic_has_a_weight_and_small_samples_have_fewer(layout):
     layout, labels = layout
     rng = np.random.default_rng(0)
     assert set(looks.statistics(layout, looks.gaps_of_labels(layout, labels, 2, rng))) == set(looks.WEIGHTS)
@@ -210,3 +210,57 @@ def test_control_characters_in_labels_are_written_out():
     found = cal.inference.by_class(data, draws=19)
     assert "\x1b" not in repr(found) + found._repr_html_()
     assert "\\x1b[31mred" in repr(found)
+
+
+def test_the_p_value_is_the_rank_of_the_weighted_sum():
+    data, _ = sample(300, 5, seed=3, spread=1.0)
+    weights = {
+        **dict.fromkeys(looks.WEIGHTS, 1.0),
+        "temperature of all classes": 0.5,
+        "more surprises than predicted": 1.5,
+        "class frequencies in 2 bins, all classes": 0.5,
+        "class frequencies, worst class": 0.75,
+        "rank of the true class in 32 bins of confidence": 0.5,
+        "confusion of classes, worst pair": 0.5,
+    }
+    assert weights == looks.WEIGHTS
+    p, labels = looks.independent_rows(data, needed_by="")
+    layout = looks.Layout.of(p)
+    rng = looks.generator(0, "labels of a vector test")
+    found = looks.statistics(layout, looks.gaps_of_labels(layout, labels, 99, rng))
+    sums = np.zeros(100)
+    for name, values in found.items():
+        above = (values[None] >= values[:, None] - 1e-9 * np.abs(values[:, None])).sum(axis=1)
+        sums += weights[name] / np.tan(np.pi * above / 101)
+    assert VectorTest(99).test(data).p_value == pytest.approx(np.mean(sums >= sums[0] - 1e-9))
+
+
+def test_small_probabilities_are_told_apart_down_to_25_halvings():
+    p = np.array([[2**-23.5, 2**-24.5, 2**-26, 2**-40, 0.0]])
+    layout = looks.Layout.of(np.c_[p, 1 - p.sum()])
+    cell = layout.tables(slice(None))["pooled"].cell[0]
+    assert cell[0] < cell[1] < cell[2] == cell[3] == cell[4]
+
+
+@pytest.mark.parametrize(("classes", "columns"), [(128, 128), (129, 4)])
+def test_confusions_of_very_many_classes_are_counted_by_rank(classes, columns):
+    layout = looks.Layout.of(np.full((1, classes), 1 / classes))
+    assert layout.tables(slice(None))["confusion"].size == classes * columns
+
+
+def test_one_label_of_a_class_that_hardly_exists_has_a_bounded_effect():
+    """Its squared gap of 1 is divided by a least variance: 0.05 of a class, 1 pooled, 1e-6 of a rank, 0.5 of a pair."""
+    p = np.tile([1 - 2e-9, 1e-9, 1e-9], (10, 1))
+    layout, labels = looks.Layout.of(p), np.array([1, *[0] * 9])
+    found = looks.statistics(layout, looks.gaps_of_labels(layout, labels, 1, np.random.default_rng(0)))
+    of_data = {name: values[0] for name, values in found.items()}
+    assert of_data["class frequencies, worst class"] == pytest.approx(1 / 0.05, rel=1e-3)
+    assert of_data["probabilities of all classes pooled"] == pytest.approx(2, rel=1e-3)  # events and others
+    assert of_data["rank of the true class in 8 bins of confidence"] == pytest.approx(2e6, rel=1e-3)
+    assert of_data["confusion of classes, worst pair"] == pytest.approx(2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("shape", "lines", "step"), [((50_000, 10), 1000, 20_000), ((50_000, 1000), 100, 4000)])
+def test_rows_are_divided_so_that_their_labels_fit_into_memory(shape, lines, step):
+    """20 million labels, or 4 million probabilities, at a time."""
+    assert next(iter(looks._chunks(shape, lines))) == slice(0, step)

@@ -117,3 +117,13 @@ def test_one_strong_column_is_enough():
     single[0] = [0.01, 0.5, 0.6, 0.4, 0.7, 0.5]
     single[1:, 0] = np.linspace(0.02, 1, 99)
     assert cauchy_rank(single, np.ones(6)) < 0.15
+
+
+def test_a_tail_near_1_does_not_outweigh_the_others():
+    assert cauchy_combined(np.array([[0.01, 1.0]]), [1, 1])[0] < 0.03
+    assert cauchy_combined(np.array([[0.9, 0.9]]), [1, 1])[0] == pytest.approx(0.9)
+
+
+def test_statistics_that_differ_by_rounding_are_equal():
+    draws = 0.2 * (1 + np.array([[0.7e-9], [1.5e-9]]))
+    assert rank_p(np.array([0.2]), draws) == pytest.approx(2 / 3)  # the first draw is a tie, the second is not

@@ -1,6 +1,7 @@
 """Intervals of norms of the gap: they cover in rough worlds, and follow tables, weights and clusters."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,9 +10,11 @@ from scipy.stats import binom
 
 import calibrant as cal
 from calibrant.estimators import GaussianKernel, LaplaceKernel
-from calibrant.inference import IsotonicBand, LargestGapBound, NormBand
+from calibrant.inference import IsotonicBand, LargestGapBound, NormBand, norm_bounds
 from calibrant.inference.residual_noise import ResidualNoise
 from calibrant.simulate import UniformScores, World
+from calibrant.table.binning import Distinct
+from calibrant.table.bintable import BinTable
 from tests.inference.worlds import BENT
 
 
@@ -174,3 +177,44 @@ def test_chi_square_mixture_covers_the_error_of_its_bins():
             found = cal.inference.ChiSquareMixture().interval(cal.Binary(rng.random(400) < np.repeat(chance, 80), p))
             held.append(truth in found)
         assert np.mean(held) >= 0.89
+
+
+def test_a_block_of_eight_rows_shows_a_gap():
+    y, p = np.r_[np.ones(8), np.arange(4000) % 2], np.r_[np.full(8, 0.01), np.full(4000, 0.5)]
+    assert LargestGapBound().interval(cal.Binary(y, p)).low > 0.5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "scores", "name"), [(cal.ks_error, 4096, "CELLS"), (cal.kernel_error, 512, "KERNEL_CELLS")]
+)
+def test_noise_is_drawn_for_each_score_up_to_a_number_of_scores(estimator, scores, name, monkeypatch):
+    p = (np.arange(scores) + 0.5) / scores
+    data = cal.Binary(np.random.default_rng(0).random(scores) < p, p)
+    found = cal.interval(estimator, data).interval.high
+    monkeypatch.setattr(norm_bounds, name, 1 << 20)
+    assert cal.interval(estimator, data).interval.high == found
+
+
+def test_four_nodes_per_width_integrate_smoothed_noise(monkeypatch):
+    rng = np.random.default_rng(0)
+    p, width = rng.random(4000), 1 / 512
+    noise = ResidualNoise.of(cal.Binary(rng.random(4000) < p, p), draws=99, seed=0, size=4096, needed_by="")
+    found = norm_bounds._NoiseWaves.of(noise, width).sizes(width)[0].mean()
+    monkeypatch.setattr(norm_bounds, "NODES_PER_WIDTH", 32)
+    assert found == pytest.approx(norm_bounds._NoiseWaves.of(noise, width).sizes(width)[0].mean(), rel=0.005)
+
+
+def test_narrower_widths_do_not_move_the_lower_end(monkeypatch):
+    rng = np.random.default_rng(10)
+    p = rng.random(500)
+    data = cal.Binary(rng.random(500) < p**1.3, p)
+    found = cal.interval(cal.smooth_ece, data).interval.low
+    monkeypatch.setattr(norm_bounds, "NARROWEST", 1 / 16)
+    assert found == pytest.approx(cal.interval(cal.smooth_ece, data).interval.low, rel=0.01)
+
+
+def test_no_upper_end_is_below_the_narrowest_width():
+    p = np.repeat((np.arange(100) + 0.5) / 100, 200)
+    table = BinTable.of(cal.Binary(np.tile(np.arange(200) / 200, 100) < p, p), Distinct())
+    many = replace(table, sums=table.sums * 1e7)  # 2e11 rows without any gap
+    assert cal.interval(cal.smooth_ece, many).interval.high == 2.0**-11

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
+from calibrant.inference import selective_prediction
 from calibrant.inference.selective_prediction import OrderedLosses
 from calibrant.numerics.confidence_limits import mid_p_interval
 
@@ -260,3 +261,17 @@ def test_the_largest_part_is_that_of_the_most_confident_error():
     both = OrderedLosses.of(found.confidence, found.loss, np.ones(4), np.ones(4), cluster)
     assert both.largest_part() == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 4) / 4)
     assert both.clusters_up_to([0, 1, 3]).tolist() == [1, 2, 2]
+
+
+def test_a_hundred_points_are_enough_for_a_simultaneous_band(monkeypatch):
+    rng = np.random.default_rng(0)
+    confidence = rng.random(5000)
+    data = cal.Binary(rng.random(5000) < confidence, 0.5 + 0.4995 * confidence)
+
+    def width():
+        curve = cal.risk_coverage(data, band="simultaneous")
+        return float((curve.high - curve.low)[300])
+
+    found = width()
+    monkeypatch.setattr(selective_prediction, "_BAND_POINTS", 800)
+    assert found == pytest.approx(width(), rel=0.035)

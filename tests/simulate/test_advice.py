@@ -9,6 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
+from calibrant.simulate.advice import _Path
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +124,16 @@ def test_an_error_that_is_never_detected_is_none():
 def test_a_power_outside_0_and_1_is_refused():
     with pytest.raises(ValueError, match="power must lie in"):
         sim.advise([0, 1, 1], [0.2, 0.5, 0.7], power=80)
+
+
+def test_the_errors_that_are_tried_and_their_shape():
+    """From 0.3 to 12 times 1/sqrt(n), of the fitted shape; a power curve, where the fitted one is calibrated."""
+    scores = sim.UniformScores()
+    whole = sim.World(scores, sim.PowerCurve(1.5)).true_error()
+    flat, bent = (
+        _Path.of(sim.World(scores, sim.Blend(sim.PowerCurve(1.5), error / whole)), 1, 10_000)
+        for error in (8e-4, 1.5e-3)
+    )
+    np.testing.assert_allclose(bent.errors[[0, -1]], [0.003, 0.12], rtol=1e-3)
+    assert isinstance(flat.worlds[0].curve.curve, sim.PowerCurve)
+    assert isinstance(bent.worlds[0].curve.curve, sim.Blend)

@@ -66,3 +66,9 @@ def test_bias_works_in_a_multiclass_world():
 def test_a_dirichlet_needs_two_positive_numbers(alpha):
     with pytest.raises(ValueError, match="DirichletScores needs at least two positive numbers"):
         sim.DirichletScores(alpha)
+
+
+def test_true_errors_are_the_same_on_every_day():
+    world = sim.MulticlassWorld(sim.DirichletScores([0.5] * 3), sim.TemperatureCurve(1 / 0.3))
+    assert world.true_error(2) == pytest.approx(0.27554711014638844, rel=1e-12)
+    assert world.true_error(2, of="top_label") == pytest.approx(0.23224102389916704, rel=1e-12)

@@ -8,6 +8,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate as sim
+from calibrant.results import estimates
 from calibrant.simulate import BetaScores, LogitMixtureScores, ShiftCurve, TemperatureCurve, World
 
 
@@ -158,3 +159,20 @@ def test_a_calibrated_world_is_called_miscalibrated_at_the_level():
 def test_an_alpha_outside_0_and_1_is_refused():
     with pytest.raises(ValueError, match="alpha must lie in"):
         sim.power(cal.ece, sim.World(sim.UniformScores()), 100, alpha=5)
+
+
+def test_the_sizes_that_are_simulated():
+    """50 rows first; for widths a fifth of the runs."""
+    seen = {}
+
+    @estimates("true error")
+    def counted(data):
+        seen.setdefault(len(data), set()).add(data.y_true.tobytes() + data.y_prob.tobytes())
+        return cal.ece(data)
+
+    world = World(sim.UniformScores(), ShiftCurve(0.3))
+    assert cal.sample_size(cal.ece, world, power=0.5, runs=10).n == 50
+    cal.sample_size(counted, world, width=0.2, runs=100)
+    assert {len(samples) for samples in seen.values()} == {20}
+    assert min(seen) == 50
+    assert {round(50 * 1.1**step) for step in range(40)} >= set(seen)

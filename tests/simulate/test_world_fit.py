@@ -1,5 +1,7 @@
 """Fitting worlds: the true error is recovered, rounding and atoms included, by exact maximum likelihood."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -7,7 +9,7 @@ from scipy import optimize, stats
 import calibrant as cal
 from calibrant import simulate as sim
 from calibrant.numerics.special import log_odds
-from calibrant.simulate.world_fit import fit_rounded_beta, minimum
+from calibrant.simulate.world_fit import _last_below_one, fit_rounded_beta, minimum
 from tests.simulate.softmax import softmax_top, softmax_top_by_log_sum_exp
 
 
@@ -232,3 +234,16 @@ def test_curve_fitting_what_cannot_be_fitted_is_refused():
         sim.fit_beta(np.zeros(3))
     with pytest.raises(ValueError, match="needs both outcomes"):
         sim.fit_curves(np.arange(3.0), np.ones(3, dtype=np.int8))
+
+
+def test_a_curve_rejected_at_five_percent_does_not_fit():
+    fit = sim.fit_world(sim.World(sim.UniformScores()).sample(300))
+    for p_value, fits in ((0.04, False), (0.07, True)):
+        assert replace(fit, test=replace(fit.test, p_value=p_value)).fits == fits
+
+
+@pytest.mark.parametrize(("step", "rounded"), [(8e-7, True), (1.5e-6, False)])
+def test_scores_of_1_are_rounded_ones_where_others_are_next_to_1(step, rounded):
+    """Above log-odds of log(2 / step), half way to 1, scores were rounded."""
+    last = _last_below_one(np.array([0.5, 1 - step, 1.0]))
+    assert last == pytest.approx(np.log(2 / step) if rounded else np.inf)

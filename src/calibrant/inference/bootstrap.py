@@ -20,7 +20,8 @@ from calibrant.numerics.rows import all_alike, effective_n, weighted_rows
 from calibrant.results.estimate import Estimate, Interval
 from calibrant.table.bintable import BinTable
 
-#: More independent rows of one event are resampled as a table, which takes the same time for any number of them.
+#: More independent binary rows are resampled as a table, which takes the same time for any number of them.
+#: Test: tests/inference/test_bootstrap.py::test_very_many_rows_are_resampled_as_a_table.
 MOST_ROWS = 1 << 20
 
 Kind = Literal["basic", "bias-corrected"]

@@ -19,7 +19,8 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_odds
 from calibrant.results.estimate import Significance
 
-#: Log odds are clipped to this; beyond it a row says nothing about the slope.
+#: Log odds are clipped to this; beyond it a row says nothing about the slope. Derived: at log odds of 36, 1 - p is the
+#: spacing of numbers next to 1 in double precision.
 _LIMIT = 36.0
 
 

@@ -50,6 +50,7 @@ QUANTITIES = {
 RANGES = ("oe", "slope", "coverage")
 
 #: Checks that a printed decision lists at most.
+#: Test: tests/inference/test_gates.py::test_of_many_failures_some_are_listed_and_the_rest_counted.
 LISTED = 20
 
 

@@ -37,9 +37,11 @@ from calibrant.numerics.random_draws import generator
 from calibrant.table.bintable import BinTable
 
 #: Cells of the scores, a power of two, at most; and cells of all groups of one column, at most.
+#: Test: tests/inference/test_group_tests.py::test_very_many_groups_have_fewer_cells_of_scores.
 _SLICE_CELLS, _MOST_SLICES = 128, 1 << 22
 
 #: Cells in which the number of events of a group is judged: its variance hardly depends on how fine they are.
+#: Test: tests/inference/test_group_tests.py::test_the_number_of_events_needs_few_cells.
 _GAP_CELLS = 16
 
 
@@ -118,14 +120,15 @@ class GroupCells:
 
 
 #: Share of the significance that the simulated tests use; the likelihood ratios, which no number of draws limits, use
-#: the rest.
+#: the rest. Test: tests/inference/test_group_tests.py::
+#: test_tests_of_sums_agree_with_those_of_rows_and_are_adjusted_over_all_columns.
 SIMULATED = 0.9
 
-#: Number of simulated samples: as many as fit into this number of outcomes, but at least so many per column of groups,
-#: and not more than that.
+#: Number of simulated samples: as many as have this number of outcomes together, but at least the second number per
+#: column of groups, and at most the third. Test: tests/inference/test_group_tests.py::test_draws_by_default.
 _OUTCOMES, _FEWEST, _MOST = 200_000_000, 199, 999
 
-#: Cells per group, at most.
+#: Cells per group, at most. Derived: two for each of the 128 bins of `MultiScale`, as that has.
 _CELLS = 256
 
 
@@ -166,9 +169,7 @@ def group_tests(
     Weighted rows are not draws from their predictions, so that (i), with Kish's effective counts, is approximate and
     (ii) is left out.
     """
-    sizes = [sum(min(int(n), _CELLS) for n in np.bincount(one.index)) for one in groupings]
-    if draws is None:
-        draws = int(np.clip(_OUTCOMES // max(sum(sizes), 1), min(_FEWEST * len(groupings), _MOST), _MOST))
+    draws = default_draws(groupings) if draws is None else draws
     rng = generator(seed, "group search")
     by_score = np.argsort(data.y_prob)
     simulated, ratios = [], []
@@ -184,6 +185,12 @@ def group_tests(
         adjusted = _either(step_down_min(q[0], q[1:]) * len(groupings), adjusted_ratio, share)
         found.append(GroupTests(q[0], alone, np.maximum(alone, adjusted), draws))
     return found
+
+
+def default_draws(groupings: Sequence[Grouping]) -> int:
+    """Number of simulated samples: fewer where there are many cells of groups."""
+    cells = sum(int(np.minimum(np.bincount(one.index), _CELLS).sum()) for one in groupings)
+    return int(np.clip(_OUTCOMES // max(cells, 1), min(_FEWEST * len(groupings), _MOST), _MOST))
 
 
 def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]:
@@ -298,10 +305,8 @@ def _likelihood_ratios(data: Binary, grouping: Grouping, order: Places) -> Float
 
 
 #: Up to this many columns and crosses the tests of groups are simulated; of more, all are adjusted by Holm's method.
+#: Test: tests/inference/test_group_tests.py::test_the_result_names_the_test.
 MOST_SIMULATED = 4
-
-#: The seed of the halves in which groups are found and confirmed.
-SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +374,7 @@ def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         message = f"confirm=True divides the {unit}s into two halves; there is one {unit} only."
         raise InvalidPredictions(message)
     is_first = np.zeros(number, dtype=np.bool_)
-    is_first[generator(SEED, "halves that confirm groups").permutation(number)[: number // 2]] = True
+    is_first[generator(0, "halves that confirm groups").permutation(number)[: number // 2]] = True
     return np.flatnonzero(is_first[clusters]), np.flatnonzero(~is_first[clusters])
 
 
@@ -390,10 +395,6 @@ def all_tests(
     return "gap and likelihood ratio tests", slice_tests(data, groupings)
 
 
-#: Cells per group, and simulated samples, of the test of tables.
-_EVIDENCE_CELLS, _DRAWS = 256, 999
-
-
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
@@ -408,11 +409,11 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
     """The same for tables of one event each: the statistics of `MultiScale`, ranked step-down over all groups."""
     rng = generator(seed, "tests of groups")
-    found = np.empty((_DRAWS + 1, len(tables)))
+    found = np.empty((_MOST + 1, len(tables)))
     for k, table in enumerate(tables):
-        cells = Sample.of(table, needed_by="report").pooled(_EVIDENCE_CELLS)
-        values = statistics(cells, with_drawn(cells, 2 * _DRAWS, rng))
-        tails = gamma_tails(values[_DRAWS + 1 :], values[: _DRAWS + 1])
+        cells = Sample.of(table, needed_by="report").pooled(_CELLS)
+        values = statistics(cells, with_drawn(cells, 2 * _MOST, rng))
+        tails = gamma_tails(values[_MOST + 1 :], values[: _MOST + 1])
         found[:, k] = cauchy_combined(tails, weights(tails.shape[1]))
     return step_down_min(found[0], found[1:])
 
@@ -427,18 +428,18 @@ def spread_p_value(data: Any) -> float:
     return of_square if shift is None else min(2 * min(of_square, shift.p_value), 1.0)
 
 
-#: Shifts of the log-odds, and their prior weights: a bin is calibrated with probability 0.4.
+#: Shifts of the log-odds, and their prior weights: a bin is calibrated with probability 0.4. Any prior gives a valid
+#: test. Test: tests/inference/test_group_tests_likelihood_ratios.py::test_the_ratio_is_that_of_its_definition.
 _SHIFTS = np.array([0.0, -0.25, 0.25, -0.5, 0.5, -1.0, 1.0, -1.6, 1.6, -2.5, 2.5, -4.0, 4.0])
 _PRIOR = np.r_[0.4, np.full(12, 0.05)]
 
 #: The largest number of bins, and the least mean number of rows per bin.
+#: Test: tests/inference/test_group_tests_likelihood_ratios.py::test_bins_are_at_most_64_and_hold_six_rows_on_average.
 _MOST_BINS, _LEAST_ROWS = 64, 6
 
-#: Rows per block: the table of a block, rows by shifts, stays in the cache.
+#: Rows, or cells, per block. Speed: the table of a block, rows by 13 shifts, stays in the cache (3 MB); no result
+#: depends on it.
 _BLOCK = 1 << 15
-
-#: Cells per block, for the same reason.
-_CELLS_AT_ONCE = 1 << 14
 
 
 def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray[np.intp]) -> Floats:
@@ -503,7 +504,7 @@ def likelihood_ratio_of_cells(count: Floats, probability: Floats, events: Floats
     >>> bool(p[0] < 1e-50)
     True
     """
-    step = max(1, _CELLS_AT_ONCE // count.shape[1])
+    step = max(1, _BLOCK // count.shape[1])
     blocks = [slice(start, start + step) for start in range(0, len(count), step)]
     return np.concatenate([_ratio_of_cells(count[some], probability[some], events[some]) for some in blocks])
 

@@ -28,13 +28,16 @@ from calibrant.inference.residual_noise import LEAST_CLUSTERS
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Estimate, Significance, printable, text_table
 
-#: Number of standard errors beyond which a mean gap has a direction.
+#: Number of standard errors beyond which a mean gap has a direction: about 95 %.
+#: Test: tests/inference/test_groups.py::test_a_direction_needs_two_standard_errors.
 _CLEAR = 2.0
 
 #: Groups shown when the result is printed.
+#: Test: tests/inference/test_groups_results.py::test_many_groups_print_the_first_and_say_so.
 _SHOWN = 20
 
 #: The significance at which a printed group counts as miscalibrated.
+#: Test: tests/inference/test_groups_results.py::test_groups_count_as_miscalibrated_at_five_percent.
 _ALPHA = 0.05
 
 

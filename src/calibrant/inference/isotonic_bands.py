@@ -20,6 +20,7 @@ from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
 #: Beyond this many cells neighbouring scores are pooled; more blocks would only widen the band.
+#: Test: tests/inference/test_isotonic_bands.py::test_more_scores_than_4096_are_pooled.
 MOST_CELLS = 4096
 
 

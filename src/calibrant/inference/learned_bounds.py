@@ -30,6 +30,7 @@ from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 
 #: Rows per part below which the first map has too little to learn from.
+#: Test: tests/inference/test_learned_bounds.py::test_too_few_rows_and_other_tasks_are_refused.
 _FEWEST = 4
 
 

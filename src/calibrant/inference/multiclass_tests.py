@@ -30,7 +30,8 @@ from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.rows import all_alike
 from calibrant.results.estimate import Significance, printable, text_table
 
-#: Names of the statistics, in words, with their weights in the combined test.
+#: Names of the statistics, in words, with their weights in the combined test: less for those that resemble others.
+#: Test: tests/inference/test_multiclass_tests.py::test_the_p_value_is_the_rank_of_the_weighted_sum.
 WEIGHTS = {
     "temperature of all classes": 0.5,
     "confidence per class, all classes": 1.0,
@@ -50,21 +51,24 @@ WEIGHTS = {
 }
 
 #: Halvings of the distance to 0 and to 1 that pooled probabilities are divided into.
+#: Test: tests/inference/test_multiclass_tests.py::test_small_probabilities_are_told_apart_down_to_25_halvings.
 _HALVINGS = 25
 
-#: Bins per class, and bins of the confidence with the number of rows they need.
-_CLASS_BINS, _FEW_BINS, _MANY_BINS, _ROWS_FOR_MANY = 4, 8, 32, 256
-
-#: Ranks of the true class: first, second, third, later.
-_RANKS = 4
+#: Bins per class, bins of the confidence with the number of rows they need, and ranks of the true class: first, second,
+#: third, later. Test: tests/inference/test_multiclass_tests.py::test_gaps_of_the_observed_labels_are_sums_over_rows.
+#: Test: tests/inference/test_multiclass_tests.py::test_every_statistic_has_a_weight_and_small_samples_have_fewer.
+_CLASS_BINS, _FEW_BINS, _MANY_BINS, _ROWS_FOR_MANY, _RANKS = 4, 8, 32, 256, 4
 
 #: Beyond this many classes the table of confusions has the rank of the outcome, not its class.
+#: Test: tests/inference/test_multiclass_tests.py::test_confusions_of_very_many_classes_are_counted_by_rank.
 _PAIRED_CLASSES = 128
 
 #: Smallest variances that squared gaps are divided by.
+#: Test: tests/inference/test_multiclass_tests.py::test_one_label_of_a_class_that_hardly_exists_has_a_bounded_effect.
 _CLASS_FLOOR, _POOLED_FLOOR, _RANK_FLOOR, _PAIR_FLOOR = 0.05, 1.0, 1e-6, 0.5
 
-#: Labels and probabilities that are held at a time.
+#: Labels and probabilities that are held at a time: 80 and 32 MB.
+#: Test: tests/inference/test_multiclass_tests.py::test_rows_are_divided_so_that_their_labels_fit_into_memory.
 _MOST_LABELS, _MOST_ENTRIES = 20_000_000, 4_000_000
 
 Cells = NDArray[np.int32]
@@ -271,7 +275,8 @@ def _halvings(p: Floats) -> Cells:
     return np.where(p <= 0.5, _HALVINGS - 1 + halvings(p), _HALVINGS - halvings(1 - p)).astype(np.int32)
 
 
-#: Draws by default, and beyond so many rows.
+#: Draws by default, and fewer beyond a number of rows.
+#: Test: tests/inference/test_multiclass_tests.py::test_draws_by_default.
 DRAWS, FEWER_DRAWS, MANY_ROWS = 999, 499, 20_000
 
 
@@ -381,7 +386,7 @@ def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArr
     return p, data.y_true[order]
 
 
-#: Classes that are printed.
+#: Classes that are printed. Test: tests/inference/test_multiclass_tests.py::test_it_prints_and_converts.
 _PRINTED = 20
 
 _HEADER = ("class", "rows", "predicted", "observed", "probabilities are", "p", "adjusted p")

@@ -34,7 +34,8 @@ from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import binned
 
-#: Blocks of fewer rows cannot show a gap at the risk that is left for each of them.
+#: Blocks of fewer rows can hardly show a gap at the risk that is left for each of them.
+#: Test: tests/inference/test_norm_bounds.py::test_a_block_of_eight_rows_shows_a_gap.
 LEAST_ROWS = 8
 
 
@@ -98,12 +99,20 @@ def _largest_lower_limit(table: BinTable, risk: float) -> float:
 
 
 #: Most cells on which noise is drawn, and for the kernel error, whose pairs of cells are all compared.
+#: Test: tests/inference/test_norm_bounds.py::test_noise_is_drawn_for_each_score_up_to_a_number_of_scores.
 CELLS, KERNEL_CELLS = 4096, 512
 
-#: Nodes per width of the kernel at which smoothed noise is integrated, and the ratio of neighbouring widths.
-NODES_PER_WIDTH, WIDTH_RATIO = 4, 2
+#: Nodes per width of the kernel at which smoothed noise is integrated.
+#: Test: tests/inference/test_norm_bounds.py::test_four_nodes_per_width_integrate_smoothed_noise.
+NODES_PER_WIDTH = 4
+
+#: The ratio of neighbouring widths.
+#: Test: tests/inference/test_norm_bounds.py::test_the_default_covers_at_calibration_and_away_from_it.
+WIDTH_RATIO = 2
 
 #: The smallest width looked at, as a part of the estimate and at all: lower ends below it are zero, upper ends are not.
+#: Test: tests/inference/test_norm_bounds.py::test_narrower_widths_do_not_move_the_lower_end.
+#: Test: tests/inference/test_norm_bounds.py::test_no_upper_end_is_below_the_narrowest_width.
 NARROWEST, NARROWEST_OF_ALL = 0.25, 2.0**-11
 
 

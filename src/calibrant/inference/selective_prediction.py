@@ -16,6 +16,7 @@ from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.isotonic_bands import clopper_pearson
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
 from calibrant.inference.residual_noise import require_clusters
+from calibrant.inference.validation_intervals import WORDS
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.confidence_limits import gamma_interval, mid_p_interval
 from calibrant.results.estimate import Estimate, Interval, plain_fields
@@ -209,14 +210,15 @@ def _after(values: Floats) -> Floats:
 Loss = Literal["error", "brier", "log_loss"]
 
 #: The most points of a curve that are returned, each with its interval; the areas are of all rows.
+#: Test: tests/inference/test_selective_prediction.py::test_many_rows_have_a_curve_of_at_most_1000_points.
 MOST_POINTS = 1000
 
 #: The part of the area, times the number of rows, that an error at a random place in the order has: its mean by size.
+#: Derived: at place u it is x = -log u, an exponential variable, with E x^2 / E x = 2.
 _TYPICAL_PART = 2.0
 
-_WORDS = "independent rows (or clusters)"
-
 #: Points from which it is seen how the risks vary together.
+#: Test: tests/inference/test_selective_prediction.py::test_a_hundred_points_are_enough_for_a_simultaneous_band.
 _BAND_POINTS = 100
 
 
@@ -487,7 +489,7 @@ def _area_estimate(
 ) -> Estimate:
     target = Target("risk-coverage area")
     low, high, method = _area_limits(max(value, 0.0) if name != "AURC" else value, entries, influence, level)
-    interval = Interval(low, high, level=level, method=method, assumption=_WORDS, target=target)
+    interval = Interval(low, high, level=level, method=method, assumption=WORDS, target=target)
     return Estimate(value, name=name, method="rows of equal confidence together", n=n, target=target, interval=interval)
 
 

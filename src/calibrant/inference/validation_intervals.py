@@ -273,6 +273,7 @@ def _finite(p: Floats) -> Floats:
 Kind = Literal["calibration intercept", "calibration slope"]
 
 #: Of more rows, intervals are those of the normal approximation, which by then are the same.
+#: Test: tests/inference/test_validation_intervals.py::test_the_numbers_are_those_of_the_world.
 _PROFILED_ROWS = 20_000
 
 

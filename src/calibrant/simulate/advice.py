@@ -29,6 +29,7 @@ from calibrant.simulate.worlds import World
 from calibrant.table.binning import EqualMass, EqualWidth
 
 #: True errors to detect, as multiples of 1/sqrt(n): no estimator detects the smallest, all detect the largest.
+#: Test: tests/simulate/test_advice.py::test_the_errors_that_are_tried_and_their_shape.
 _ERRORS = np.geomspace(0.3, 12.0, 9)
 
 #: Words for the families of curves.
@@ -40,6 +41,7 @@ _CURVES = {
 }
 
 #: A fitted curve closer to the diagonal than this has no shape to exaggerate.
+#: Test: tests/simulate/test_advice.py::test_the_errors_that_are_tried_and_their_shape.
 _FLAT = 1e-3
 
 

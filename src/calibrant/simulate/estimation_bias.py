@@ -329,6 +329,7 @@ def _run(task: _Simulation) -> list[dict[str, Any]]:
 
 
 #: Scores per chunk of repeats. Part of the definition of a simulation: another size draws other numbers.
+#: Test: tests/simulate/test_estimation_bias.py::test_the_number_of_scores_in_a_chunk_is_part_of_the_definition.
 _CHUNK = 1 << 19
 
 _Chunk = tuple[Floats, NDArray[np.int8]] | list[Predictions]

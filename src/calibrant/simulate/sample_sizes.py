@@ -21,13 +21,19 @@ from calibrant.simulate.estimation_bias import estimates
 from calibrant.simulate.score_distributions import EmpiricalScores, Scores
 from calibrant.simulate.worlds import World
 
-#: The fewest and most rows that a simulation tries, and by how much its answer may be too large.
-FEWEST, MOST, STEP = 50, 1_000_000, 1.1
+#: The fewest rows that a simulation tries, and by how much its answer may be too large.
+#: Test: tests/simulate/test_sample_sizes.py::test_the_sizes_that_are_simulated.
+FEWEST, STEP = 50, 1.1
 
-#: Steps that are jumped over until a size is enough, about a factor of two.
+#: The most rows that a simulation tries. Speed: 200 tests of a million rows take minutes; larger answers are refused.
+MOST = 1_000_000
+
+#: Steps that are jumped over until a size is enough. Speed: about a factor of two, so that few sizes are tried; any
+#: other number finds the same size, but for the noise of the simulation.
 _JUMP = 8
 
-#: Of the runs, so many are used for widths of intervals, which vary less than rejections.
+#: The share of the runs used for widths of intervals, which vary less than rejections.
+#: Test: tests/simulate/test_sample_sizes.py::test_the_sizes_that_are_simulated.
 _WIDTH_SHARE = 0.2
 
 

@@ -32,9 +32,11 @@ from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable
 
 #: Where other scores are closer to 1 than this, scores of 1 may have been rounded, in single or double precision.
+#: Test: tests/simulate/test_world_fit.py::test_scores_of_1_are_rounded_ones_where_others_are_next_to_1.
 _ROUNDING = 1e-6
 
 #: A curve that is rejected at this level is not used.
+#: Test: tests/simulate/test_world_fit.py::test_a_curve_rejected_at_five_percent_does_not_fit.
 _ALPHA = 0.05
 
 #: The estimator by which the paper compares simulated and real data.
@@ -253,9 +255,6 @@ Terms = Literal["b0", "b1", "b0_b1"]
 #: Value, gradient and Hessian of a convex function.
 _Second = Callable[[Floats], tuple[float, Floats, Floats]]
 
-#: More than any curve needs: the outcomes are separable, and the likelihood has no maximum.
-_STEEPEST = 1e4
-
 
 def fit_beta(z: Floats) -> BetaScores:
     r"""The Beta distribution of scores with these (finite) log-odds, by maximum likelihood.
@@ -462,7 +461,7 @@ def minimum(function: _Second, start: Floats, *, low: float = -np.inf) -> Floats
     value, gradient, hessian = function(at)
     for _ in range(200):
         free = (at > low) | (gradient < 0)
-        if np.all(np.abs(gradient[free]) <= 1e-9 * (1 + abs(value))) or np.abs(at).max() > _STEEPEST:
+        if np.all(np.abs(gradient[free]) <= 1e-9 * (1 + abs(value))):
             break
         step = np.zeros_like(at)
         damped = hessian[np.ix_(free, free)] + 1e-12 * np.diag(np.diag(hessian)[free] + 1e-300)
