@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic.binary import Fit, logistic_fit
+from calibrant.numerics.logistic.binary import logistic_fit
+from calibrant.numerics.logistic.stacked import Fit
 from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
 from calibrant.recalibrate.sql_expressions import SqlScores

@@ -5,32 +5,18 @@ Fits have a small ridge and may have a penalty, so that separable outcomes have 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Floats
+from calibrant.numerics.logistic.stacked import Fit, crossing, minimum
 from calibrant.numerics.special import expit
 
 #: Ridge per unit of weight, on standardised features, towards the starting map. It moves no coefficient by more
 #: than about 1e-9, and gives separable data a finite optimum (probabilities of about 1e-8 from 0 and 1).
 RIDGE = 1e-9
-
-
-#: Below this predicted decrease of the mean loss two losses differ by less than their rounding, and Newton's method
-#: squares what is left: the last two steps are taken unseen.
-UNSEEN = 1e-13
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Coefficients at the optimum, with the curvature (Hessian of the total loss, penalty included) there."""
-
-    coefficients: Floats
-    curvature: Floats
-    loss: float
 
 
 def logistic_fit(
@@ -55,35 +41,20 @@ def logistic_fit(
     """
     total = float(weight.sum())
     scale = np.sqrt((weight @ design**2) / total)
-    scale[scale == 0] = 1.0
-    pull = np.diag(ridge * total * scale**2)
-    fixed = pull if penalty is None else pull + penalty
-    beta = (start if begin is None else begin).astype(np.float64)
-    loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
-    unseen = 0
-    for _ in range(200):
-        slope = gradient + pull @ (beta - start) + (0.0 if penalty is None else penalty @ beta)
-        step = _solve(curvature + fixed, slope)
-        decrease = float(slope @ step)
-        if decrease <= UNSEEN * total:
-            unseen += 1
-            beta = beta - step
-            if unseen == 2:
-                break
-            loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
-            continue
-        before = loss + _penalty(beta, start, pull, penalty)
-        factor = 1.0
-        while factor > 1e-10:
-            trial = beta - factor * step
-            values = _derivatives(design, weight, positive, offset, trial)
-            if values[0] + _penalty(trial, start, pull, penalty) < before - 1e-4 * factor * decrease:
-                break
-            factor /= 2
-        else:
-            break  # rounding: no step improves any more
-        beta, (loss, gradient, curvature) = trial, values
-    return Fit(beta, curvature + fixed, loss)
+    pull = ridge * total * np.where(scale > 0, scale, 1.0) ** 2
+    fixed = np.diag(pull) if penalty is None else np.diag(pull) + penalty
+
+    def cost(beta: Floats) -> float:
+        away = 0.5 * float(pull @ (beta - start) ** 2)
+        return away if penalty is None else away + 0.5 * float(beta @ penalty @ beta)
+
+    def derivatives(beta: Floats) -> tuple[float, Floats, Floats]:
+        loss, gradient, curvature = _derivatives(design, weight, positive, offset, beta)
+        slope = pull * (beta - start) + (0.0 if penalty is None else penalty @ beta)
+        return loss + cost(beta), gradient + slope, curvature + fixed
+
+    found = minimum(derivatives, start if begin is None else begin, total)
+    return replace(found, loss=found.loss - cost(found.coefficients))
 
 
 def nonnegative_logistic_fit(
@@ -156,26 +127,8 @@ def _derivatives(
     return loss, gradient, curvature
 
 
-def _penalty(beta: Floats, start: Floats, pull: Floats, penalty: Floats | None) -> float:
-    away = beta - start
-    value = 0.5 * float(away @ pull @ away)
-    return value if penalty is None else value + 0.5 * float(beta @ penalty @ beta)
-
-
-def _solve(matrix: Floats, vector: Floats) -> Floats:
-    """Newton's step, with the matrix scaled to a diagonal of ones, which the ridge then keeps away from singular."""
-    scale = np.sqrt(np.diag(matrix))
-    scale[scale == 0] = 1.0
-    scaled = matrix / (scale[:, None] * scale)
-    scaled.flat[:: len(scaled) + 1] += 1e-12
-    step: Floats = np.linalg.solve(scaled, vector / scale) / scale
-    return step
-
-
-#: Steps of Newton's method for the intercept, which halves a bracket where it would leave it.
-STEPS = 100
-#: A step of Newton's method as small as this is the last: what it leaves is at most half its square, since the third
-#: derivative of the loss is nowhere larger than the second.
+#: A step of Newton's method for the intercept as small as this is the last. Derived: what it leaves is at most half
+#: its square, 5e-15, since the third derivative of the loss is nowhere larger than the second.
 NEAR = 1e-7
 
 
@@ -228,7 +181,7 @@ class LogisticLine:
         middle = float(np.log(wanted / (total - wanted)))
         low, high = middle - float(along.max()), middle - float(along.min())
         at = middle - float(self.weight @ along) / total if start is None else min(max(start, low), high)
-        for _ in range(STEPS):
+        for _ in range(100):
             chance = expit(at + along)
             excess = float(self.weight @ chance) - wanted
             low, high = (low, at) if excess > 0 else (at, high)
@@ -284,21 +237,11 @@ class LogisticLine:
             guess = self.intercept(slope, start=guess)
             return self.loss(guess, slope) - limit
 
-        low = -np.inf if direction < 0 else _edge(excess, best, -1 / spread)
-        high = np.inf if direction > 0 else _edge(excess, best, 1 / spread)
+        low = -np.inf if direction < 0 else crossing(excess, best, -1 / spread)
+        high = np.inf if direction > 0 else crossing(excess, best, 1 / spread)
         return low, high
 
     def curvature(self, intercept: float, slope: float) -> Floats:
         """The information about intercept and slope, the Hessian of the loss."""
         design, chance = affine(self.z), expit(intercept + slope * self.z)
         return np.asarray((design * (self.weight * chance * (1 - chance))[:, None]).T @ design)
-
-
-def _edge(excess: Callable[[float], float], inside: float, step: float) -> float:
-    """Where a convex function crosses zero, going from `inside`, where it is negative, in the direction of `step`."""
-    from scipy.optimize import brentq
-
-    near, far = inside, inside + step
-    while excess(far) <= 0:
-        near, far, step = far, far + 2 * step, 2 * step
-    return float(brentq(excess, near, far, rtol=1e-10))

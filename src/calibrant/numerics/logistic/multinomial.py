@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK, Codes, Floats
+from calibrant.numerics.logistic.stacked import crossing, minimum
 from calibrant.numerics.special import expit
 
 #: Numbers worked on at once. Speed: a pass over them stays in the second-level cache; no result depends on it.
@@ -48,7 +49,7 @@ _DENSE_ROWS, _BLOCK_ROWS, _LATER_ROWS = 2500, 800, 20_000
 
 #: Steps of L-BFGS in units of one curvature, and how often these units are renewed. Speed:
 #: benchmarks/matrix_scaling.py; no result of a fit that converges depends on it.
-_STEPS, _ROUNDS = 25, 40
+_STEPS, _ROUNDS = 25, 16
 
 
 @dataclass(frozen=True)
@@ -308,17 +309,9 @@ def _times(blocks: Floats, vector: Floats) -> Floats:
     return np.asarray((blocks @ vector.reshape(*blocks.shape[:2], 1)).reshape(vector.shape))
 
 
-#: Newton steps, and halvings of each.
-STEPS, HALVINGS = 60, 30
-
-#: A gradient per unit of weight below which a fit has converged.
-TOLERANCE = 1e-9
-
-#: Curvatures per unit of weight below this are none; a class of one row in a million has more.
+#: Curvatures per unit of weight below this are none: a class of one row in a million has more, and separated outcomes
+#: have less. Test: tests/numerics/logistic/test_multinomial.py::test_rare_classes_are_no_separation.
 FLAT = 3e-8
-
-#: Standardised slopes beyond this are infinite: outcomes are separated.
-FARTHEST = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,7 +355,13 @@ class MultinomialLines:
 
     def information(self, parameters: Floats) -> Floats:
         """The Hessian of the loss."""
-        chance, _ = self.chances(parameters)
+        return self._derivatives(parameters)[2]
+
+    def _derivatives(self, parameters: Floats) -> tuple[float, Floats, Floats]:
+        """The loss, its gradient and its Hessian."""
+        chance, loss = self.chances(parameters)
+        gap = chance - (self.codes[:, None] == np.arange(1, self.lines + 1))
+        gradient = self.weight @ np.concatenate([gap, gap * self.x], axis=1)
         both = np.concatenate([chance, chance * self.x], axis=1)
         found: Floats = -(both * self.weight[:, None]).T @ both
         k = np.arange(self.lines)
@@ -371,44 +370,36 @@ class MultinomialLines:
         found[k, k + self.lines] += mean
         found[k + self.lines, k] += mean
         found[k + self.lines, k + self.lines] += square
-        return found
+        return float(loss), gradient, found
 
     def fit(self, start: Floats, free: NDArray[np.bool_]) -> tuple[Floats, float, bool]:
-        """The most likely values of the free parameters, the loss there, and whether they were found."""
-        at = start.copy()
-        loss = float(self.chances(at)[1])
-        total = float(self.weight.sum())
-        for _ in range(STEPS):
-            gradient = (self.weight @ self.residuals(at))[free]
-            if not len(gradient) or np.abs(gradient).max() <= TOLERANCE * total:
-                return at, loss, self._determined(at, free)
-            step = np.linalg.lstsq(self.information(at)[np.ix_(free, free)], gradient, rcond=1e-12)[0]
-            for _ in range(HALVINGS):
-                following = at.copy()
-                following[free] += step
-                lower = float(self.chances(following)[1])
-                if lower <= loss + 1e-12 * abs(loss):
-                    break
-                step = step / 2
-            at, loss = following, lower
-            if np.abs(at[self.lines :] * self.x.std(axis=0)).max() > FARTHEST:
-                return at, loss, False
-        return at, loss, bool(np.abs((self.weight @ self.residuals(at))[free]).max() <= 1e-5 * total)
+        """The most likely values of the free parameters, the loss there, and whether they were found.
 
-    def _determined(self, at: Floats, free: NDArray[np.bool_]) -> bool:
-        """Whether the loss is curved in every direction; where outcomes are separated, it is flat in one."""
+        They were if the loss is curved in every direction: where outcomes are separated, it is flat in one.
+        """
+        total, at = float(self.weight.sum()), start.copy()
+        if not free.any():
+            return at, float(self.chances(at)[1]), True
+
+        def derivatives(values: Floats) -> tuple[float, Floats, Floats]:
+            at[free] = values
+            loss, gradient, information = self._derivatives(at)
+            return loss, gradient[free], information[np.ix_(free, free)]
+
+        fit = minimum(derivatives, start[free], total)
+        at[free] = fit.coefficients
         scale = np.concatenate([np.ones(self.lines), np.maximum(self.x.std(axis=0), 1e-300)])[free]
-        curved = self.information(at)[np.ix_(free, free)] / np.outer(scale, scale) / float(self.weight.sum())
-        return not len(scale) or bool(np.linalg.eigvalsh(curved)[0] > FLAT)
+        curved = fit.curvature / np.outer(scale, scale) / total
+        return at, fit.loss, bool(np.linalg.eigvalsh(curved)[0] > FLAT)
 
     def limits(
         self, best: Floats, free: NDArray[np.bool_], which: int, rise: float, step: float
     ) -> tuple[float, float]:
         """Where the profile loss of one parameter is `rise` above its minimum; infinite where that is far away."""
-        lowest = float(self.chances(best)[1])
+        limit = float(self.chances(best)[1]) + rise
         others = free.copy()
         others[which] = False
-        return tuple(self._edge(best, others, which, lowest + rise, side * step) for side in (-1.0, 1.0))  # type: ignore[return-value]
+        return tuple(self._edge(best, others, which, limit, side * step) for side in (-1.0, 1.0))  # type: ignore[return-value]
 
     def _moved(self, start: Floats, which: int, value: float) -> Floats:
         """The same parameters with another value of one; a line of another slope turns about where its class varies."""
@@ -423,28 +414,17 @@ class MultinomialLines:
         return moved
 
     def _edge(self, best: Floats, others: NDArray[np.bool_], which: int, limit: float, step: float) -> float:
-        from scipy.optimize import brentq
+        warm = best
 
-        warm = best.copy()
-        known = {float(best[which]): float(self.chances(best)[1]) - limit}
-
-        # Each point is fitted once: from another start, a fit that runs off to infinity ends at a slightly other loss.
         def excess(value: float) -> float:
             nonlocal warm
-            if value not in known:
-                warm, loss, found = self.fit(self._moved(warm, which, value), others)
-                if not found:
-                    again, other, _ = self.fit(self._moved(best, which, value), others)
-                    warm, loss = (again, other) if other < loss else (warm, loss)
-                known[value] = loss - limit
-            return known[value]
+            warm, loss, found = self.fit(self._moved(warm, which, value), others)
+            if not found:
+                again, other, _ = self.fit(self._moved(best, which, value), others)
+                warm, loss = (again, other) if other < loss else (warm, loss)
+            return loss - limit
 
-        near, far = float(best[which]), float(best[which]) + step
-        for _ in range(40):
-            if excess(far) > 0:
-                return float(brentq(excess, near, far, xtol=1e-8 * max(1.0, abs(far)), rtol=1e-10))
-            near, far, step = far, far + 2 * step, 2 * step
-        return float(np.sign(step) * np.inf)
+        return crossing(excess, float(best[which]), step)
 
 
 #: Bounds of the inverse temperature.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -126,15 +127,15 @@ def logistic_fits(
         Where Newton begins in the first q coefficients of each data set.
     """
     d, j = len(positive), len(precision)
-    ones = np.repeat(positive, j, axis=0)
-    total = ones + np.repeat(negative, j, axis=0)
-    penalty = np.tile(precision, (d, 1))
+    ones, penalty = np.repeat(positive, j, axis=0), np.tile(precision, (d, 1))
     first = np.zeros_like(penalty)
     if start is not None:
         first[:, : start.shape[1]] = np.repeat(start, j, axis=0)
     designs = _Designs(basis[None], d * j) if basis.ndim == 2 else _Designs(basis, j)
     shift = offset if offset.ndim == 1 else np.repeat(offset, j, axis=0)
-    b, eta, value, factor = _newton(designs, shift, _Data(ones, total, penalty), first)
+    stack, every = _Stack(designs, shift, ones, ones + np.repeat(negative, j, axis=0), penalty), np.arange(d * j)
+    b, value, mean = newton(stack, first, tolerance=DECREMENT, keep=KEEP_MATRIX)
+    eta, factor = stack.logits(b, every), np.asarray(np.linalg.cholesky(stack.hessians(mean, every)), np.float64)
     evidence = value + 0.5 * np.log(penalty).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     shape = (d, j)
     return LogisticFits(
@@ -157,75 +158,160 @@ def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits
     return LogisticFits(none, eta, likelihood, factor, basis, positive, negative)
 
 
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """Of each problem: rows with the outcome 1 and all rows per bin, (s, m), and the penalty, (s, p)."""
+class Problems(Protocol):
+    """Several concave problems. `which`, rising, says which of them the rows of the other arguments belong to."""
 
+    def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
+        """Objectives (s,), and what their derivatives are made of, (s, ...)."""
+
+    def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
+        """The gradients, (s, p)."""
+
+    def hessians(self, state: Floats, which: Codes) -> Floats:
+        """Minus the second derivatives, (s, p, p)."""
+
+
+def newton(
+    problems: Problems, b: Floats, *, tolerance: float, keep: float = 0.0, unseen: int = 0
+) -> tuple[Floats, Floats, Floats]:
+    """Newton's method with step halving on all problems that have not converged: b, which is changed, values, states.
+
+    A problem has converged where twice the gain that its next step promises is at most `tolerance`. A problem whose
+    last step promised at most `keep` keeps its matrix: near the optimum a slightly old one still converges in a step or
+    two, and costs no factorisation. In the end, `unseen` steps are taken of all problems whose gain is below rounding;
+    Newton's method squares what is left. Values and states are those before the last of them.
+    """
+    every = live = np.arange(len(b))
+    promised, inverse = np.full(len(b), np.inf), np.empty((*b.shape, b.shape[1]))
+    value, state = problems.evaluate(b, live)
+    for _ in range(MAX_STEPS):
+        stale = live[promised[live] > keep]
+        if len(stale):
+            inverse[stale] = _inverse(problems.hessians(state[stale], stale))
+        gradient = problems.gradients(b[live], state[live], live)
+        step = (inverse[live] @ gradient[..., None])[..., 0]
+        decrement = np.einsum("sp,sp->s", gradient, step)
+        promised[live] = decrement
+        moving = decrement > tolerance
+        live, step, decrement = live[moving], step[moving], decrement[moving]
+        if not len(live):
+            break
+        b[live], value[live], state[live] = _backtracked(problems, live, b[live], value[live], step, decrement)
+    for number in range(unseen):
+        if number:
+            value, state = problems.evaluate(b, every)
+        inverse = _inverse(problems.hessians(state, every))
+        b += (inverse @ problems.gradients(b, state, every)[..., None])[..., 0]
+    return b, value, state
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Inverses, with the matrices scaled to a diagonal of ones, which 1e-12 keeps away from singular."""
+    diagonal = np.arange(matrices.shape[-1])
+    scale = np.sqrt(matrices[:, diagonal, diagonal])
+    scale[scale == 0] = 1.0
+    outer = scale[:, :, None] * scale[:, None, :]
+    scaled = matrices / outer
+    scaled[:, diagonal, diagonal] += 1e-12
+    return np.asarray(np.linalg.inv(scaled) / outer)
+
+
+def _backtracked(
+    problems: Problems, live: Codes, b: Floats, value: Floats, step: Floats, decrement: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Halve the steps that do not gain enough: with offsets far from the outcomes a full step overshoots."""
+    length = np.ones(len(value))
+    while True:
+        new = b + length[:, None] * step
+        found, state = problems.evaluate(new, live)
+        short = ~(found >= value + 1e-4 * length * decrement) & (length > 1e-10)
+        if not short.any():
+            return new, found, state
+        length[short] /= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients at the optimum, with the curvature (Hessian of the total loss, penalty included) and loss there."""
+
+    coefficients: Floats
+    curvature: Floats
+    loss: float
+
+
+class _One:
+    """A single problem, given by a function that returns the loss to be minimised, its gradient and its Hessian."""
+
+    def __init__(self, derivatives: Callable[[Floats], tuple[float, Floats, Floats]]) -> None:
+        self.derivatives = derivatives
+
+    def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
+        loss, gradient, hessian = self.derivatives(b[0])
+        return np.array([-loss]), np.append(-gradient, hessian)[None]
+
+    def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
+        return state[:, : b.shape[1]]
+
+    def hessians(self, state: Floats, which: Codes) -> Floats:
+        size = int(np.sqrt(state.shape[1]))  # of p + p * p numbers
+        return state[:, size:].reshape(-1, size, size)
+
+
+def minimum(derivatives: Callable[[Floats], tuple[float, Floats, Floats]], start: Floats, total: float) -> Fit:
+    """The minimum of one convex loss of rows of this total weight, to rounding.
+
+    Below a gain of 1e-13 per unit of weight, two losses differ by less than their rounding.
+    """
+    problem, b = _One(derivatives), start[None].astype(np.float64)
+    b, value, state = newton(problem, b, tolerance=1e-13 * total, unseen=2)
+    return Fit(b[0], problem.hessians(state, np.arange(1))[0], -float(value[0]))
+
+
+def crossing(excess: Callable[[float], float], inside: float, step: float) -> float:
+    """Where a convex function crosses zero, going from `inside`, where it is negative, in the direction of `step`.
+
+    Infinite if it is still negative after 40 steps, each twice as long as the one before.
+    """
+    from scipy.optimize import brentq
+
+    near, far = inside, inside + step
+    for _ in range(40):
+        if excess(far) > 0:
+            return float(brentq(excess, near, far, rtol=1e-10))
+        near, far, step = far, far + 2 * step, 2 * step
+    return float(np.sign(step) * np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Penalised logistic regressions: their designs and offsets, outcomes 1 and all rows per bin, (s, m), penalties."""
+
+    designs: _Designs
+    offset: Floats
     ones: Floats
     total: Floats
     penalty: Floats
 
-    def take(self, some: Codes) -> _Data:
-        return self if len(some) == len(self.ones) else _Data(self.ones[some], self.total[some], self.penalty[some])
+    def logits(self, b: Floats, which: Codes) -> Floats:
+        """Fitted log odds of every bin."""
+        return (self.offset if self.offset.ndim == 1 else self.offset[which]) + self.designs.logits(b, which)
 
-    def objective(self, eta: Floats, mean: Floats, b: Floats) -> Floats:
+    def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
         """Penalised log-likelihood; log(1 + exp(eta)) is taken from the larger of the two probabilities."""
+        eta = self.logits(b, which)
+        mean = expit(eta)
         normaliser = np.maximum(eta, 0.0)
         normaliser -= np.log(np.maximum(mean, 1 - mean))
-        likelihood = np.einsum("sm,sm->s", self.ones, eta) - np.einsum("sm,sm->s", self.total, normaliser)
-        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self.penalty, b * b))
+        hits = np.einsum("sm,sm->s", self.ones[which], eta)
+        likelihood = hits - np.einsum("sm,sm->s", self.total[which], normaliser)
+        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self.penalty[which], b * b)), mean
 
+    def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
+        residual = self.ones[which] - self.total[which] * state
+        return self.designs.gradients(residual, which) - self.penalty[which] * b
 
-def _newton(designs: _Designs, offset: Floats, data: _Data, b: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Newton with step halving on all problems that have not converged.
-
-    A problem whose last step promised little keeps its matrix: near the optimum a slightly old one still converges
-    in a step or two, and costs no factorisation.
-
-    Returns
-    -------
-    coefficients, logits, penalised log-likelihoods, and Cholesky factors of the Hessians
-    """
-    live, promised = np.arange(len(b)), np.full(len(b), np.inf)
-    eta, inverse = offset + designs.logits(b, live), np.empty((*b.shape, b.shape[1]))
-    mean = expit(eta)
-    value = data.objective(eta, mean, b)
-    for _ in range(MAX_STEPS):
-        some, at = data.take(live), mean[live]
-        stale = promised[live] > KEEP_MATRIX
-        if stale.any():
-            old = live[stale]
-            inverse[old] = np.linalg.inv(designs.hessians(at[stale], data.take(old), old))
-        gradient = designs.gradients(some.ones - some.total * at, live) - some.penalty * b[live]
-        step = (inverse[live] @ gradient[..., None])[..., 0]
-        decrement = np.einsum("sp,sp->s", gradient, step)
-        promised[live] = decrement
-        moving = decrement > DECREMENT
-        live, step, decrement = live[moving], step[moving], decrement[moving]
-        if not len(live):
-            break
-        b[live], eta[live], mean[live], value[live] = _backtracked(
-            (b[live], eta[live], value[live]), (step, designs.logits(step, live), decrement), data.take(live)
-        )
-    factor = np.linalg.cholesky(designs.hessians(mean, data, np.arange(len(b))))
-    return b, eta, value, np.asarray(factor, np.float64)
-
-
-def _backtracked(
-    start: tuple[Floats, Floats, Floats], direction: tuple[Floats, Floats, Floats], data: _Data
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Halve the steps that do not gain enough: with offsets far from the outcomes a full step overshoots."""
-    b, eta, value = start
-    step, move, decrement = direction
-    length = np.ones(len(value))
-    while True:
-        new_b, new_eta = b + length[:, None] * step, eta + length[:, None] * move
-        mean = expit(new_eta)
-        new_value = data.objective(new_eta, mean, new_b)
-        short = (new_value < value + 1e-4 * length * decrement) & (length > 1e-6)
-        if not short.any():
-            return new_b, new_eta, mean, new_value
-        length[short] /= 2
+    def hessians(self, state: Floats, which: Codes) -> Floats:
+        return self.designs.hessians(self.total[which] * state * (1 - state), self.penalty[which], which)
 
 
 class _Designs:
@@ -252,10 +338,10 @@ class _Designs:
             found[rows] = product(residual[rows], self.bases[g])
         return found
 
-    def hessians(self, mean: Floats, data: _Data, live: Codes) -> Floats:
-        """At these fitted probabilities."""
-        information, p = data.total * mean * (1 - mean), self.bases.shape[2]
-        found, (_, _, place) = np.empty((len(mean), p, p)), _column_pairs(p)
+    def hessians(self, information: Floats, penalty: Floats, live: Codes) -> Floats:
+        """With this information of each bin, and the penalties on the diagonal."""
+        p = self.bases.shape[2]
+        found, (_, _, place) = np.empty((len(information), p, p)), _column_pairs(p)
         for g, rows in self._parts(live):
             if self.many:
                 found[rows] = product(information[rows], self._pairs[g])[:, place]
@@ -264,7 +350,7 @@ class _Designs:
                 for s in range(rows.start, rows.stop):
                     found[s] = product((basis * information[s][:, None]).T, basis)
         diagonal = np.arange(p)
-        found[:, diagonal, diagonal] += data.penalty
+        found[:, diagonal, diagonal] += penalty
         return found
 
     @cached_property
