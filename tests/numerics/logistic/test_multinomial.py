@@ -314,3 +314,12 @@ def test_useless_scores_get_the_ends_of_the_range():
     assert Temperature().fit([0.5, 0.5], [0, 1]).temperature_ == 1.0
     right = Temperature().fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
     assert 1e-3 < right.temperature_ < 0.2
+
+
+def test_rare_classes_are_no_separation():
+    """Curvatures of 6e-8 per unit of weight are those of a class of one row in seventeen million; 2e-8 is flat."""
+    x = np.zeros((2, 1))
+    free = np.array([True, False])
+    for share, found in ((6e-8, True), (2e-8, False)):
+        lines = MultinomialLines(x, np.array([0, 1]), np.array([1.0, share]))
+        assert lines.fit(np.array([-15.0, 1.0]), free)[2] == found

@@ -182,7 +182,7 @@ def newton(
     Newton's method squares what is left. Values and states are those before the last of them.
     """
     every = live = np.arange(len(b))
-    promised, inverse = np.full(len(b), np.inf), np.empty((*b.shape, b.shape[1]))
+    promised, steps, inverse = np.full(len(b), np.inf), np.empty_like(b), np.empty((*b.shape, b.shape[1]))
     value, state = problems.evaluate(b, live)
     for _ in range(MAX_STEPS):
         stale = live[promised[live] > keep]
@@ -191,29 +191,31 @@ def newton(
         gradient = problems.gradients(b[live], state[live], live)
         step = (inverse[live] @ gradient[..., None])[..., 0]
         decrement = np.einsum("sp,sp->s", gradient, step)
-        promised[live] = decrement
+        promised[live], steps[live] = decrement, step
         moving = decrement > tolerance
-        live, step, decrement = live[moving], step[moving], decrement[moving]
-        if not len(live):
+        if not moving.any():
             break
+        live, step, decrement = live[moving], step[moving], decrement[moving]
         b[live], value[live], state[live] = _backtracked(problems, live, b[live], value[live], step, decrement)
     for number in range(unseen):
         if number:
             value, state = problems.evaluate(b, every)
-        inverse = _inverse(problems.hessians(state, every))
-        b += (inverse @ problems.gradients(b, state, every)[..., None])[..., 0]
+            inverse = _inverse(problems.hessians(state, every))
+            steps = (inverse @ problems.gradients(b, state, every)[..., None])[..., 0]
+        b += steps
     return b, value, state
 
 
 def _inverse(matrices: Floats) -> Floats:
     """Inverses, with the matrices scaled to a diagonal of ones, which 1e-12 keeps away from singular."""
-    diagonal = np.arange(matrices.shape[-1])
-    scale = np.sqrt(matrices[:, diagonal, diagonal])
+    scale = np.sqrt(np.einsum("sii->si", matrices))
     scale[scale == 0] = 1.0
     outer = scale[:, :, None] * scale[:, None, :]
     scaled = matrices / outer
-    scaled[:, diagonal, diagonal] += 1e-12
-    return np.asarray(np.linalg.inv(scaled) / outer)
+    np.einsum("sii->si", scaled)[:] += 1e-12
+    found = np.linalg.inv(scaled)
+    found /= outer
+    return np.asarray(found)
 
 
 def _backtracked(
@@ -294,7 +296,11 @@ class _Stack:
 
     def logits(self, b: Floats, which: Codes) -> Floats:
         """Fitted log odds of every bin."""
-        return (self.offset if self.offset.ndim == 1 else self.offset[which]) + self.designs.logits(b, which)
+        return (self.offset if self.offset.ndim == 1 else self._own(self.offset, which)) + self.designs.logits(b, which)
+
+    def _own(self, values: Floats, which: Codes) -> Floats:
+        """The rows of these problems, without a copy where these are all."""
+        return values if len(which) == len(self.ones) else values[which]
 
     def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
         """Penalised log-likelihood; log(1 + exp(eta)) is taken from the larger of the two probabilities."""
@@ -302,16 +308,18 @@ class _Stack:
         mean = expit(eta)
         normaliser = np.maximum(eta, 0.0)
         normaliser -= np.log(np.maximum(mean, 1 - mean))
-        hits = np.einsum("sm,sm->s", self.ones[which], eta)
-        likelihood = hits - np.einsum("sm,sm->s", self.total[which], normaliser)
-        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self.penalty[which], b * b)), mean
+        hits = np.einsum("sm,sm->s", self._own(self.ones, which), eta)
+        likelihood = hits - np.einsum("sm,sm->s", self._own(self.total, which), normaliser)
+        return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self._own(self.penalty, which), b * b)), mean
 
     def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
-        residual = self.ones[which] - self.total[which] * state
-        return self.designs.gradients(residual, which) - self.penalty[which] * b
+        residual = self._own(self.ones, which) - self._own(self.total, which) * state
+        return self.designs.gradients(residual, which) - self._own(self.penalty, which) * b
 
     def hessians(self, state: Floats, which: Codes) -> Floats:
-        return self.designs.hessians(self.total[which] * state * (1 - state), self.penalty[which], which)
+        return self.designs.hessians(
+            self._own(self.total, which) * state * (1 - state), self._own(self.penalty, which), which
+        )
 
 
 class _Designs:
