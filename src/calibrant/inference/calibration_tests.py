@@ -22,8 +22,9 @@ from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChi
 from calibrant.inference.learned_bounds import LearnedTest
 from calibrant.inference.multiclass_tests import VectorTest
 from calibrant.inference.multiplicity import cauchy_combined, rank_p, rank_p_values
-from calibrant.inference.sample import PooledCells, Sample
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats, accumulate_rows
+from calibrant.numerics.cells import PooledCells
 from calibrant.numerics.random_draws import generator
 from calibrant.pu.binned_inference import PUScore
 from calibrant.results.estimate import Significance

@@ -10,8 +10,9 @@ from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
 from calibrant.inference.multiplicity import first_rank
-from calibrant.inference.sample import PooledCells, Sample
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.cells import PooledCells
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Significance
 from calibrant.table.binning import Cut, EqualMass

@@ -15,11 +15,11 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
 from calibrant.data.validation import InvalidPredictions
-from calibrant.inference.inversion.binary import Inversion, Limits
-from calibrant.inference.inversion.binary_fit import FineSample, effective_clusters
-from calibrant.inference.sample import Numbers, PooledCells, Sample
+from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import ALPHA_SHARE
+from calibrant.numerics.binary_inversion import Limits
+from calibrant.numerics.cells import PooledCells, effective_clusters
+from calibrant.numerics.inversion import ALPHA_SHARE, Numbers
 
 #: Ranges of scores in which the variance of the residuals is compared with the predicted one: in single cells, of a few
 #: rows, the larger of the two is too large by chance.
@@ -388,7 +388,7 @@ class PairedGaps:
         """From the difference of squared errors, which has no bias and needs no simulation."""
         from scipy.special import stdtr, stdtrit
 
-        limits = [Limits.of(FineSample.of_sample(one), self._inversion, norms=(2.0,), level=LEVEL) for one in (a, b)]
+        limits = [Limits.of(one.fine(), self.draws, self.seed, norms=(2.0,), level=LEVEL) for one in (a, b)]
         power = 2 if squared else 1
         largest = [_largest_error(one.sample.cells) ** power for one in limits]
         if limits[0].silent:  # too few clusters to say anything
@@ -402,10 +402,6 @@ class PairedGaps:
         p_value = min(1.0, 2 * float(stdtr(found.freedom, -distance)) / ALPHA_SHARE)
         value, low, high = (min(max(end, -largest[1]), largest[0]) for end in (value, low, high))
         return Difference(value, low, high, p_value)
-
-    @property
-    def _inversion(self) -> Inversion:
-        return Inversion(self.draws, self.seed)
 
 
 @dataclass(frozen=True)
@@ -430,7 +426,7 @@ class _Model:
 
     @classmethod
     def of(cls, sample: Sample, method: PairedGaps, norm: float) -> _Model:
-        limits = Limits.of(FineSample.of_sample(sample), method._inversion, norms=(norm,), level=LEVEL)
+        limits = Limits.of(sample.fine(), method.draws, method.seed, norms=(norm,), level=LEVEL)
         low, high = limits.lower(norm), limits.upper(norm)
         estimate = min(max(0.0 if limits.silent else limits.middle(norm), low), high)
         fitted_high = high if limits.silent else min(max(limits.fitted_upper(norm), estimate), high)

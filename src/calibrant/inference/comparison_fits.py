@@ -21,8 +21,7 @@ from calibrant.inference.comparison_binary import Difference
 from calibrant.inference.inversion.spread import SpreadError
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import ALPHA_SHARE
-from calibrant.numerics.piecewise_linear import orthonormal_hats
+from calibrant.numerics.inversion import ALPHA_SHARE, orthonormal_hats
 from calibrant.numerics.random_draws import generator, normal_draws
 from calibrant.pu.inversion import PooledScores, fine_cells, knots_of, row_influence, shapes
 from calibrant.results.target import Target

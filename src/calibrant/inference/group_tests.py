@@ -30,8 +30,9 @@ from calibrant.inference.clustered_scores import ClusteredRows, ClusteredScore
 from calibrant.inference.forecasts import MeanSquaredZ, mean_standardised_error
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.multiplicity import cauchy_combined, gamma_tails, holm, rank_p, step_down_min
-from calibrant.inference.sample import PooledCells, Sample, cluster_labels
+from calibrant.inference.sample import Sample, cluster_labels
 from calibrant.numerics.arrays import Floats
+from calibrant.numerics.cells import PooledCells
 from calibrant.numerics.confidence_limits import two_sided_tail
 from calibrant.numerics.random_draws import generator
 from calibrant.table.bintable import BinTable

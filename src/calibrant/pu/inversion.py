@@ -19,8 +19,21 @@ from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
-from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
-from calibrant.numerics.piecewise_linear import mid_ranks, orthonormal_hats, pool_starts, unit_scaled
+from calibrant.numerics.inversion import (
+    SHAPE_KNOTS,
+    Path,
+    enough_draws,
+    knots_for,
+    mid_ranks,
+    multiples_to,
+    orthonormal_hats,
+    pool_numbers,
+    pool_starts,
+    tail_risk,
+    unit_scaled,
+    whole_knots,
+    widened,
+)
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
@@ -28,9 +41,6 @@ from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import require_fine
 from calibrant.table.task import Gaps, Unlabeled
-
-#: Knots of the fit are 2.5 + 1.1 log(rows); the shape along which errors are tested has 0.6 times as many.
-KNOTS, SHAPE = (2.5, 1.1), 0.6
 
 #: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
 STEPS, PRIORS, NORMAL_POSITIVES = 10, 5, 3000
@@ -162,21 +172,15 @@ class _Trials:
 
     def ends(self) -> tuple[float, float]:
         """Both ends of the interval."""
-        from scipy.special import ndtri
-
-        gaps, share, norm = self.scores.gaps, self.scores.gaps.share, self.norm
+        gaps, share = self.scores.gaps, self.scores.gaps.share
         gap, smooth, straight = (half @ (half.T @ gaps.gap) for half in (self.half, *shapes(self.scores)))
         observed, paths = self._size(gap), list(self._paths(gap, (smooth, straight)))
         if not paths:
             return 0.0, 0.0
         low = paths[0].lower_end(observed)
-        high = max(path.upper_end(max(observed, path.typical)) for path in paths)
-        whole, high = self._size(smooth), max(high, self._convex_limit(smooth))
-        power = np.abs(smooth) ** norm
-        variance = max(float(share @ power**2) - float(share @ power) ** 2, 0.0) / gaps.n_unlabeled
-        center = min(max(whole, low), high)
-        slope = 1 / (norm * max(center, 1e-9) ** (norm - 1))
-        return widened(low, high, center, float(ndtri((1 + self.level) / 2) * np.sqrt(variance)) * slope)
+        high = max(*(path.upper_end(observed) for path in paths), self._convex_limit(smooth))
+        power = np.abs(smooth) ** self.norm
+        return widened(low, high, power, share, self.norm, gaps.n_unlabeled, self.level)
 
     def _convex_limit(self, smooth: Floats) -> float:
         """Upper limit of the norm by its convexity.
@@ -199,22 +203,23 @@ class _Trials:
             limits.append(float(direction @ smooth + reach * error))
         return max(limits)
 
-    def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[InvertedPath]:
+    def _paths(self, gap: Floats, directions: tuple[Floats, ...]) -> Iterator[Path]:
         """Along multiples of each shape, from none to well beyond what the data allow."""
-        scores, share = self.scores, self.scores.gaps.share
-        noise = float(np.sqrt((self._noise(scores.score) ** 2).sum(axis=1).mean()))
+        share = self.scores.gaps.share
+        noise = float(np.sqrt((self._noise(self.scores.score) ** 2).sum(axis=1).mean()))
+        length = float(np.sqrt(share @ gap**2)) + 4 * noise
         for shape in directions:
-            length = float(np.sqrt(share @ shape**2))
-            if length < 1e-12:
-                continue
-            top = max((float(np.sqrt(share @ gap**2)) + 4 * noise) / length, 1.5)
-            truth, drawn = [], []
-            for multiple in np.linspace(0, top, STEPS):
-                rate = np.clip(scores.score + multiple * shape, 0.0, 1.0)
-                true_gap = rate - scores.score
-                truth.append(self._size(true_gap))
-                drawn.append(self._size((self.half.T @ (share * true_gap) + self._noise(rate)) @ self.half.T))
-            yield InvertedPath.of(np.array(truth), np.array(drawn), tail_risk(self.level))
+            size = float(np.sqrt(share @ shape**2))
+            if size >= 1e-12:
+                gaps = multiples_to(length, size, STEPS)[:, None] * shape
+                yield Path.along(gaps, self._simulated, tail_risk(self.level))
+
+    def _simulated(self, gap: Floats) -> tuple[float, Floats]:
+        """The true error under a gap, and the norms of fits to simulated samples."""
+        score, share = self.scores.score, self.scores.gaps.share
+        rate = np.clip(score + gap, 0.0, 1.0)
+        fits = self.half.T @ (share * (rate - score)) + self._noise(rate)
+        return self._size(rate - score), self._size(fits @ self.half.T)
 
     @cached_property
     def _draws(self) -> int:
@@ -249,15 +254,13 @@ class _Trials:
 
 def knots_of(scores: PooledScores) -> int:
     """The number of knots of the fit."""
-    base, slope = KNOTS
-    return max(2, round(base + slope * np.log(max(scores.information, 3.0))))
+    return whole_knots(knots_for(scores.information))
 
 
 def shapes(scores: PooledScores) -> tuple[Floats, Floats]:
     """Orthonormal functions for the smoother fit and for the linear one."""
-    share = scores.gaps.share
-    few = max(2, round(SHAPE * knots_of(scores)))
-    return orthonormal_hats(scores.position, share, few), orthonormal_hats(scores.position, share, 2)
+    few = whole_knots(SHAPE_KNOTS * knots_of(scores))
+    return tuple(orthonormal_hats(scores.position, scores.gaps.share, knots) for knots in (few, 2))  # type: ignore[return-value]
 
 
 def design_effects(data: PositiveUnlabeled, table: BinTable) -> tuple[float, float]:
@@ -352,7 +355,7 @@ class PooledScores:
         share, mass = whole.share[some], whole.predicted[some]
         position = (unit_scaled(mid_ranks(share)) + unit_scaled(mass / share)) / 2
         starts = pool_starts(position, CELLS)
-        pool_of_filled = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(position))))
+        pool_of_filled = pool_numbers(starts, len(position))
         pool = pool_of_filled[np.maximum(np.cumsum(some) - 1, 0)]  # positives between two pools belong to the lower
         size = len(starts)
         pooled = replace(

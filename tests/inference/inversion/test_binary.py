@@ -8,8 +8,8 @@ import pytest
 from scipy.special import ndtr
 
 import calibrant as cal
-from calibrant.inference.inversion.binary import MOST_DRAWS, Limits
-from calibrant.inference.inversion.binary_fit import FineSample
+from calibrant.inference.sample import Sample
+from calibrant.numerics.binary_inversion import MOST_DRAWS, Limits
 from calibrant.simulate import PAPER_WORLDS, BetaScores, PowerCurve, UniformScores, World
 from tests.inference.worlds import BENT
 
@@ -236,9 +236,9 @@ NEAR_ONE = (0.999, 0.9999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12)
     [BENT, BENT.calibrated(), World(BetaScores(1, 200), PowerCurve(1)), World(UniformScores(), PowerCurve(3))],
 )
 def test_levels_near_1_take_no_more_samples_and_are_wider(world):
-    sample = FineSample.of(world.sample(400, 1), needed_by="Inversion")
+    sample = Sample.with_clusters(world.sample(400, 1), needed_by="Inversion").fine()
     for norm in (1.0, 2.0):
-        made = [Limits.of(sample, cal.inference.Inversion(), norms=(norm,), level=level) for level in NEAR_ONE]
+        made = [Limits.of(sample, 299, 0, norms=(norm,), level=level) for level in NEAR_ONE]
         assert max(one.draws for one in made) == MOST_DRAWS
         lows, highs = zip(*((one.lower(norm), one.upper(norm)) for one in made), strict=True)
         assert list(lows) == sorted(lows, reverse=True)
@@ -250,7 +250,7 @@ def test_ends_that_are_bounded_are_a_little_wider_than_drawn_ones(monkeypatch):
     data = World(UniformScores(), PowerCurve(2)).sample(2000, 0)
     drawn, bounded = [], []
     for most, found in ((MOST_DRAWS, drawn), (100, bounded)):
-        monkeypatch.setattr("calibrant.inference.inversion.binary.MOST_DRAWS", most)
+        monkeypatch.setattr("calibrant.numerics.binary_inversion.MOST_DRAWS", most)
         found += cal.inference.Inversion(draws=100).intervals(data, norms=(1, 2), level=0.997)
     for one, other in zip(drawn, bounded, strict=True):
         assert one.low - 0.04 < other.low < one.low
@@ -260,7 +260,7 @@ def test_ends_that_are_bounded_are_a_little_wider_than_drawn_ones(monkeypatch):
 @pytest.mark.no_cover
 @pytest.mark.parametrize("curve", [PowerCurve(1.5), PowerCurve(3)])
 def test_bounded_upper_ends_cover(monkeypatch, curve):
-    monkeypatch.setattr("calibrant.inference.inversion.binary.MOST_DRAWS", 50)
+    monkeypatch.setattr("calibrant.numerics.binary_inversion.MOST_DRAWS", 50)
     world = World(UniformScores(), curve)
     found = [cal.inference.Inversion(50, k).interval(world.sample(150, k), level=0.99) for k in range(150)]
     assert sum(one.high < world.true_error(1) for one in found) <= 3

@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit, _stepped, log_ratio_fit, missing_mass
-from calibrant.numerics.piecewise_linear import orthonormal_hats
+from calibrant.numerics.inversion import orthonormal_hats
 from tests.inference.spreads import forecasts
 
 

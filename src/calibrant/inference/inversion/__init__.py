@@ -1,7 +1,7 @@
 """Confidence intervals by inverting tests: binary, classwise, spread and PIT errors.
 
-The path along which a test is inverted is `calibrant.numerics.inversion`; positive-unlabeled data have
-`calibrant.pu.inversion`.
+All fit a gap and follow the same path of hypotheses, `calibrant.numerics.inversion`; positive-unlabeled data have
+`calibrant.pu.inversion`. docs/methods/intervals.md derives the method.
 """
 
 __all__: list[str] = []

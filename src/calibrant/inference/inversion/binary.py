@@ -6,41 +6,18 @@ A value belongs to the interval if a test does not reject an error of that size.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.estimators.norms import check_norm
-from calibrant.inference.inversion.binary_fit import (
-    FEW_EVENTS,
-    CellNoise,
-    FineSample,
-    HatFit,
-    Resolution,
-    effective_clusters,
-)
-from calibrant.inference.inversion.binary_limits import DualBound, MisfitBound, Shape, SmoothPart
-from calibrant.numerics.arrays import Floats
-from calibrant.numerics.confidence_limits import mean_gap_size_limit
-from calibrant.numerics.inversion import tail_risk
+from calibrant.inference.sample import Sample
+from calibrant.numerics.binary_inversion import Limits
 from calibrant.results.estimate import Interval, Side
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
-
-#: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
-#: test at the usual levels.
-FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
-
-#: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
-SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
-
-#: Simulated samples beyond each quantile, at least; more are drawn at high levels, up to this many. Beyond the levels
-#: that they serve (0.997), ends are bounded from the last quantile that the samples tell.
-BEYOND, MOST_DRAWS = 2, 2000
 
 
 @dataclass(frozen=True)
@@ -122,7 +99,8 @@ class Inversion:
         if any(np.isinf(check_norm(norm)) for norm in norms):
             message = "Inversion does not support the infinite norm; use IsotonicBand()."
             raise ValueError(message)
-        limits = Limits.of(FineSample.of(data, needed_by="Inversion"), self, norms=norms, level=level)
+        sample = Sample.with_clusters(data, needed_by="Inversion").fine()
+        limits = Limits.of(sample, self.draws, self.seed, norms=norms, level=level, side=self.side)
         return [
             Interval(
                 0.0 if self.side == "upper" else limits.lower(norm),
@@ -130,185 +108,26 @@ class Inversion:
                 level=level,
                 method=repr(self),
                 side=self.side,
-                assumption=limits.assumption(norm),
+                assumption=assumption(limits, norm),
                 target=Target("true error", norm),
             )
             for norm in norms
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Lower and upper limits of the true error of one sample, in several norms."""
-
-    sample: FineSample
-    norms: tuple[float, ...]
-    risk: float
-    told: float
-    draws: int
-    seed: int
-    side: Side
-
-    @classmethod
-    def of(cls, sample: FineSample, method: Inversion, *, norms: tuple[float, ...], level: float) -> Limits:
-        """For the options of `method`; limits in a norm above 2 are derived from those in norm 2."""
-        risk = tail_risk(level, one_sided=method.side != "two-sided")
-        needed = np.ceil(BEYOND / risk) if risk < BEYOND / 299 else 0
-        draws = max(method.draws, int(min(needed, MOST_DRAWS)))
-        told = risk if draws >= needed else BEYOND / draws
-        simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
-        return cls(sample, simulated, risk, told, draws, method.seed, method.side)
-
-    @property
-    def silent(self) -> bool:
-        """Whether there are too few clusters to say anything."""
-        weight = self.sample.weight
-        if weight is None:
-            return False
-        return len(weight) < FEWEST_CLUSTERS or effective_clusters(weight.sum(axis=1)) < FEWEST_EFFECTIVE
-
-    def lower(self, norm: float) -> float:
-        """The lower limit."""
-        if self.silent or self._bound == 0:
-            return 0.0
-        return min(self._bound, self._l1_lower if norm < 2 else self._l2_lower)
-
-    def upper(self, norm: float) -> float:
-        """The upper limit, not below the lower one."""
-        cells = self.sample.cells
-        if norm > 2:
-            widest = float(np.maximum(cells.predicted, 1 - cells.predicted).max())
-            return max(self.lower(norm), float((self.upper(2.0) ** 2 * widest ** (norm - 2)) ** (1 / norm)))
-        if self.silent:
-            return float(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** norm) ** (1 / norm)
-        fitted = self._misfit.upper(norm, self.middle(norm), self.fitted_upper(norm))
-        return max(self._least(norm), fitted, self._mean_gap_upper)
-
-    def middle(self, norm: float) -> float:
-        """An estimate whose median is about the error of the fitted gap, within the limits of that part."""
-        middle = self.smooth.middle(self.norms.index(norm))
-        return min(max(middle, self._least(norm)), self.fitted_upper(norm))
-
-    def fitted_upper(self, norm: float) -> float:
-        """The upper limit of the error of the fitted gap, without the misfit that it may hide."""
-        return self._fitted_uppers[self.norms.index(norm)]
-
-    def assumption(self, norm: float) -> str:
-        """What must hold for the interval to cover."""
-        if self.silent:
-            return (
-                f"nothing: of {self.sample.clusters} clusters too few are of similar size, so all errors are possible"
-            )
-        words = ["independent rows" if self.sample.clusters is None else "independent clusters of rows"]
-        if self.side != "lower":
-            hidden = ~self.sample.cells.single
-            if hidden.any():
-                rows = self.sample.cells.n * float(self.sample.cells.share[hidden].sum()) / np.count_nonzero(hidden)
-                words.append(f"upper end: no structure within cells of about {max(rows, 1):.0f} rows")
-            else:
-                words.append("upper end: each distinct score is looked at")
-        if norm > 2:
-            words.append("both ends derived from the L2 error")
-        return "; ".join([*words, "approximate"])
-
-    def _least(self, norm: float) -> float:
-        """The lower limit where it is asked for."""
-        return 0.0 if self.side == "upper" else self.lower(norm)
-
-    @cached_property
-    def farther(self) -> float:
-        """Between the quantile that is asked for and the last that the draws tell, in standard normal deviations."""
-        return float(ndtri(self.told) - ndtri(self.risk))
-
-    @cached_property
-    def _bound(self) -> float:
-        """A lower limit without draws, where these do not tell the quantile; no norm is below that in L1.
-
-        Of few clusters the signs have too few patterns for any test at this risk.
-        """
-        if self.told == self.risk:
-            return np.inf
-        cells, weight = self.sample.cells, self.sample.weight
-        heaviest = None
-        if weight is not None:
-            by_cluster = weight.sum(axis=1)
-            if effective_clusters(by_cluster) < 1 - np.log2(self.risk):
-                return 0.0
-            heaviest = float(by_cluster.max())
-        return mean_gap_size_limit(
-            cells.predicted, cells.observed, cells.share, cells.count, self.risk, heaviest=heaviest
-        )
-
-    @cached_property
-    def _mean_gap_upper(self) -> float:
-        """The largest mean gap that the number of events does not exclude, if there are few events or non-events.
-
-        No norm is smaller than the mean gap. Without any event, no simulated gap looks too small, however large it is;
-        the binomial limits of the event rate (Clopper and Pearson) say what is excluded.
-        """
-        from scipy.special import betaincinv
-
-        cells = self.sample.cells
-        rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
-        events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)
-        if min(events, others) >= FEW_EVENTS:
-            return 0.0
-        highest = float(betaincinv(events + 1, others, 1 - self.risk)) if others > 0 else 1.0
-        lowest = float(betaincinv(events, others + 1, self.risk)) if events > 0 else 0.0
-        return max(highest - mean, mean - lowest)
-
-    @cached_property
-    def smooth(self) -> SmoothPart:
-        """The fitted part, simulated on cells no finer than its knots need."""
-        fit, shape = self.resolution.fit, self._shape
-        sample = self.sample
-        if not fit.identity:
-            sample = sample.merged(max(SMOOTH_CELLS, CELLS_PER_KNOT * round(fit.knots)))
-        noise = self._noise
-        if sample is not self.sample:
-            fit, smoother = (HatFit.of(sample.cells, one.knots) for one in (fit, shape.fit))
-            shape = Shape(smoother, smoother(sample.cells.gap), shape.noise)
-            noise = sample.noise(self.draws, self.seed)
-        return SmoothPart(sample.cells, noise, fit, shape, np.array(self.norms), self.told, self.side, self.farther)
-
-    @cached_property
-    def _fitted_uppers(self) -> list[float]:
-        return [self.smooth.upper(k) for k in range(len(self.norms))]
-
-    @cached_property
-    def _noise(self) -> CellNoise:
-        return self.sample.noise(self.draws, self.seed)
-
-    @cached_property
-    def resolution(self) -> Resolution:
-        """The fits of the gap, and the one that was chosen."""
-        return Resolution.of(self.sample.cells, self._noise)
-
-    @cached_property
-    def _drawn(self) -> Floats:
-        """Noise of the cells at the fitted probabilities."""
-        return self._noise.outcomes(np.clip(self.sample.cells.predicted - self.resolution.gap, 0.0, 1.0))
-
-    @cached_property
-    def _fitted_noise(self) -> Floats:
-        return self.resolution.fit(self._drawn)
-
-    @cached_property
-    def _shape(self) -> Shape:
-        found = self.resolution
-        return Shape.of(self.sample.cells, found.fit, found.gap, self._fitted_noise)
-
-    @cached_property
-    def _misfit(self) -> MisfitBound:
-        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, self._shape.gap, self.told, self.farther)
-
-    @cached_property
-    def _l1_lower(self) -> float:
-        return DualBound(self.smooth, self.seed).limit()
-
-    @cached_property
-    def _l2_lower(self) -> float:
-        part = self.smooth
-        if not part.far_from_zero and self.resolution.p_value_of_zero(self._noise) > self.told:
-            return 0.0
-        return part.lower(self.norms.index(2.0))
+def assumption(limits: Limits, norm: float) -> str:
+    """What must hold for the interval to cover."""
+    sample, cells = limits.sample, limits.sample.cells
+    if limits.silent:
+        return f"nothing: of {sample.clusters} clusters too few are of similar size, so all errors are possible"
+    words = ["independent rows" if sample.clusters is None else "independent clusters of rows"]
+    if limits.side != "lower":
+        hidden = ~cells.single
+        if hidden.any():
+            rows = cells.n * float(cells.share[hidden].sum()) / np.count_nonzero(hidden)
+            words.append(f"upper end: no structure within cells of about {max(rows, 1):.0f} rows")
+        else:
+            words.append("upper end: each distinct score is looked at")
+    if norm > 2:
+        words.append("both ends derived from the L2 error")
+    return "; ".join([*words, "approximate"])

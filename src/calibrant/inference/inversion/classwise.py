@@ -18,8 +18,15 @@ from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
 from calibrant.inference.multiclass_tests import independent_rows
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import ALPHA_SHARE
-from calibrant.numerics.piecewise_linear import orthonormal_hats
+from calibrant.numerics.inversion import (
+    SHAPE_KNOTS,
+    Path,
+    knots_for,
+    multiples_to,
+    orthonormal_hats,
+    tail_risk,
+    whole_knots,
+)
 from calibrant.numerics.random_draws import categorical_draws, generator
 from calibrant.numerics.special import floored_log, softmax
 from calibrant.results.estimate import Interval
@@ -27,9 +34,6 @@ from calibrant.results.target import Target
 
 #: Cells that the rows of a class are pooled into, by rank and score.
 CELLS = 64
-
-#: Knots of the shape of hypothetical gaps, as a part of those of the fit.
-SHAPE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +75,9 @@ class ClasswiseFit:
             cell[:, k] = number + k * CELLS
             count = np.bincount(number, minlength=CELLS)
             middle = np.bincount(number, place, CELLS) / np.maximum(count, 1)
-            knots = 2.5 + 1.1 * np.log(max(4 * float((p * (1 - p)).sum()), 2.0))
+            knots = knots_for(4 * float((p * (1 - p)).sum()))
             bases = [
-                orthonormal_hats(middle, count / len(p), max(2, round(some))) for some in (knots, SHAPE * knots, 2)
+                orthonormal_hats(middle, count / len(p), whole_knots(some)) for some in (knots, SHAPE_KNOTS * knots, 2)
             ]
             classes.append(ClassGap(count / len(p), *bases))
         return cls(probability, labels, cell, classes)
@@ -142,9 +146,6 @@ CONSPICUOUS = 2.0
 #: Fitted gaps below this part of their noise are replaced by those of a drawn sample.
 _QUIET = 0.05
 
-#: A class whose smooth gap has less than this part of what noise leaves of the fitted one is rough: its fit is kept.
-_LOST = 0.7
-
 Law = Callable[[float], Floats]
 
 
@@ -211,13 +212,14 @@ class ClasswiseInversion:
             raise ValueError(message)
         rng = generator(self.seed, "classwise inversion")
         trial = _Trial.of(ClasswiseFit.of(*independent_rows(data, needed_by="ClasswiseInversion")), self.draws, rng)
-        risk = (ALPHA_SHARE * (1 - level) / 2, UPPER_SHARE * (1 - level) / 2)
-        unseen = -2 * np.log(risk[1]) / data.y_prob.size  # n rows without a surprise cannot exclude that part of misses
-        ends = {name: trial.ends(law, norm, risk) for name, law in trial.laws().items()}
-        high = max(high for name, (_, high) in ends.items() if name != "sparse")
+        upper_risk = UPPER_SHARE * (1 - level) / 2
+        unseen = -2 * np.log(upper_risk) / data.y_prob.size  # n rows without a surprise do not exclude so many misses
+        paths = {name: trial.path(law, norm, (upper_risk, tail_risk(level))) for name, law in trial.laws().items()}
+        observed = trial.observed(norm)
+        high = max(path.upper_end(observed) for name, path in paths.items() if name != "sparse")
         largest = (2 / data.y_prob.shape[1]) ** (1 / norm)  # since the gaps of a row sum to at most 2
         return Interval(
-            min(largest, *(low for name, (low, _) in ends.items() if name != "tempered")),
+            min(largest, *(path.lower_end(observed) for name, path in paths.items() if name != "tempered")),
             min(largest, max(unseen, float(np.hypot(high, trial.unresolved(norm))))),
             level=level,
             method=repr(self),
@@ -310,25 +312,26 @@ class _Trial:
         part = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
         in_cells = ((residual**2 - variance / n) * part).sum(axis=1)
         fitted = self.power - self.null_power.mean(axis=1)
-        own, square = (self._mean_norm(self.fit.coordinates(self.residual), q)[0] for q in (norm, 2.0))
+        own, square = (self.observed(q) for q in (norm, 2.0))
         return float(np.sqrt(max(0.0, float((in_cells - fitted).mean()))) * own / max(square, 1e-300))
 
-    def ends(self, law: Law, norm: float, risk: tuple[float, float]) -> tuple[float, float]:
-        """Least and largest mean error on this path that is not rejected, at these risks."""
-        observed = self._mean_norm(self.fit.coordinates(self.residual), norm)[0]
-        reach = np.sqrt(self.power.sum() / max(self.size, 1e-300))
-        noise = np.sqrt(self.null_power.mean(axis=1).sum() / max(self.size, 1e-300))
-        reach += 3 * noise / max(len(self.power) / 4, 1.0) ** 0.25  # sums over many classes vary less
-        tried = []
-        for t in np.linspace(0, max(1.5, float(reach)), STEPS):
+    def observed(self, norm: float) -> float:
+        """The mean norm of the fitted gaps."""
+        return float(self._mean_norm(self.fit.coordinates(self.residual), norm)[0])
+
+    def path(self, law: Law, norm: float, risk: tuple[float, float]) -> Path:
+        """The distribution of the mean norm along a path of joint laws."""
+
+        def simulate(t: float) -> tuple[float, Floats]:
             gap = self.fit.coordinates(self.fit.sums(self.fit.probability - law(t)))
             noises = self.noise_at_zero if t == 0 else self.noise_at_fit
             drawn = self._mean_norm([mean + some for mean, some in zip(gap, noises, strict=True)], norm)
-            tried.append((self._mean_norm(gap, norm)[0], *np.quantile(drawn, [risk[1], 1 - risk[0], 0.5])))
-        truth, low, high, middle = np.array(tried).T
-        low, high = np.maximum.accumulate(low), np.maximum.accumulate(high)
-        lower = 0.0 if observed <= high[0] else float(np.interp(observed, high, truth))
-        return lower, float(np.interp(max(observed, middle[0]), low, truth))
+            return float(self._mean_norm(gap, norm)[0]) if t > 0 else 0.0, drawn
+
+        size = np.sqrt(max(self.size, 1e-300))
+        noise = np.sqrt(self.null_power.mean(axis=1).sum())
+        reach = np.sqrt(self.power.sum()) + 3 * noise / max(len(self.power) / 4, 1.0) ** 0.25  # many classes vary less
+        return Path.along(multiples_to(float(reach), float(size), STEPS), simulate, risk)
 
     def _mean_norm(self, coordinates: list[Floats], norm: float) -> Floats:
         """Mean over classes of the norms of gaps, one per line of coordinates."""
@@ -348,10 +351,7 @@ def _shrunken(fit: ClasswiseFit, residual: Floats, noise: list[Floats]) -> Float
     if power.sum() < _QUIET * expected.sum():  # labels that agree better than by chance have no shape to multiply
         return np.stack([one.fit @ lines[0] for one, lines in zip(fit.classes, noise, strict=True)])
     kept = np.maximum(own, common / 2)
-    smooth = fit.fitted(residual, "smooth")
-    rough = fit.mean_squares(smooth) < _LOST * (power - expected)
-    shape = np.where(rough[:, None], fit.fitted(residual, "fit"), smooth)
-    return shape * (kept if kept.any() else np.full(len(kept), 0.5))[:, None]
+    return fit.fitted(residual, "smooth") * (kept if kept.any() else np.full(len(kept), 0.5))[:, None]
 
 
 def _normalised(values: Floats) -> Floats:

@@ -14,7 +14,7 @@ from calibrant.data.forecasts import Forecast, Quantiles, Samples
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.sample import row_clusters, rows_that_count
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import InvertedPath, tail_risk
+from calibrant.numerics.inversion import Path, multiples_to, tail_risk
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
 
@@ -31,7 +31,7 @@ class PitInversion:
     population. Counts between levels are multinomial. The observed gaps, shrunk by their noise in the eigenvectors of
     its covariance, give a shape; for multiples t of it counts are drawn from p + t G, and the interval holds the norms
     under which the observed one is not extreme. At t = 0 this is the exact test of calibration. At levels so high that
-    the draws do not tell the quantile, it is bounded instead (see `calibrant.numerics.inversion.InvertedPath`).
+    the draws do not tell the quantile, it is bounded instead (see `calibrant.numerics.inversion.Path`).
 
     Transforms that are known only up to an interval (draws, quantiles, counts) are spread over it at random, which
     keeps them uniform if the forecaster is calibrated; between the levels of `Quantiles`, and between the ranks of
@@ -121,21 +121,20 @@ class _LevelCounts:
         observed = float(self.error(self.running[None])[0])
         # Noise adds little to the L1 norm of a gap of one sign, such as the first eigenvector, so it may be larger.
         even = self._path(vectors[:, -1] * max(np.sqrt(values[-1]), abs(coordinates[-1])), draws, risk, rng)
-        high = max(one.upper_end(max(observed, one.typical)) for one in (path, even))
-        return path.lower_end(observed), high
+        return path.lower_end(observed), max(one.upper_end(observed) for one in (path, even))
 
     def beyond_cells(self, low: float, high: float, estimate: float) -> tuple[float, float]:
         """Both ends, moved outwards by what cells hide of the estimate if many transforms are equal."""
         hidden = estimate - float(self.error(self.running[None])[0]) if self.ties else 0.0
         return max(low + min(hidden, 0.0), 0.0), high + max(hidden, 0.0)
 
-    def _path(self, shape: Floats, draws: int, risk: float, rng: np.random.Generator) -> InvertedPath:
+    def _path(self, shape: Floats, draws: int, risk: float, rng: np.random.Generator) -> Path:
         """The distribution of the error for multiples of a shape."""
         gap, rows = self.running - self.nodes, max(round(self.size), 1)
         noise = np.sqrt(np.mean(self.nodes * (1 - self.nodes)) / rows)
         reach = max(5.0, -2.3 * float(ndtri(risk)))  # in standard errors: beyond every upper end
-        top = (np.sqrt(np.mean(gap**2)) + reach * noise) / np.sqrt(np.mean(shape**2))
-        multiples = np.linspace(0, max(top, 1.5), STEPS)
+        length = np.sqrt(np.mean(gap**2)) + reach * noise
+        multiples = multiples_to(length, np.sqrt(np.mean(shape**2)), STEPS)
         truth, drawn = self._drawn(shape, multiples, draws, rng)
         spread = drawn.std(axis=1)
         for certain in np.flatnonzero(spread[1:] < spread[:-1] / 2):
@@ -144,7 +143,7 @@ class _LevelCounts:
             more = self._drawn(shape, between, draws, rng)
             truth, drawn = np.concatenate([truth, more[0]]), np.concatenate([drawn, more[1]])
         steepest = 0.5 / np.sqrt(rows)  # the largest standard error of a share: norms of means change by no more
-        return InvertedPath.of(truth, drawn, risk, steepness=steepest)
+        return Path.of(truth, drawn, risk, steepness=steepest)
 
     def _drawn(self, shape: Floats, multiples: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """The true error for each multiple of a shape, and the errors of simulated samples, (multiples, draws)."""

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.inference.inversion.spread_fit import SpreadCells, SpreadFit
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.inversion import InvertedPath, enough_draws, tail_risk, widened
+from calibrant.numerics.inversion import LEAST_REACH, Path, enough_draws, tail_risk, widened
 from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Interval
 from calibrant.results.target import SPREAD_ERRORS, Target
@@ -131,8 +131,6 @@ class _Trials:
 
     def ends(self) -> tuple[float, float]:
         """Both ends of the interval."""
-        from scipy.special import ndtri
-
         fit, error, share = self.fit, self.error, self.fit.share
         raised = np.linspace(0, fit.missing, MISSING_STEPS)
         seen = error(fit.gap + raised[:, None], share)
@@ -143,14 +141,9 @@ class _Trials:
         high += max(float(error(fit.stepped, share) - error(fit.gap, share)), 0.0)
         if error.shifted:
             high = max(high, self._signed_excess())
-        power = error.power(fit.shape)
-        center = float(share @ power)
-        variance = max(float(share @ power**2) - center**2, 0.0) / fit.effective_n
-        whole = center ** (1 / error.norm)
-        slope = 1 / (error.norm * max(whole, 1e-9) ** (error.norm - 1))
-        return widened(low, high, whole, float(ndtri((1 + self.level) / 2) * np.sqrt(variance)) * slope)
+        return widened(low, high, error.power(fit.shape), share, error.norm, fit.effective_n, self.level)
 
-    def _paths(self) -> Iterator[InvertedPath]:
+    def _paths(self) -> Iterator[Path]:
         """Along multiples of the shape and of the straight gap; for the variance error also by common factors."""
         fit, share = self.fit, self.fit.share
         length = float(np.sqrt(share @ fit.gap**2)) + 5 * fit.noise_size + fit.missing
@@ -158,7 +151,7 @@ class _Trials:
             size = float(np.sqrt(share @ shape**2))
             if size < 1e-9:
                 shape, size = np.full(len(share), 1e-3), 1e-3
-            multiples = np.linspace(0, max(length / size, 1.5), SEARCH)
+            multiples = np.linspace(0, max(length / size, LEAST_REACH), SEARCH)
             last = self._last_plausible(multiples[:, None] * shape)
             if last is None and which > 0:
                 continue
@@ -167,7 +160,7 @@ class _Trials:
         if self.error.shifted:
             yield from self._shifted()
 
-    def _sparse(self) -> Iterator[InvertedPath]:
+    def _sparse(self) -> Iterator[Path]:
         """Along the parts of the shape that stand out: noise adds most to a norm where the ratio is right."""
         fit = self.fit
         standing = np.sign(fit.shape) * np.maximum(np.abs(fit.shape) - SPARSE * fit.noise.std(axis=0), 0.0)
@@ -178,7 +171,7 @@ class _Trials:
         top = max(0.0 if last is None else float(multiples[last]), 1.0)
         yield self._path(np.linspace(0, top, STEPS)[:, None] * standing)
 
-    def _shifted(self) -> Iterator[InvertedPath]:
+    def _shifted(self) -> Iterator[Path]:
         """The shape raised and lowered by a constant."""
         fit = self.fit
         shifts = np.linspace(0, 6 * fit.noise_size + fit.missing, SEARCH)
@@ -196,12 +189,13 @@ class _Trials:
         multiples = np.linspace(0, 2, STEPS + 1)
         path = self._path(multiples[:, None] * fit.gap, noise)
         seen = float(self.error(gap + raised[:, None], fit.share).max())
-        return path.upper_end(max(seen, path.typical))
+        return path.upper_end(seen)
 
-    def _path(self, gaps: Floats, noise: Floats | None = None) -> InvertedPath:
-        fit, noise = self.fit, self.fit.noise if noise is None else noise
-        drawn = np.array([self.error(gap + noise, fit.share) for gap in gaps])
-        return InvertedPath.of(self.error(gaps, fit.share), drawn, tail_risk(self.level))
+    def _path(self, gaps: Floats, noise: Floats | None = None) -> Path:
+        share, noise = self.fit.share, self.fit.noise if noise is None else noise
+        return Path.along(
+            gaps, lambda gap: (self.error(gap, share), self.error(gap + noise, share)), tail_risk(self.level)
+        )
 
     def _last_plausible(self, gaps: Floats) -> int | None:
         """The last of these hypotheses that the fit as a whole does not speak against.

@@ -18,7 +18,16 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.estimators.regression_common import spread_rows
 from calibrant.inference.sample import row_clusters
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.piecewise_linear import hat_functions, mid_ranks, orthonormal_hats, pool_starts, unit_scaled
+from calibrant.numerics.inversion import (
+    SHAPE_KNOTS,
+    hat_functions,
+    mid_ranks,
+    orthonormal_hats,
+    pool_numbers,
+    pool_starts,
+    unit_scaled,
+    whole_knots,
+)
 from calibrant.numerics.rows import all_alike
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import fine
@@ -82,7 +91,7 @@ class SpreadCells:
         if cluster is None and (keep_rows or not all_alike(rows.weight)):
             cluster = np.arange(len(weight))
         clustered = cluster is not None
-        cell = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(some)))) if clustered else None
+        cell = pool_numbers(starts, len(some)) if clustered else None
         return cls(
             n=len(weight),
             sigma=sigma[starts],
@@ -160,9 +169,8 @@ def _tail_index(squares: Floats) -> float:
 #: or at this many rows per unit of excess kurtosis if they are fewer.
 CELLS, TRIMMED, TRIMMED_ROWS = 96, 0.03, 10.0
 
-#: Knots of the fit are 1 + 0.8 log(2N / (kurtosis - 1)), with at least 4 (kurtosis - 1) rows each; the shape along
-#: which errors are tested has 0.6 times as many, unless it keeps less than 0.7 of the fitted gap.
-KNOTS, ROWS_PER_KNOT, SHAPE, KEPT = (1.0, 0.8), 4.0, 0.6, 0.7
+#: Knots of the fit are 1 + 0.8 log(2N / (kurtosis - 1)), with at least 4 (kurtosis - 1) rows each.
+KNOTS, ROWS_PER_KNOT = (1.0, 0.8), 4.0
 
 #: Standard errors by which the gap must differ from zero at two knots, of opposite signs and at most so many steps
 #: apart, for a jump between them to be allowed for.
@@ -254,7 +262,7 @@ class SpreadFit:
             np.add.reduceat(cells.share * place, starts) / share,
             np.add.reduceat(cells.second, starts) / share,
         )
-        pool = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
+        pool = pool_numbers(starts, len(place))
         half, knots = _basis(cells, pools)
         kurtosis, design_effect = _law(cells, pools.fit(half)[pool], half.shape[1])
         effective_n = cells.effective_n / design_effect
@@ -264,10 +272,8 @@ class SpreadFit:
         half, knots, gap, noise, finer = _resolved(pools, half, knots, drawn, effective_n / (kurtosis - 1))
         smooth, straight = (
             pools.fit(orthonormal_hats(pools.center, share, min(knots, some)))
-            for some in (max(2, round(SHAPE * knots)), 2)
+            for some in (whole_knots(SHAPE_KNOTS * knots), 2)
         )
-        if share @ smooth**2 < KEPT * (share @ gap**2 - share @ noise.var(axis=0)):
-            smooth = gap
         return cls(
             share=share,
             variance=np.add.reduceat(cells.share * cells.sigma**2, starts) / share,
@@ -340,7 +346,7 @@ def _basis(cells: SpreadCells, pools: _Pools) -> tuple[Floats, int]:
     if len(cells.sigma) == 1:
         return np.ones((1, 1)), 1
     base, slope = KNOTS
-    knots = max(2, round(base + slope * np.log(max(2 * size / max(excess, 0.5), 3.0))))
+    knots = whole_knots(base + slope * np.log(max(2 * size / max(excess, 0.5), 3.0)))
     while knots > 2 and not _enough_rows(pools, knots, size / excess):
         knots -= 1
     few = len(cells.sigma) == len(share) <= 2 * knots

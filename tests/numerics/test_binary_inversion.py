@@ -6,23 +6,18 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 import calibrant as cal
-from calibrant.inference.inversion.binary import Inversion, Limits
-from calibrant.inference.inversion.binary_fit import FineSample
-from calibrant.inference.inversion.binary_limits import (
-    CHOSEN_SHAPE,
-    FOLDS,
-    DualBound,
-    Path,
-    _differences,
-    _lower_crossing,
-    _upper_crossing,
-    largest_norms,
-)
-from calibrant.inference.sample import PooledCells
+from calibrant.inference import Inversion
+from calibrant.inference.sample import Sample
+from calibrant.numerics.binary_inversion import CHOSEN_SHAPE, FOLDS, DualBound, Limits, _differences, largest_norms
+from calibrant.numerics.cells import PooledCells
+
+
+def fine(data):
+    return Sample.with_clusters(data, needed_by="a test").fine()
 
 
 def limits_of(data, norms=(1.0, 2.0), draws=999, level=0.95):
-    return Limits.of(FineSample.of(data, needed_by=""), Inversion(draws), norms=norms, level=level)
+    return Limits.of(fine(data), draws, 0, norms=norms, level=level)
 
 
 def test_one_score_gives_binomial_limits():
@@ -42,27 +37,6 @@ def test_a_gap_smaller_than_typical_proves_nothing():
     lucky = limits_of(cal.Binary([0, 1] * 200, [0.5] * 400)).smooth
     assert lucky.observed[0] == 0
     assert lucky.upper(0) > 2 * np.sqrt(0.25 / 400)
-
-
-def path_of(quantile, truth):
-    return Path(np.ones(1), truth, truth[None], quantile[None], quantile[None], quantile[None])
-
-
-def test_crossings_are_interpolated_on_the_scale_of_squares():
-    truth = np.array([0.0, 1.0, 2.0])
-    path = path_of(np.sqrt(truth**2 + 1), truth)  # squares of norms add
-    for crossing in (_lower_crossing, _upper_crossing):
-        for error in (0.3, 1.7):
-            assert crossing(np.sqrt(error**2 + 1), path, 0) == (pytest.approx(error), None)
-        assert crossing(0.5, path, 0) == (0, None)
-        assert crossing(9.0, path, 0) == (2, None)
-
-
-def test_where_the_quantile_jumps_the_outer_error_is_taken():
-    truth = np.array([0.0, 1.0, 2.0, 3.0])
-    path = path_of(np.array([0.0, 0.4, 0.4, 0.8]), truth)
-    assert _lower_crossing(0.4, path, 0) == (0, 1)
-    assert _upper_crossing(0.4, path, 0) == (3, 3)
 
 
 def test_no_event_in_fifty_rows_leaves_room_for_a_rate_of_eight_per_cent():
@@ -85,7 +59,7 @@ def test_the_upper_end_of_a_fine_fit_allows_for_a_gap_of_the_same_size_everywher
     assert found.smooth._fine
     assert not found.smooth.fit.identity
     lower, upper = found.lower(1.0), found.upper(1.0)
-    monkeypatch.setattr("calibrant.inference.inversion.binary_limits.FINE", np.inf)
+    monkeypatch.setattr("calibrant.numerics.binary_inversion.FINE", np.inf)
     along_its_shape = limits_of(data)
     assert along_its_shape.upper(1.0) < 0.06 < upper
     assert along_its_shape.lower(1.0) == lower
@@ -104,7 +78,7 @@ def bound_of(curve, n=2000, seed=0, group=None, draws=199):
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     data = cal.Binary(rng.random(n) < curve(p), p, group=group)
-    limits = Limits.of(FineSample.of(data, needed_by=""), Inversion(draws, seed), norms=(1.0,), level=0.95)
+    limits = Limits.of(fine(data), draws, seed, norms=(1.0,), level=0.95)
     return DualBound(limits.smooth, seed)
 
 
@@ -208,7 +182,7 @@ def test_the_squared_misfit_of_a_wave_too_fast_for_the_fit_is_recovered():
     for seed in range(30):
         p = rng.random(4000)
         y = rng.random(4000) < p + 0.05 * np.sin(40 * np.pi * p) * (4 * p * (1 - p))
-        limits = Limits.of(FineSample.of(cal.Binary(y, p), needed_by=""), Inversion(99, seed), norms=(2.0,), level=0.95)
+        limits = Limits.of(fine(cal.Binary(y, p)), 99, seed, norms=(2.0,), level=0.95)
         if limits.resolution.chosen == 0:
             found = limits._misfit.squared_misfit(limits.sample.cells.share, within=0.0)
             likely.append(found[0])

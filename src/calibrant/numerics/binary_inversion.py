@@ -1,102 +1,75 @@
-"""The ends of the inversion for binary predictions: a smooth part, a dual bound, and the largest misfit.
+"""Both limits of the true error of binary predictions, from cells: fitted part, dual bound and largest misfit.
 
-The smooth part inverts a test of the size of the fitted gap along several shapes. Without smoothness, the lower end is
-a held-out mean of gaps times signs fitted on the other rows, and the upper end adds the largest misfit of the fit.
+The gap is fitted as finely as it shows structure. The fitted part inverts a test of the size of the fitted gap along
+several shapes. Without smoothness, the lower limit in L1 is a held-out mean of gaps times signs fitted on the other
+rows, and the upper limit adds the largest misfit of the fit. docs/methods/intervals.md derives each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.inference.inversion.binary_fit import (
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.cells import (
     FEW_EVENTS,
-    SHAPE_KNOTS,
     CellNoise,
     ClusterNoise,
-    HatFit,
+    FineSample,
+    PooledCells,
     Resolution,
+    effective_clusters,
     simulated_gaps,
 )
-from calibrant.inference.sample import Numbers, PooledCells, knots_for
-from calibrant.numerics.arrays import Floats
+from calibrant.numerics.confidence_limits import mean_gap_size_limit
+from calibrant.numerics.inversion import (
+    EQUAL,
+    LEAST_REACH,
+    SHAPE_KNOTS,
+    HatFit,
+    Numbers,
+    Path,
+    knots_for,
+    tail_risk,
+)
 from calibrant.numerics.random_draws import BinomialDraws, generator
-from calibrant.results.estimate import Side
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
 STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 7, 5, 12
 
-#: Number of multiples between two of these where the quantile jumps, which is where it rises by this many times more
-#: than the error, and the relative difference of equal norms.
-FINER_STEPS, JUMP, EQUAL = 6, 1.5, 1e-9
-
-#: The smoother shape is used if it keeps this part of the squared norm that is not noise.
-KEPT = 0.7
+#: Number of multiples between two of these where the quantile jumps.
+FINER_STEPS = 6
 
 #: Knots for each cell from which on a fit is a fine one.
 FINE = 1 / 3
 
 
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """The shape along which errors are tested: a smoother fit, unless it loses too much of the gap.
-
-    Attributes
-    ----------
-    fit : HatFit
-    gap : array
-    noise : float
-        Root of the squared norm that noise adds to the gap of the chosen fit.
-    """
-
-    fit: HatFit
-    gap: Floats
-    noise: float
-
-    @classmethod
-    def of(cls, cells: PooledCells, fit: HatFit, fitted: Floats, simulated: Floats) -> Shape:
-        """From the chosen fit, its gap, and the fit of simulated noise."""
-        noise = float((cells.share @ simulated**2).mean())
-        smoother = HatFit.of(cells, SHAPE_KNOTS * fit.knots)
-        gap = smoother(cells.gap)
-        if cells.share @ gap**2 < KEPT * (cells.share @ fitted**2 - noise):
-            smoother, gap = fit, fitted
-        return cls(smoother, gap, float(np.sqrt(noise)))
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """Multiples of a gap; per norm (row) and multiple (column) the true error and quantiles of the statistic."""
+class Steps(NamedTuple):
+    """Multiples of a gap that are taken for the truth, and the path of errors in each norm."""
 
     direction: Floats
     multiples: Floats
-    truth: Floats
-    low: Floats
-    middle: Floats
-    high: Floats
-
-    @property
-    def typical(self) -> Floats:
-        """The median of the statistic under calibration; 0 if the path does not start there."""
-        return np.where(self.truth[:, 0] == 0, self.middle[:, 0], 0.0)
+    paths: list[Path]
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothPart:
-    """Confidence limits of the norm of the fitted gap."""
+    """Confidence limits of the norm of the fitted gap, along a smoother shape.
+
+    `noise_size` is the root of the squared norm that noise adds to the fitted gap.
+    """
 
     cells: PooledCells
     noise: CellNoise
     fit: HatFit
-    shape: Shape
+    noise_size: float
     norms: Floats
     risk: float
-    side: Side
     farther: float = 0.0
 
     @cached_property
@@ -111,16 +84,21 @@ class SmoothPart:
         return np.array(powers) ** (1 / self.norms)
 
     @cached_property
+    def smoother(self) -> HatFit:
+        """The fit of the shape."""
+        return self.cells.hat_fit(SHAPE_KNOTS * self.fit.knots)
+
+    @cached_property
+    def shape(self) -> Floats:
+        """The gap whose multiples are taken for the truth."""
+        return self.smoother(self.cells.gap)
+
+    @cached_property
     def size(self) -> float:
         """The L2 norm of the shape."""
-        return _length(self.cells, self.shape.gap)
+        return _length(self.cells, self.shape)
 
-    @property
-    def shape_is_chosen(self) -> bool:
-        """Whether the shape has more knots than usual, because with these it shows a larger gap."""
-        return self.shape.fit.knots > SHAPE_KNOTS * knots_for(self.cells.effective_n) * (1 + EQUAL)
-
-    def path(self, direction: Floats, multiples: Floats) -> Path:
+    def steps(self, direction: Floats, multiples: Floats) -> Steps:
         """The distribution of the statistic for multiples of a true gap; probabilities are clipped to [0, 1]."""
         share = self.cells.share
         probability = np.clip(self.cells.predicted - multiples[:, None] * direction, 0.0, 1.0)
@@ -138,13 +116,14 @@ class SmoothPart:
         if self.farther > 0:
             more = np.array([self._beyond_draws(multiple * direction) for multiple in multiples])
             low, high = np.maximum(low - more, 0.0), high + more
-        return Path(direction, multiples, truth**roots, low, middle, high)
+        paths = [Path(*of_norm, squares=True) for of_norm in zip(truth**roots, low, middle, high, strict=True)]
+        return Steps(direction, multiples, paths)
 
     def _beyond_draws(self, gap: Floats) -> float:
         """What lies at most between the last quantile that the draws tell and the one that is asked for.
 
         Norms up to L2 change by at most that of the noise, so the Gaussian isoperimetric inequality bounds the distance
-        of quantiles (see `numerics.inversion.InvertedPath`); skewness adds to those of counts (Cornish and Fisher).
+        of quantiles (see `numerics.inversion.Path`); skewness adds to those of counts (Cornish and Fisher).
         """
         probability = self.noisy(np.clip(self.cells.predicted - gap, 0.0, 1.0))
         unit = self.cells.share / self.cells.count
@@ -156,17 +135,17 @@ class SmoothPart:
 
     def noisy(self, probability: Floats) -> Floats:
         """The hypothetical probability, or the fitted one where that has the larger variance."""
-        fitted = np.clip(self.cells.predicted - self.shape.gap, 0.0, 1.0)
+        fitted = np.clip(self.cells.predicted - self.shape, 0.0, 1.0)
         return np.where(fitted * (1 - fitted) > probability * (1 - probability), fitted, probability)
 
     @cached_property
-    def _near(self) -> Path | None:
+    def _near(self) -> Steps | None:
         """Multiples near one, if the gap is many times its noise and they enclose what was observed."""
         if self.size == 0 or self._reach >= 0.5:
             return None
-        path = self.path(self.shape.gap, np.linspace(1 - self._reach, self._middle + self._reach, NEAR_STEPS))
-        enclosed = np.all(path.high[:, 0] < self.observed) and np.all(path.low[:, -1] > self.observed)
-        return path if enclosed else None
+        near = self.steps(self.shape, np.linspace(1 - self._reach, self._middle + self._reach, NEAR_STEPS))
+        enclosed = all(path.high[0] < seen < path.low[-1] for path, seen in zip(near.paths, self.observed, strict=True))
+        return near if enclosed else None
 
     @property
     def far_from_zero(self) -> bool:
@@ -174,27 +153,29 @@ class SmoothPart:
         return self._near is not None
 
     @cached_property
-    def along_shape(self) -> Path:
+    def along_shape(self) -> Steps:
         """Multiples of the shape: near one, or from zero to well beyond what the data allow."""
         if self._near is not None:
             return self._near
-        last = max(self._middle + self._reach, 1.5) if self.size > 0 else 0.0
-        return self.path(self.shape.gap, np.linspace(0, last, STEPS if self.size > 0 else 2))
+        if self.size == 0:
+            return self.steps(self.shape, np.zeros(2))
+        return self.steps(self.shape, np.linspace(0, max(self._middle + self._reach, LEAST_REACH), STEPS))
 
     @cached_property
-    def beside(self) -> list[Path]:
+    def beside(self) -> list[Steps]:
         """Other shapes that could hide a larger error, for the upper end."""
-        cells, shape, multiples, found = self.cells, self.shape.gap, self.along_shape.multiples, []
+        cells, shape, along, found = self.cells, self.shape, self.along_shape, []
         if self.size > 0 and not self.far_from_zero:
             # Noise inflates the norm of a straight gap less than that of the fitted one, which oscillates by chance.
-            straight = np.where(cells.atom, shape, HatFit.of(cells, 2)(cells.gap))
+            straight = np.where(cells.atom, shape, cells.hat_fit(2)(cells.gap))
             scale = self.size / max(_length(cells, straight), 0.1 * self.size)
-            found.append(self.path(straight * scale, multiples[::2]))
+            found.append(self.steps(straight * scale, along.multiples[::2]))
         if self.size > 0 and (self.fit.identity or (self._fine and self._may_be_even)):
             # Noise adds less to the L1 norm of a gap of the same size everywhere. With a coarse fit, the misfit allows
             # for that.
-            found.append(self.path(np.sign(shape) * self.size, multiples[::2]))
-        if np.any(self.along_shape.low.max(axis=1) <= self.observed * (1 + EQUAL)) or not self.along_shape.truth.any():
+            found.append(self.steps(np.sign(shape) * self.size, along.multiples[::2]))
+        pairs = zip(along.paths, self.observed * (1 + EQUAL), strict=True)
+        if any(path.low.max() <= seen or not path.truth.any() for path, seen in pairs):
             found += [self._one_direction(sign) for sign in (-1, 1)]
         return found
 
@@ -209,7 +190,7 @@ class SmoothPart:
         if self.farther > 0:
             return True
         share = self.cells.share
-        even = np.sign(self.shape.gap) * np.sqrt(max(float(share @ self.fitted**2) - self.shape.noise**2, 0.0))
+        even = np.sign(self.shape) * np.sqrt(max(float(share @ self.fitted**2) - self.noise_size**2, 0.0))
         probability = np.clip(self.cells.predicted - even, 0.0, 1.0)
         noise = self.noise.outcomes(self.noisy(probability))
         drawn = self.fit((self.cells.predicted - probability)[:, None] + noise)
@@ -218,35 +199,29 @@ class SmoothPart:
 
     def lower(self, k: int) -> float:
         """The lower limit in norm k: the smallest multiple of the shape that is not rejected."""
-        path, crossing = self.along_shape, partial(_lower_crossing, self.observed[k])
+        steps, seen = self.along_shape, float(self.observed[k])
         if not self.far_from_zero:  # near zero the noise grows with the gap: smaller steps
-            after = int(np.searchsorted(np.maximum.accumulate(path.high[k]), self.observed[k] * (1 - EQUAL)))
-            path = self._between(path, min(max(after, 1), len(path.multiples) - 1))
-        return self._refined(path, k, crossing)
+            after = int(np.searchsorted(np.maximum.accumulate(steps.paths[k].high), seen * (1 - EQUAL)))
+            steps = self._between(steps, min(max(after, 1), len(steps.multiples) - 1))
+        return steps.paths[k].lower_end(seen, partial(self._finer, steps, k))
 
     def middle(self, k: int) -> float:
         """The error in norm k of which the observed norm is the median."""
-        path = self.along_shape
-        rising = np.maximum.accumulate(path.middle[k])
-        return float(np.sqrt(np.interp(self.observed[k] ** 2, rising**2, path.truth[k] ** 2)))
+        return self.along_shape.paths[k].middle_end(float(self.observed[k]))
 
     def upper(self, k: int) -> float:
-        """The upper limit in norm k: the largest over all shapes. A norm smaller than typical proves nothing."""
-        return max(
-            self._refined(path, k, partial(_upper_crossing, max(self.observed[k], path.typical[k])))
-            for path in [self.along_shape, *self.beside]
-        )
+        """The upper limit in norm k: the largest over all shapes."""
+        seen = float(self.observed[k])
+        tried = [self.along_shape, *self.beside]
+        return max(steps.paths[k].upper_end(seen, partial(self._finer, steps, k)) for steps in tried)
 
-    def _refined(self, path: Path, k: int, crossing: Callable[[Path, int], tuple[float, int | None]]) -> float:
-        """The crossing; where outcomes are so few that the quantile jumps there, with finer steps."""
-        limit, jump = crossing(path, k)
-        if jump is None:
-            return limit
-        return crossing(self._between(path, jump), k)[0]
+    def _between(self, steps: Steps, after: int) -> Steps:
+        """Smaller steps between one multiple and the one before."""
+        ends = steps.multiples[after - 1 : after + 1]
+        return self.steps(steps.direction, np.linspace(ends[0], ends[1], FINER_STEPS))
 
-    def _between(self, path: Path, after: int) -> Path:
-        """Smaller steps between one multiple of a path and the one before."""
-        return self.path(path.direction, np.linspace(path.multiples[after - 1], path.multiples[after], FINER_STEPS))
+    def _finer(self, steps: Steps, k: int, after: int) -> Path:
+        return self._between(steps, after).paths[k]
 
     @property
     def _middle(self) -> float:
@@ -257,15 +232,15 @@ class SmoothPart:
         """Four standard deviations of noise and score sampling, or more at high levels, in multiples of the shape."""
         share, size = self.cells.share, np.abs(self.fitted)
         sampling = np.sqrt(share @ (size - share @ size) ** 2 / self.cells.effective_n)
-        return float((4 + 2 * self.farther) * (self.shape.noise + sampling) / self.size)
+        return float((4 + 2 * self.farther) * (self.noise_size + sampling) / self.size)
 
-    def _one_direction(self, sign: int) -> Path:
+    def _one_direction(self, sign: int) -> Steps:
         """Gaps of one sign, proportional to the noise: for probabilities near 0 and 1, which bound the fitted gap."""
         cells, least = self.cells, 1 / self.cells.effective_n
         spread = np.sqrt(np.maximum(cells.predicted * (1 - cells.predicted), least))
-        top = _length(cells, self.fitted) + (10 + 5 * self.farther) * max(self.shape.noise, np.sqrt(least))
+        top = _length(cells, self.fitted) + (10 + 5 * self.farther) * max(self.noise_size, np.sqrt(least))
         steps = top * np.linspace(0, 1, SIDEWAYS_STEPS) ** 2
-        return self.path(sign * spread / _length(cells, spread), steps)
+        return self.steps(sign * spread / _length(cells, spread), steps)
 
 
 def _length(cells: PooledCells, gap: Floats) -> float:
@@ -278,45 +253,6 @@ def _power(values: Floats, norm: float) -> Floats:
     return values * values if norm == 2 else values**norm
 
 
-def _lower_crossing(observed: float, path: Path, k: int) -> tuple[float, int | None]:
-    """The smallest error at which the high quantile reaches the observed norm; and the step in which it jumps there.
-
-    Where it jumps, the error before the jump is returned.
-    """
-    rising, truth = np.maximum.accumulate(path.high[k]), path.truth[k]
-    after = int(np.searchsorted(rising, observed * (1 - EQUAL)))
-    if after in (0, len(rising)):
-        return float(truth[min(after, len(truth) - 1)]), None
-    if rising[after] <= observed * (1 + EQUAL) or _jumps(rising, truth, after):
-        return float(truth[after - 1]), after
-    return _interpolated(observed, rising, truth, after), None
-
-
-def _upper_crossing(observed: float, path: Path, k: int) -> tuple[float, int | None]:
-    """The largest error at which the low quantile is at most the observed norm; and the step in which it jumps on.
-
-    Where it jumps, the error after the jump is returned.
-    """
-    rising, truth = np.minimum.accumulate(path.low[k][::-1])[::-1], path.truth[k]
-    after = int(np.searchsorted(rising, observed * (1 + EQUAL), side="right"))
-    if after in (0, len(rising)):
-        return float(truth[min(after, len(truth) - 1)]), None
-    if rising[after - 1] >= observed * (1 - EQUAL) or _jumps(rising, truth, after):
-        return float(truth[after]), after
-    return _interpolated(observed, rising, truth, after), None
-
-
-def _jumps(rising: Floats, truth: Floats, after: int) -> bool:
-    """Whether the quantile rises faster than it could if outcomes were many: then it rises by at most the error."""
-    return bool(rising[after] - rising[after - 1] > JUMP * (truth[after] - truth[after - 1]))
-
-
-def _interpolated(observed: float, rising: Floats, truth: Floats, after: int) -> float:
-    """Squares of norms add, so the quantile is interpolated on the scale of squares."""
-    step = slice(after - 1, after + 1)
-    return float(np.sqrt(np.interp(observed**2, rising[step] ** 2, truth[step] ** 2)))
-
-
 #: Folds that the rows of each cell (or whole clusters) are divided into.
 FOLDS = 5
 
@@ -324,11 +260,16 @@ FOLDS = 5
 #: many times at most.
 STEADY, HALVINGS = 1.5, 3
 
-#: Part of the risk at which zero is rejected along a shape that was chosen because it shows more than the usual one.
-CHOSEN_SHAPE = 1 / 3
-
 #: A lower limit below this is rounding: the observed value and a quantile of the simulated ones can be the same number.
 ROUNDING = 1e-12
+
+
+class Trial(NamedTuple):
+    """A multiple of the shape, with mean and high quantile of the dual statistic."""
+
+    multiple: float
+    mean: float
+    top: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,9 +280,6 @@ class DualBound:
     its mean product with the gaps held out. The distribution of ψ is simulated, cross-fitting included, at three
     multiples of the shape: f taken as fixed would understate it. The limit is the mean of ψ at the multiple at which
     the observed ψ is a high quantile.
-
-    A shape that was chosen because it shows a larger gap than the usual one has been selected by what it is then used
-    to test: it must reject zero at a third of the risk, or zero would be excluded too often.
     """
 
     part: SmoothPart
@@ -349,60 +287,41 @@ class DualBound:
 
     def limit(self) -> float:
         """The lower limit, 0 where it is positive by rounding alone."""
-        found = self._limit()
-        return found if found > ROUNDING else 0.0
-
-    def _limit(self) -> float:
-        """The limit from simulations at the first, the middle and the last multiple of the shape."""
         part, observed, multiples = self.part, self.observed(), self.part.along_shape.multiples
         if part.size == 0:
             return 0.0
-        tried = multiples[[0, len(multiples) // 2, -1]]
-        if tried[0] == 0 and observed <= self._highest_of_zero():
+        first = self._trial(multiples[0])
+        if multiples[0] == 0 and observed <= first.top:
             return 0.0
-        means, tops = self._trials(tried)
-        after = _step(tops, observed)
-        for _ in range(HALVINGS):
-            if _steady(means, tops, after):
+        tried = [first, *(self._trial(multiple) for multiple in multiples[[len(multiples) // 2, -1]])]
+        for _ in range(HALVINGS + 1):
+            rising = np.maximum.accumulate([one.top for one in tried])
+            after = int(np.clip(np.searchsorted(rising, observed - ROUNDING), 1, len(tried) - 1))
+            before, behind = tried[after - 1 : after + 1]
+            if _steady(before, behind):
                 break
-            between = (tried[after - 1 : after] + tried[after]) / 2  # the noise depends on the multiple: halve the step
-            new = (between, *self._trials(between))
-            tried, means, tops = (np.insert(*pair) for pair in zip((tried, means, tops), [after] * 3, new, strict=True))
-            after = _step(tops, observed)
-        if not _steady(means, tops, after):  # a jump to the observed value
-            return float(means[after - 1])
-        rise = tops[after] - tops[after - 1]
-        along = (observed - tops[after - 1]) / rise if rise > 0 else 0.0
-        return float(means[after - 1] + along * (means[after] - means[after - 1]))
+            # The noise depends on the multiple: halve the step.
+            tried.insert(after, self._trial((before.multiple + behind.multiple) / 2))
+        found, rise = before.mean, behind.top - before.top
+        if _steady(before, behind) and rise > 0:  # not a jump to the observed value
+            found += (observed - before.top) / rise * (behind.mean - before.mean)
+        return found if found > ROUNDING else 0.0
 
-    def _highest_of_zero(self) -> float:
-        """What ψ must exceed for zero error to be rejected."""
-        risk = self.part.risk * (CHOSEN_SHAPE if self.part.shape_is_chosen else 1.0)
-        return float(np.quantile(self._of_zero, 1 - risk, method="weibull"))
-
-    @cached_property
-    def _of_zero(self) -> Floats:
-        """ψ of calibrated samples."""
-        predicted = self.part.cells.predicted
-        return self.statistic(self.simulated(np.zeros_like(predicted), predicted))
-
-    def _trials(self, multiples: Floats) -> tuple[Floats, Floats]:
-        """Mean and high quantile of ψ for multiples of the shape."""
-        part, means, spreads = self.part, [], []
-        for multiple in multiples:
-            probability = np.clip(part.cells.predicted - multiple * part.shape.gap, 0.0, 1.0)
-            gap = part.cells.predicted - probability
-            drawn = self.statistic(self.simulated(gap, part.noisy(probability))) if multiple > 0 else self._of_zero
-            means.append(float(drawn.mean()) if multiple > 0 else 0.0)
-            spreads.append(drawn - means[-1] + np.abs(gap) @ part.noise.shares)
-        tops = np.quantile(spreads, 1 - part.risk, axis=1, method="weibull")
-        return np.array(means), np.asarray(means + tops)
+    def _trial(self, multiple: float) -> Trial:
+        """Mean and high quantile of ψ for a multiple of the shape."""
+        part = self.part
+        probability = np.clip(part.cells.predicted - multiple * part.shape, 0.0, 1.0)
+        gap = part.cells.predicted - probability
+        drawn = self.statistic(self.simulated(gap, part.noisy(probability) if multiple > 0 else probability))
+        mean = float(drawn.mean()) if multiple > 0 else 0.0
+        spread = drawn - mean + np.abs(gap) @ part.noise.shares
+        return Trial(multiple, mean, mean + float(np.quantile(spread, 1 - part.risk, method="weibull")))
 
     def statistic(self, sums: Floats) -> Floats:
         """ψ from the sums of gaps per fold, cell and sample; what is held out counts as no gap in the fit."""
         total, rows, psi = sums.sum(axis=0), self._rows, np.zeros(sums.shape[2])
         for own in sums:  # fold by fold, in little memory, takes half the time
-            direction = self.part.shape.fit((total - own) * (1 / rows)[:, None])
+            direction = self.part.smoother((total - own) * (1 / rows)[:, None])
             direction *= (1 / self._error)[:, None]
             np.clip(direction, -1.0, 1.0, out=direction)
             direction *= own
@@ -485,23 +404,14 @@ class DualBound:
         cells = self.part.cells
         probability = np.clip(cells.predicted - self.part.fitted, 0.0, 1.0)
         variance = np.maximum(probability * (1 - probability), 0.1 * cells.predicted * (1 - cells.predicted))
-        return np.sqrt(np.maximum(self.part.shape.fit.variance(variance / cells.count), 1e-300))
+        return np.sqrt(np.maximum(self.part.smoother.variance(variance / cells.count), 1e-300))
 
 
-def _step(tops: Floats, observed: float) -> int:
-    """The end of the step in which rising quantiles reach the observed value; the last one if none does."""
-    return int(np.clip(np.searchsorted(np.maximum.accumulate(tops), observed - 1e-12), 1, len(tops) - 1))
-
-
-def _steady(means: Floats, tops: Floats, after: int) -> bool:
+def _steady(before: Trial, behind: Trial) -> bool:
     """Whether the noise hardly changes in a step, so that quantiles lie on a straight line."""
-    before, behind = tops[after - 1] - means[after - 1], tops[after] - means[after]
-    return bool(max(before, behind) <= STEADY * min(before, behind))
+    noise = [one.top - one.mean for one in (before, behind)]
+    return max(noise) <= STEADY * min(noise)
 
-
-#: Misfit is measured in units of sigma to this power in L1, which minimises the limit of a calibrated model, and not at
-#: all weighted in L2.
-POWER = 4 / 3
 
 #: What jumps and slopes lose inside cells in L2, as a part of the squared differences between their neighbours; less in
 #: smaller norms, and nothing in L1. A jump at a random place of a cell needs 0.10.
@@ -533,7 +443,7 @@ class MisfitBound:
     def upper(self, norm: float, middle: float, high: float) -> float:
         """The upper limit in a norm of 1 to 2, given the middle and the upper limit of the fitted part."""
         cells, sigma = self.resolution.cells, self.resolution.sigma
-        level = sigma ** (POWER * (2 / norm - 1))
+        level = sigma ** (2 / norm - 1)
         likely, largest = self.squared_misfit(cells.share / level, within=WITHIN * (norm - 1))
         angle = np.linspace(0, np.pi / 2, DIRECTIONS)
         fitted = np.sqrt(middle**2 + np.cos(angle) * (high**2 - middle**2))
@@ -596,3 +506,177 @@ def _differences(cells: PooledCells, weight: Floats, sigma: Floats) -> float:
     variance = sigma**2 / cells.count
     squares = (cells.gap[2:] - cells.gap[:-2]) ** 2 - variance[2:] - variance[:-2]
     return max(0.0, float((weight[1:-1] * between) @ squares))
+
+
+#: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
+#: test at the usual levels.
+FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
+
+#: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
+SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
+
+#: Simulated samples beyond each quantile, at least; more are drawn at high levels, up to this many. Beyond the levels
+#: that they serve (0.997), ends are bounded from the last quantile that the samples tell.
+BEYOND, MOST_DRAWS = 2, 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Lower and upper limits of the true error of one sample, in several norms."""
+
+    sample: FineSample
+    norms: tuple[float, ...]
+    risk: float
+    told: float
+    draws: int
+    seed: int
+    side: str
+
+    @classmethod
+    def of(
+        cls,
+        sample: FineSample,
+        draws: int,
+        seed: int,
+        *,
+        norms: tuple[float, ...],
+        level: float,
+        side: str = "two-sided",
+    ) -> Limits:
+        """With simulated samples; limits in a norm above 2 are derived from those in norm 2."""
+        risk = tail_risk(level, one_sided=side != "two-sided")
+        needed = np.ceil(BEYOND / risk) if risk < BEYOND / 299 else 0
+        draws = max(draws, int(min(needed, MOST_DRAWS)))
+        told = risk if draws >= needed else BEYOND / draws
+        simulated = tuple(sorted({*map(float, norms), *(min(float(norm), 2.0) for norm in norms)}))
+        return cls(sample, simulated, risk, told, draws, seed, side)
+
+    @property
+    def silent(self) -> bool:
+        """Whether there are too few clusters to say anything."""
+        weight = self.sample.weight
+        if weight is None:
+            return False
+        return len(weight) < FEWEST_CLUSTERS or effective_clusters(weight.sum(axis=1)) < FEWEST_EFFECTIVE
+
+    def lower(self, norm: float) -> float:
+        """The lower limit."""
+        if self.silent or self._bound == 0:
+            return 0.0
+        return min(self._bound, self._l1_lower if norm < 2 else self._l2_lower)
+
+    def upper(self, norm: float) -> float:
+        """The upper limit, not below the lower one."""
+        cells = self.sample.cells
+        if norm > 2:
+            widest = float(np.maximum(cells.predicted, 1 - cells.predicted).max())
+            return max(self.lower(norm), float((self.upper(2.0) ** 2 * widest ** (norm - 2)) ** (1 / norm)))
+        if self.silent:
+            return float(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** norm) ** (1 / norm)
+        fitted = self._misfit.upper(norm, self.middle(norm), self.fitted_upper(norm))
+        return max(self._least(norm), fitted, self._mean_gap_upper)
+
+    def middle(self, norm: float) -> float:
+        """An estimate whose median is about the error of the fitted gap, within the limits of that part."""
+        middle = self.smooth.middle(self.norms.index(norm))
+        return min(max(middle, self._least(norm)), self.fitted_upper(norm))
+
+    def fitted_upper(self, norm: float) -> float:
+        """The upper limit of the error of the fitted gap, without the misfit that it may hide."""
+        return self._fitted_uppers[self.norms.index(norm)]
+
+    def _least(self, norm: float) -> float:
+        """The lower limit where it is asked for."""
+        return 0.0 if self.side == "upper" else self.lower(norm)
+
+    @cached_property
+    def farther(self) -> float:
+        """Between the quantile that is asked for and the last that the draws tell, in standard normal deviations."""
+        return float(ndtri(self.told) - ndtri(self.risk))
+
+    @cached_property
+    def _bound(self) -> float:
+        """A lower limit without draws, where these do not tell the quantile; no norm is below that in L1.
+
+        Of few clusters the signs have too few patterns for any test at this risk.
+        """
+        if self.told == self.risk:
+            return np.inf
+        cells, weight = self.sample.cells, self.sample.weight
+        heaviest = None
+        if weight is not None:
+            by_cluster = weight.sum(axis=1)
+            if effective_clusters(by_cluster) < 1 - np.log2(self.risk):
+                return 0.0
+            heaviest = float(by_cluster.max())
+        return mean_gap_size_limit(
+            cells.predicted, cells.observed, cells.share, cells.count, self.risk, heaviest=heaviest
+        )
+
+    @cached_property
+    def _mean_gap_upper(self) -> float:
+        """The largest mean gap that the number of events does not exclude, if there are few events or non-events.
+
+        No norm is smaller than the mean gap. Without any event, no simulated gap looks too small, however large it is;
+        the binomial limits of the event rate (Clopper and Pearson) say what is excluded.
+        """
+        from scipy.special import betaincinv
+
+        cells = self.sample.cells
+        rate, mean = float(cells.share @ cells.observed), float(cells.share @ cells.predicted)
+        events, others = cells.effective_n * rate, cells.effective_n * (1 - rate)
+        if min(events, others) >= FEW_EVENTS:
+            return 0.0
+        highest = float(betaincinv(events + 1, others, 1 - self.risk)) if others > 0 else 1.0
+        lowest = float(betaincinv(events, others + 1, self.risk)) if events > 0 else 0.0
+        return max(highest - mean, mean - lowest)
+
+    @cached_property
+    def smooth(self) -> SmoothPart:
+        """The fitted part, simulated on cells no finer than its knots need."""
+        fit, sample, noise = self.resolution.fit, self.sample, self._noise
+        if not fit.identity:
+            sample = sample.merged(max(SMOOTH_CELLS, CELLS_PER_KNOT * round(fit.knots)))
+        if sample is not self.sample:
+            fit, noise = sample.cells.hat_fit(fit.knots), sample.noise(self.draws, self.seed)
+        size = float(np.sqrt((self.sample.cells.share @ self._fitted_noise**2).mean()))
+        return SmoothPart(sample.cells, noise, fit, size, np.array(self.norms), self.told, self.farther)
+
+    @cached_property
+    def _fitted_uppers(self) -> list[float]:
+        return [self.smooth.upper(k) for k in range(len(self.norms))]
+
+    @cached_property
+    def _noise(self) -> CellNoise:
+        return self.sample.noise(self.draws, self.seed)
+
+    @cached_property
+    def resolution(self) -> Resolution:
+        """The fits of the gap, and the one that was chosen."""
+        return Resolution.of(self.sample.cells, self._noise)
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        """Noise of the cells at the fitted probabilities."""
+        return self._noise.outcomes(np.clip(self.sample.cells.predicted - self.resolution.gap, 0.0, 1.0))
+
+    @cached_property
+    def _fitted_noise(self) -> Floats:
+        return self.resolution.fit(self._drawn)
+
+    @cached_property
+    def _misfit(self) -> MisfitBound:
+        cells, fit = self.sample.cells, self.resolution.fit
+        shape = cells.hat_fit(SHAPE_KNOTS * fit.knots)(cells.gap)
+        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, shape, self.told, self.farther)
+
+    @cached_property
+    def _l1_lower(self) -> float:
+        return DualBound(self.smooth, self.seed).limit()
+
+    @cached_property
+    def _l2_lower(self) -> float:
+        part = self.smooth
+        if not part.far_from_zero and self.resolution.p_value_of_zero(self._noise) > self.told:
+            return 0.0
+        return part.lower(self.norms.index(2.0))

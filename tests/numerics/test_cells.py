@@ -1,20 +1,25 @@
-"""Simulated noise, fine cells with clusters, the least squares fit written out, and the choice of a resolution."""
+"""Pooled cells, simulated noise, cells with clusters, the fit written out, and the choice of a resolution."""
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.inversion.binary_fit import (
+from calibrant.inference.sample import Sample
+from calibrant.numerics.cells import (
     MOST_CLUSTERS,
     ClusterNoise,
-    FineSample,
-    HatFit,
+    PooledCells,
     Resolution,
     RowNoise,
     effective_clusters,
     ladder,
 )
-from calibrant.inference.sample import PooledCells, knots_for
+from calibrant.numerics.inversion import knots_for
+from calibrant.simulate import PAPER_WORLDS
+
+
+def fine(data):
+    return Sample.with_clusters(data, needed_by="a test").fine()
 
 
 def cell_noise_cells_of(p, weight=None):
@@ -46,7 +51,7 @@ def test_several_hypotheses_at_once_have_the_noise_of_each(clustered):
     rng = np.random.default_rng(2)
     p, group = rng.random(900) ** 3, np.arange(900) % 30
     data = cal.Binary(rng.random(900) < p, p, group=group if clustered else None)
-    noise = FineSample.of(data, needed_by="a test").noise(40, 0)
+    noise = fine(data).noise(40, 0)
     rows = np.stack([noise.cells.predicted, 0.5 * noise.cells.predicted, 0.01 + 0 * noise.cells.predicted])
     np.testing.assert_array_equal(noise.outcomes(rows), np.concatenate([noise.outcomes(row) for row in rows], axis=1))
 
@@ -70,7 +75,7 @@ def test_noise_of_clusters_flips_whole_clusters():
     rng = np.random.default_rng(0)
     p, group = rng.random(300), np.repeat(np.arange(30), 10)
     y = rng.random(300) < p
-    sample = FineSample.of(cal.Binary(y, p, group=group), needed_by="")
+    sample = fine(cal.Binary(y, p, group=group))
     noise = sample.noise(2000, 0)
     assert isinstance(noise, ClusterNoise)
     assert noise.effective_clusters == pytest.approx(30)
@@ -92,7 +97,7 @@ def grouped(n=600, copies=4, seed=0):
 
 
 def test_clusters_add_up_to_the_cells():
-    sample = FineSample.of(grouped(100), needed_by="")
+    sample = fine(grouped(100))
     assert sample.clusters == 100
     np.testing.assert_allclose(sample.weight.sum(axis=0), sample.cells.share)
     np.testing.assert_allclose(sample.events.sum(axis=0), sample.cells.share * sample.cells.observed)
@@ -102,21 +107,21 @@ def test_clusters_add_up_to_the_cells():
 
 
 def test_copies_are_thinned_to_the_rows_behind_them():
-    sample = FineSample.of(grouped(400, copies=5), needed_by="")
+    sample = fine(grouped(400, copies=5))
     assert sample.cells.effective_n == pytest.approx(400, rel=0.02)
     assert sample.cells.count.sum() == pytest.approx(400, rel=0.05)
 
 
 def test_many_clusters_are_united():
-    sample = FineSample.of(grouped(2000, copies=2), needed_by="")
+    sample = fine(grouped(2000, copies=2))
     assert sample.clusters <= MOST_CLUSTERS
     assert sample.weight.sum() == pytest.approx(1)
 
 
 def test_clusters_of_one_row_are_independent_rows():
     rows = grouped(50, copies=1)
-    assert FineSample.of(rows, needed_by="").clusters is None
-    assert FineSample.of(cal.Binary(rows.y_true, rows.y_prob), needed_by="").merged(3).clusters is None
+    assert fine(rows).clusters is None
+    assert fine(cal.Binary(rows.y_true, rows.y_prob)).merged(3).clusters is None
 
 
 def cells_of(n=2000, spike=0, seed=0):
@@ -135,14 +140,14 @@ def test_the_fit_is_weighted_least_squares_on_hats(spike):
     root = np.sqrt(cells.share[free])
     expected = cells.gap.copy()
     expected[free] = hats @ np.linalg.lstsq(root[:, None] * hats, root * cells.gap[free], rcond=None)[0]
-    fit = HatFit.of(cells, knots)
+    fit = cells.hat_fit(knots)
     np.testing.assert_allclose(fit(cells.gap), expected, atol=1e-8)
     np.testing.assert_allclose(fit(np.stack([cells.gap, 2 * cells.gap], axis=1))[:, 1], 2 * expected, atol=1e-8)
 
 
 def test_a_projection_repeats_itself_and_never_raises_the_norm():
     cells = cells_of()
-    fit = HatFit.of(cells, 12)
+    fit = cells.hat_fit(12)
     once = fit(cells.gap)
     np.testing.assert_allclose(fit(once), once, atol=1e-7)
     assert cells.share @ once**2 < cells.share @ cells.gap**2
@@ -150,7 +155,7 @@ def test_a_projection_repeats_itself_and_never_raises_the_norm():
 
 def test_the_variance_of_fitted_values_is_that_of_simulated_ones():
     cells = cells_of()
-    fit, variance = HatFit.of(cells, 8), 1 / cells.count
+    fit, variance = cells.hat_fit(8), 1 / cells.count
     drawn = np.random.default_rng(0).standard_normal((len(variance), 20_000)) * np.sqrt(variance)[:, None]
     np.testing.assert_allclose(fit.variance(variance), fit(drawn).var(axis=1), rtol=0.08)
 
@@ -171,7 +176,7 @@ def test_all_scores_equal_leave_nothing_to_smooth():
 def found(curve, n, seed=0):
     rng = np.random.default_rng(seed)
     p = rng.random(n)
-    sample = FineSample.of(cal.Binary(rng.random(n) < curve(p), p), needed_by="")
+    sample = fine(cal.Binary(rng.random(n) < curve(p), p))
     noise = sample.noise(199, seed)
     return Resolution.of(sample.cells, noise), noise
 
@@ -192,5 +197,84 @@ def test_zero_is_rejected_at_its_level_and_where_the_gap_is_large():
 def test_variances_have_a_floor():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(2000) < 0.5, 1e-9, rng.random(2000))
-    sample = FineSample.of(cal.Binary(rng.random(2000) < p, p), needed_by="")
+    sample = fine(cal.Binary(rng.random(2000) < p, p))
     assert Resolution.of(sample.cells, sample.noise(49, 0)).sigma.min() > 0.02
+
+
+def sums_of(p, y=None, weight=None):
+    y = np.zeros(len(p), dtype=int) if y is None else y
+    return cal.BinTable.of(cal.Binary(y, p, weight=weight), cal.table.Distinct()).sums
+
+
+def test_cells_keep_all_sums():
+    data = PAPER_WORLDS["resnet110_c10"].sample(40_000)
+    large, small = (Sample.of(d, needed_by="").pooled(96) for d in (data, cal.BinTable.of(data, cal.table.Distinct())))
+    assert large.n == small.n == large.effective_n == 40_000
+    assert float(large.share @ large.predicted) == pytest.approx(float(small.share @ small.predicted))
+    assert float(large.share @ large.gap) == pytest.approx(float(np.mean(data.y_prob - data.y_true)))
+
+
+def test_position_is_the_mean_of_rank_and_of_rank_among_standard_deviations():
+    p = np.array([0.1, 0.2, 0.5, 0.9])
+    spread = np.sqrt(p * (1 - p))
+    running = np.cumsum(spread) - spread / 2
+    expected = (np.arange(4) / 3 + (running - running[0]) / (running[-1] - running[0])) / 2
+    cells = PooledCells.of(sums_of(p), 4)
+    np.testing.assert_allclose(cells.position, expected)
+
+
+def test_about_the_square_root_of_n_cells():
+    p = np.random.default_rng(0).random(10_000)
+    cells = PooledCells.fine(sums_of(p))
+    assert 85 <= len(cells.share) <= 100
+    assert not cells.single.any()
+    assert not cells.atom.any()
+    assert np.array_equal(np.unique(cells.number), np.arange(len(cells.share)))
+
+
+def test_a_frequent_score_is_a_cell_and_a_very_frequent_one_an_atom():
+    rng = np.random.default_rng(1)
+    p = rng.random(10_000)
+    p[:200], p[200:1500] = 0.25, 0.5
+    cells = PooledCells.fine(sums_of(p))
+    own = [int(np.flatnonzero(cells.predicted == score)[0]) for score in (0.25, 0.5)]
+    assert cells.single[own].all()
+    assert cells.count[own].tolist() == [200, 1300]
+    assert cells.atom[own].tolist() == [False, True]  # 13 % of the rows, more than a knot's share
+
+
+def test_few_distinct_scores_are_all_cells():
+    p = np.round(np.random.default_rng(2).random(2000), 2)
+    cells = PooledCells.fine(sums_of(p))
+    assert cells.single.all()
+    assert len(cells.share) == len(np.unique(p))
+
+
+def test_merged_cells_keep_sums_and_atoms():
+    rng = np.random.default_rng(3)
+    p = rng.random(40_000)
+    p[:9000] = 0.5
+    fine = PooledCells.fine(sums_of(p, rng.random(40_000) < p, weight=rng.exponential(size=40_000)))
+    coarse = fine.merged(20)
+    assert len(coarse.share) <= 23
+    assert coarse.atom.sum() == fine.atom.sum() == 1
+    assert coarse.single.sum() == 1
+    assert float(coarse.share @ coarse.gap) == pytest.approx(float(fine.share @ fine.gap))
+    # The variance of a mean is share² / count: it adds up.
+    np.testing.assert_allclose(
+        coarse.share**2 / coarse.count, np.bincount(coarse.number, fine.share**2 / fine.count), rtol=1e-12
+    )
+    assert fine.merged(len(fine.share)) is fine
+
+
+def test_effective_counts_are_those_of_kish_divided_by_the_design_effect():
+    p, weight = np.array([0.2, 0.2, 0.7, 0.7]), np.array([1.0, 3.0, 2.0, 2.0])
+    cells = PooledCells.of(sums_of(p, weight=weight), 4, design_effect=2.0)
+    np.testing.assert_allclose(cells.count, [16 / 10 / 2, 2 / 2])
+    assert cells.effective_n == pytest.approx(64 / 18 / 2)
+
+
+def test_simulated_outcomes_have_the_variance_of_the_effective_count():
+    cells = PooledCells.of(sums_of(np.array([0.2, 0.2, 0.7, 0.7]), weight=np.array([1.0, 3.0, 2.0, 2.0])), 4)
+    drawn = cells.outcomes(np.array([0.3, 0.6]), 20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(drawn.var(axis=1), [0.21 / 1.6, 0.24 / 2], rtol=0.05)

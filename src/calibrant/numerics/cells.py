@@ -1,7 +1,7 @@
-"""What the inversion for binary predictions fits: fine cells, hat functions of the position, and simulated noise.
+"""Neighbouring scores pooled into cells, simulated noise of their outcomes, and fits of their gaps.
 
-The gap is fitted by least squares on hat functions, at a resolution that the data choose; frequent scores have
-coefficients of their own. Noise is drawn from the counts of independent rows, or by random signs of clusters.
+Frequent scores keep cells of their own. Noise is drawn from the counts of independent rows, or by random signs of
+clusters. The gap is fitted by least squares on hat functions, at a resolution that the data choose.
 """
 
 from __future__ import annotations
@@ -9,16 +9,163 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.predictions import Binary, Predictions
-from calibrant.inference.sample import Numbers, PooledCells, Sample, knots_for
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.random_draws import BinomialDraws, generator
-from calibrant.table.bintable import BinTable
+from calibrant.numerics.inversion import (
+    HatFit,
+    Numbers,
+    knots_for,
+    mid_ranks,
+    pool_numbers,
+    pool_starts,
+    unit_scaled,
+    whole_knots,
+)
+from calibrant.numerics.random_draws import BinomialDraws, generator, independent_counts
+
+Flags = NDArray[np.bool_]
+
+#: Least and largest number of cells of a fine division.
+FEWEST, MOST = 4, 1024
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCells:
+    r"""Neighbouring scores pooled into cells of equal width in *position*, which lies in [0, 1].
+
+    The position of a score is the mean of its rank and of its rank among the standard deviations
+    :math:`\sqrt{p(1-p)}` of the outcomes, both scaled to [0, 1]. Cells of equal rank are too coarse where few rows
+    spread over many scores, cells of equal width of score where most rows are close to 0 or 1. A score that holds the
+    share of a whole cell is a cell of its own.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    effective_n : float
+        Kish's effective sample size, divided by the design effect of clusters; the number of rows if they have no
+        weights.
+    count, share : array
+        Effective number of rows and share of the weight, per cell.
+    predicted, observed : array
+        Mean score and mean outcome.
+    position : array in [0, 1]
+    atom : array of bool
+        Whether the cell is one score so frequent that every fit gives it a coefficient of its own.
+    single : array of bool
+        Whether the cell is one score: nothing can hide inside.
+    number : array of int
+        The cell to which each of the cells belongs that these were made of.
+    """
+
+    n: int
+    effective_n: float
+    count: Floats
+    share: Floats
+    predicted: Floats
+    observed: Floats
+    position: Floats
+    atom: Flags
+    single: Flags
+    number: Numbers
+
+    @classmethod
+    def of(cls, sums: Floats, size: int, *, distinct: float | None = None, design_effect: float = 1.0) -> PooledCells:
+        """From count, weight, squared weight, predicted and observed sums of many cells in the order of their scores.
+
+        Up to `distinct` scores (by default, `size`), each is a cell of its own.
+        """
+        rows, weight, squares = sums[:3]
+        total = float(weight.sum())
+        effective_n = total**2 / float(squares.sum()) / design_effect
+        share, repeated = weight / total, rows > 1
+        atom = repeated & (share >= 1 / (2 * knots_for(effective_n)))
+        position = _position(share, sums[3] / weight, ~atom)
+        alone = repeated & (share >= 1 / size)
+        if len(rows) <= (size if distinct is None else distinct):
+            alone[:] = True
+        starts = pool_starts(position, whole_knots(size * float(share[~atom].sum())), alone)
+        pooled = np.add.reduceat(sums[1:5], starts, axis=1)
+        return cls(
+            n=round(float(rows.sum())),
+            effective_n=effective_n,
+            count=pooled[0] ** 2 / pooled[1] / design_effect,
+            share=pooled[0] / total,
+            predicted=pooled[2] / pooled[0],
+            observed=pooled[3] / pooled[0],
+            position=np.add.reduceat(weight * position, starts) / pooled[0],
+            atom=atom[starts],
+            single=np.diff(starts, append=len(rows)) == 1,
+            number=pool_numbers(starts, len(rows)),
+        )
+
+    @classmethod
+    def fine(cls, sums: Floats, *, design_effect: float = 1.0) -> PooledCells:
+        """About the square root of n cells, each of as many rows; scores that repeat are cells of their own."""
+        effective_n = float(sums[1].sum()) ** 2 / float(sums[2].sum()) / design_effect
+        size = int(np.clip(round(np.sqrt(effective_n)), FEWEST, MOST))
+        distinct = min(4.0 * size, float(sums[0].sum()) / 3)
+        return cls.of(sums, size, distinct=distinct, design_effect=design_effect)
+
+    @property
+    def gap(self) -> Floats:
+        """Mean score less mean outcome, per cell."""
+        return self.predicted - self.observed
+
+    def hat_fit(self, knots: float) -> HatFit:
+        """The fit of a value per cell with this many knots; atoms keep their values."""
+        return HatFit.of(self.position, self.share, ~self.atom, knots)
+
+    def merged(self, size: int) -> PooledCells:
+        """At most about `size` cells, for what varies slowly; atoms stay alone."""
+        if len(self.share) <= size:
+            return self
+        starts = pool_starts(self.position, size, self.atom)
+        share = np.add.reduceat(self.share, starts)
+
+        def mean(values: Floats) -> Floats:
+            return np.asarray(np.add.reduceat(self.share * values, starts) / share)
+
+        return PooledCells(
+            n=self.n,
+            effective_n=self.effective_n,
+            count=share**2 / np.add.reduceat(self.share**2 / self.count, starts),
+            share=share,
+            predicted=mean(self.predicted),
+            observed=mean(self.observed),
+            position=mean(self.position),
+            atom=self.atom[starts],
+            single=(np.diff(starts, append=len(self.share)) == 1) & self.single[starts],
+            number=pool_numbers(starts, len(self.share)),
+        )
+
+    def outcomes(self, probability: Floats, draws: int, rng: np.random.Generator) -> Floats:
+        """Mean outcomes of simulated samples with this probability per cell, one sample per column.
+
+        Binomial; if weights make the effective count fractional, rescaled to the right variance.
+        """
+        whole = np.maximum(np.floor(self.count + 1e-9), 1.0)
+        drawn = independent_counts(whole.astype(np.int64), probability, draws, rng)
+        drawn /= whole[:, None]
+        scale = np.sqrt(whole / self.count)[:, None]
+        if not np.all(scale == 1):
+            drawn = probability[:, None] + (drawn - probability[:, None]) * scale
+        return drawn
+
+
+def _position(share: Floats, predicted: Floats, free: Flags) -> Floats:
+    """Mean of rank and of rank among standard deviations, both between 0 and 1, of the scores that are no atoms."""
+    position = np.zeros_like(share)
+    if free.any():
+        own, chance = share[free], np.clip(predicted[free], 0.0, 1.0)
+        ranks = [unit_scaled(mid_ranks(weight)) for weight in (own, own * np.sqrt(chance * (1 - chance)))]
+        position[free] = (ranks[0] + ranks[1]) / 2
+    return position
+
 
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
 FEW_EVENTS = 20.0
@@ -173,31 +320,20 @@ class FineSample:
     events: Floats | None = None
 
     @classmethod
-    def of(cls, data: Predictions | BinTable, *, needed_by: str) -> FineSample:
-        """Binary predictions or a fine table of them."""
-        checked = Sample.of(data, needed_by=needed_by)
-        grouped = isinstance(data, Binary) and data.group is not None
-        return cls.of_sample(Sample.of_rows(data) if grouped else checked)  # type: ignore[arg-type]
-
-    @classmethod
-    def of_sample(cls, sample: Sample) -> FineSample:
-        """A sample of independent rows, or of clusters of them."""
-        label, clusters = sample.cluster, sample.clusters
-        if label is None or clusters == len(label):
-            return cls(PooledCells.fine(sample.table.sums))
+    def of_clusters(
+        cls, sums: Floats, cell: Numbers, share: Floats, predicted: Floats, observed: Floats, label: Numbers
+    ) -> FineSample:
+        """From sums of the finest cells, and of each row its cell, share, score, outcome and cluster."""
+        clusters = int(label.max()) + 1
         if clusters > MOST_CLUSTERS:
+            label = generator(0, "clusters put together").integers(0, MOST_CLUSTERS, clusters)[label]
             clusters = MOST_CLUSTERS
-            label = generator(0, "clusters put together").integers(0, clusters, sample.clusters)[label]
-        share = sample.row_share
-        residual = share * (sample.residual - float(share @ sample.residual))
-        effect = max(
-            1.0,
-            _ratio(label, residual),
-            LEAST_DESIGN_EFFECT * _ratio(label, share),
-        )
-        cells = PooledCells.fine(sample.table.sums, design_effect=effect)
+        residual = predicted - observed
+        residual = share * (residual - float(share @ residual))
+        effect = max(1.0, _ratio(label, residual), LEAST_DESIGN_EFFECT * _ratio(label, share))
+        cells = PooledCells.fine(sums, design_effect=effect)
         size = len(cells.share)
-        pair, observed = label * size + cells.number[sample.cell], sample.rows.observed
+        pair = label * size + cells.number[cell]
         weight, events = (
             np.bincount(pair, values, clusters * size).astype(np.float64).reshape(clusters, size)
             for values in (share, share * observed)
@@ -234,112 +370,13 @@ def _ratio(label: NDArray[np.intp], by_row: Floats) -> float:
     return float((np.bincount(label, by_row) ** 2).sum()) / max(float((by_row**2).sum()), 1e-300)
 
 
-#: Knots of the shape along which errors are tested, as a fraction of those of the fit.
-SHAPE_KNOTS = 0.6
-
-#: Added to the diagonal of the normal equations, as a share of its mean: knots may have no cell near them.
-RIDGE = 1e-9
-
-#: Up to this many entries of the matrix of cells by knots, products with all of it take less time than those with its
-#: two entries per cell and a banded solution, which goes through the columns one by one.
-DENSE = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class HatFit:
-    """The projection of a value per cell on piecewise linear functions of the position; big atoms are left as they are.
-
-    With many cells the normal equations are solved in bands, so that a fit costs as much as a pass over the cells,
-    whatever the number of knots; with few, functions that are orthonormal under the shares need none. Once there are as
-    many knots as cells the fit is the identity.
-
-    Attributes
-    ----------
-    knots : float
-        As asked for, before the share of the atoms is deducted.
-    free : array of int
-        The cells that are no atoms.
-    """
-
-    knots: float
-    free: Numbers
-    basis: Any = None
-    weighted: Any = None
-    factor: Floats | None = None
-
-    @classmethod
-    def of(cls, cells: PooledCells, knots: float) -> HatFit:
-        """The fit with equally spaced knots, in number reduced by the share of the atoms."""
-        free = np.flatnonzero(~cells.atom)
-        share, size = cells.share[free], max(2, round(knots * float(cells.share[free].sum())))
-        if len(free) <= size:
-            return cls(knots, free)
-        place = cells.position[free] * (size - 1)
-        left = np.minimum(place.astype(np.intp), size - 2)
-        made = _orthonormal if len(free) * size <= DENSE else _banded
-        return cls(knots, free, *made(share, left, place - left, size))
-
-    @property
-    def identity(self) -> bool:
-        """Whether nothing is smoothed."""
-        return self.basis is None
-
-    def __call__(self, values: Floats) -> Floats:
-        """Fitted values of one value per cell, or of many columns of them."""
-        if self.identity:
-            return values
-        if len(self.free) == len(values):
-            return np.asarray(self.basis @ self._coefficients(values))
-        fitted = values.copy()
-        fitted[self.free] = self.basis @ self._coefficients(values[self.free])
-        return fitted
-
-    def _coefficients(self, values: Floats) -> Floats:
-        """Those of the basis that fit these values of the free cells best."""
-        sums = self.weighted @ values
-        if self.factor is None:
-            return np.asarray(sums)
-        from scipy.linalg import cho_solve_banded
-
-        return np.asarray(cho_solve_banded((self.factor, False), sums, check_finite=False))
-
-    def variance(self, variance: Floats) -> Floats:
-        """Variance of the fitted values, given the independent variances of the values."""
-        return variance if self.identity else np.asarray(self(np.eye(len(variance))) ** 2 @ variance)
-
-
 def ladder(cells: PooledCells) -> list[HatFit]:
     """Fits of doubled and redoubled numbers of knots, from the usual number up to a knot for each cell."""
     knots = knots_for(cells.effective_n)
-    fits = [HatFit.of(cells, knots)]
+    fits = [cells.hat_fit(knots)]
     while not fits[-1].identity:
-        fits.append(HatFit.of(cells, knots * 2 ** len(fits)))
+        fits.append(cells.hat_fit(knots * 2 ** len(fits)))
     return fits
-
-
-def _orthonormal(share: Floats, left: Numbers, right: Floats, size: int) -> tuple[Floats, Floats]:
-    """A basis of the hat functions that is orthonormal under the shares, and what gives its coefficients."""
-    row, hats = np.arange(len(share)), np.zeros((len(share), size))
-    hats[row, left], hats[row, left + 1] = 1 - right, right
-    products = hats.T @ (share[:, None] * hats)
-    products.flat[:: size + 1] += RIDGE * np.trace(products) / size
-    basis = hats @ np.linalg.inv(np.linalg.cholesky(products)).T
-    return basis, np.ascontiguousarray((share[:, None] * basis).T)
-
-
-def _banded(share: Floats, left: Numbers, right: Floats, size: int) -> tuple[Any, Any, Floats]:
-    """The hat functions, their transpose times the shares, and the factor of the normal equations in two bands."""
-    from scipy.linalg import cholesky_banded
-    from scipy.sparse import csc_array, csr_array
-
-    values = np.stack([1 - right, right], axis=1)
-    columns, starts = (left[:, None] + np.arange(2)).ravel(), np.arange(0, 2 * len(share) + 1, 2)
-    basis = csr_array((values.ravel(), columns, starts), shape=(len(share), size))
-    weighted = csc_array(((share[:, None] * values).ravel(), columns, starts), shape=(size, len(share)))
-    diagonal = np.bincount(columns, (share[:, None] * values**2).ravel(), size)
-    beside = np.bincount(left, share * right * (1 - right), size)
-    bands = np.stack([np.roll(beside, 1), diagonal + RIDGE * diagonal.mean()])
-    return basis, weighted, cholesky_banded(bands, check_finite=False)
 
 
 #: Standard deviations by which a finer fit must differ from a coarser one, beyond what noise explains.
