@@ -1,7 +1,7 @@
 """Which small faults in a room would its tests miss?
 
     python -m tools.mutants numerics                  # every module of a room
-    python -m tools.mutants inference/inversion/binary_fit         # one module
+    python -m tools.mutants numerics/cells         # one module
     python -m tools.mutants numerics --minutes 10     # as many mutants as fit, drawn at random
     python -m tools.mutants inference numerics estimators --sample 40 --seed 3     # this many of several rooms
 
@@ -64,7 +64,7 @@ class Mutant:
 
 
 def modules_of(project: Project, room: str) -> list[str]:
-    """The modules that `numerics` or `inference/inversion/binary_fit` names."""
+    """The modules that `numerics` or `numerics/cells` names."""
     name = f"{PACKAGE}.{room.strip('/').removesuffix('.py').replace('/', '.')}"
     plain = [module for module, path in project.modules.items() if not path.stem.startswith("__")]
     return [module for module in plain if module == name or module.startswith(f"{name}.")]

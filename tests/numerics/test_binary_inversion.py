@@ -8,7 +8,7 @@ from scipy.stats import binom
 import calibrant as cal
 from calibrant.inference import Inversion
 from calibrant.inference.sample import Sample
-from calibrant.numerics.binary_inversion import CHOSEN_SHAPE, FOLDS, DualBound, Limits, _differences, largest_norms
+from calibrant.numerics.binary_inversion import FOLDS, DualBound, Limits, _differences, largest_norms
 from calibrant.numerics.cells import PooledCells
 
 
@@ -89,7 +89,7 @@ def test_the_statistic_is_the_held_out_gap_times_its_fitted_sign():
     expected = 0.0
     for fold in range(FOLDS):
         others = (sums.sum(axis=0) - sums[fold])[:, 0] / rows
-        ratio = bound.part.shape.fit(others) / bound._error
+        ratio = bound.part.smoother(others) / bound._error
         expected += float((cells.share / rows) @ (np.clip(ratio, -1, 1) * sums[fold, :, 0]))
     assert bound.statistic(sums)[0] == pytest.approx(expected)
 
@@ -128,26 +128,6 @@ def test_a_limit_is_not_positive_by_rounding():
     for seed in range(20):  # no event, and hardly any expected: what is seen is what most simulated samples show
         data = cal.Binary(np.zeros(20, int), rng.beta(1, 499, 20))
         assert Inversion(99, seed).intervals(data, norms=(1.0,))[0].low == 0
-
-
-def test_a_shape_chosen_for_what_it_shows_must_reject_zero_at_a_third_of_the_risk():
-    usual, chosen = bound_of(lambda p: p), bound_of(lambda p: p + 0.15 * np.sin(12 * np.pi * p) * (p > 0.1) * (p < 0.9))
-    assert (usual.part.shape_is_chosen, chosen.part.shape_is_chosen) == (False, True)
-    for bound, part in ((usual, 1.0), (chosen, CHOSEN_SHAPE)):
-        above = np.mean(bound._of_zero > bound._highest_of_zero())
-        assert above == pytest.approx(part * bound.part.risk, abs=1 / len(bound._of_zero))
-    assert chosen.limit() > 0
-
-
-def test_zero_is_kept_where_a_chosen_shape_rejects_it_at_the_whole_risk_only(monkeypatch):
-    bound = bound_of(lambda p: p + 0.15 * np.sin(12 * np.pi * p) * (p > 0.1) * (p < 0.9))
-    between = np.quantile(bound._of_zero, [1 - bound.part.risk, 1 - CHOSEN_SHAPE * bound.part.risk], method="weibull")
-    monkeypatch.setattr(DualBound, "observed", lambda _: float(between.mean()))
-    monkeypatch.setattr(type(bound.part), "_near", None)
-    assert between[0] < between[1]
-    assert bound.limit() == 0
-    monkeypatch.setattr(type(bound.part), "shape_is_chosen", False)
-    assert bound.limit() > 0
 
 
 def cells_of(p, y=None):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeGuard, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, get_args, runtime_checkable
 
 from numpy import isfinite
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from calibrant.pu.binned_inference import DebiasedDelta
     from calibrant.pu.inversion import PUInversion
 
-    OfError = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
-    OfPositives = PUInversion | DebiasedDelta
-    OfClasses = SequentialBound | ClasswiseInversion
-    OfForecasts = SpreadInversion | LogScale | PitInversion | Wilson
-    OfValidation = MidP | ProfileLikelihood
+    OfError: TypeAlias = Inversion | IsotonicBand | LargestGapBound | ChiSquareMixture | SplitLowerBound
+    OfPositives: TypeAlias = PUInversion | DebiasedDelta
+    OfClasses: TypeAlias = SequentialBound | ClasswiseInversion
+    OfForecasts: TypeAlias = SpreadInversion | LogScale | PitInversion | Wilson
+    OfValidation: TypeAlias = MidP | ProfileLikelihood
 
 Estimator = Callable[[Any], float]
 
