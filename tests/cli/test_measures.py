@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError
-from calibrant.cli.measures import Given, Measuring, compared, estimator_of, gates_of, missing_check, names_of, sentence
+from calibrant.cli.measures import Measuring, compared, estimator_of, gates_of, missing_check, names_of, sentence
 from calibrant.inference import Gate
 from calibrant.inference.comparison import Comparison
 from calibrant.results.estimate import Interval
@@ -112,13 +112,15 @@ def test_a_gate_per_group_needs_a_gate_and_groups():
 
 
 def test_every_option_is_one_model():
-    made = compared(Columns("y", weight="w"), Given(mean=["a", "b"], std=["s", "t"]))
+    made = compared(Columns("y", weight="w"), {"mean": ["a", "b"], "std": ["s", "t"]})
     assert [(one.mean, one.std, one.weight) for one in made.models] == [("a", "s", "w"), ("b", "t", "w")]
-    made = compared(Columns("y"), Given(quantiles=["0.1=a,0.9=b", "c_*"]))
+    made = compared(Columns("y"), {"quantiles": ["0.1=a,0.9=b", "c_*"]})
     assert [one.quantiles for one in made.models] == [("0.1=a", "0.9=b"), ("c_*",)]
 
 
-@pytest.mark.parametrize("given", [Given(), Given(prob=["a"]), Given(std=["a", "b"]), Given(["a", "b"], ["c"], ["d"])])
+@pytest.mark.parametrize(
+    "given", [{}, {"prob": ["a"]}, {"std": ["a", "b"]}, {"prob": ["a", "b"], "mean": ["c"], "std": ["d"]}]
+)
 def test_other_numbers_of_models_are_refused(given):
     with pytest.raises(UsageError, match="Name the predictions of two models"):
         compared(Columns("y"), given)
@@ -132,8 +134,8 @@ def test_forecasts_without_a_spread_are_compared_by_their_quantiles():
 
 
 def test_models_are_called_as_their_options():
-    assert names_of(Given(members=["a_*", "b_*"])) == ("a_*", "b_*")
-    assert names_of(Given(prob=["p", "p"])) == ("first", "second")
+    assert names_of({"members": ["a_*", "b_*"]}) == ("a_*", "b_*")
+    assert names_of({"prob": ["p", "p"]}) == ("first", "second")
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ CASES = {
     "class": (
         "y,a,b\na,0.5,0.5\nc,0.5,0.5\n",
         {"prob": ("a", "b")},
-        "Column 'y' (--truth) is no class in 1 of 2 rows (first: row 2 of 'log.csv').",
+        "Column 'y' (--truth) is not one of the classes in 1 of 2 rows (first: row 2 of 'log.csv').",
     ),
     "sum": ("y,a,b\na,0.5,0.5\nb,0.5,0.7\n", {"prob": ("a", "b")}, "--prob does not sum to 1 in 1 of 2 rows"),
     "std": ("y,m,s\n0,0,1\n0,0,0\n", {"mean": "m", "std": "s"}, "Column 's' (--std) is not positive in 1 of 2 rows"),
@@ -217,7 +217,7 @@ CASES = {
         {"by": ("month",)},
         "--by names the column 'month', which the source does not have",
     ),
-    "no condition": ("y,p\n0,0.5\n", {"where": "q = 1"}, "--where is no condition on the columns, 'q = 1'"),
+    "no condition": ("y,p\n0,0.5\n", {"where": "q = 1"}, "--where is not a condition on the columns, 'q = 1'"),
     "nothing left": ("y,p\n0,\n", {"drop_missing": True}, "log.csv has no rows that have no missing values"),
 }
 

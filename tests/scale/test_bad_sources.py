@@ -66,7 +66,7 @@ def test_a_group_of_invalid_rows_only_is_not_lost():
 def test_the_other_tasks_name_their_own_reasons():
     frame = pl.DataFrame({"a": [0.5, 0.9, 0.5], "b": [0.5, 0.9, 0.5], "y": [0, 1, 7], "w": [1.0, 1.0, -1.0]})
     table = bin_table(frame, y_true="y", y_prob=["a", "b"], task=TopLabelColumns(), max_invalid=1)
-    assert table.invalid == {"y_prob does not sum to 1": 1, "y_true is no class": 1}
+    assert table.invalid == {"y_prob does not sum to 1": 1, "y_true is not one of the classes": 1}
     table = bin_table(frame, y_true="y", y_prob="a", weight="w", max_invalid=1, task=UnlabeledColumns(0.2))
     assert table.invalid == {"y_true neither positive nor unlabeled": 1}
     weighted = pl.DataFrame({"p": [0.5] * 4, "y": [0] * 4, "w": [1.0, -1.0, float("inf"), None]})
@@ -166,7 +166,7 @@ def test_options_that_do_not_fit_the_task_are_refused():
     frame = make_log(10)
     with pytest.raises(TypeError, match="needs one column as y_prob"):
         bin_table(frame, y_true="y", y_prob=["p", "w"])
-    with pytest.raises(TypeError, match="one column of y_prob each"):
+    with pytest.raises(TypeError, match="one column of y_prob per class"):
         bin_table(frame, y_true="y", y_prob=["p", "w"], task=TopLabelColumns(("a",)))
     with pytest.raises(TypeError, match="takes no y_prob"):
         bin_table(frame, y_true="y", y_prob="p", task=GaussianColumns("mu", "sigma"))

@@ -125,8 +125,8 @@ def engine(request):
 @pytest.mark.parametrize(
     ("y", "classes", "message"),
     [
-        (np.where(Y == 0, 7, Y), None, "y_true 'y' is no class: "),
-        (np.where(Y == 0, "atn", ANIMALS[Y]), ("ant", "cat", "dog"), "y_true 'y' is no class: "),
+        (np.where(Y == 0, 7, Y), None, "y_true 'y' is not one of the classes: "),
+        (np.where(Y == 0, "atn", ANIMALS[Y]), ("ant", "cat", "dog"), "y_true 'y' is not one of the classes: "),
         (ANIMALS[Y], None, r"y_true, column 'y', holds \w+ values, but the classes are 0, 1, 2: pass classes="),
         (Y, ("0", "1", "2"), r"holds \w+ values, but the classes are '0', '1', '2'"),
     ],

@@ -276,7 +276,7 @@ def test_an_object_store_without_its_extension_says_how_to_get_it(path, tmp_path
 def test_a_condition_that_is_none_is_refused_in_one_sentence(tmp_path):
     make_log(10).to_parquet(tmp_path / "a.parquet")
     for where in ("nowhere = 1", "p >", "no_function(p)"):
-        with pytest.raises(cal.InvalidPredictions, match="where is no condition on the columns"):
+        with pytest.raises(cal.InvalidPredictions, match="where is not a condition on the columns"):
             bin_table(tmp_path, y_true="y", y_prob="p", where=where)
 
 

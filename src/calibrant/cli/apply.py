@@ -21,7 +21,7 @@ from calibrant.cli.arrow_files import (
     opened_arrow,
 )
 from calibrant.cli.columns import Columns
-from calibrant.cli.console import UsageError, copy_of_standard_input, temporary_folder
+from calibrant.cli.console import UsageError, copy_of_standard_input, refuse, temporary_folder
 from calibrant.cli.maps import NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, suffix_of
 from calibrant.data.validation import InvalidPredictions
@@ -47,9 +47,10 @@ def apply_to_file(
     """
     notes: list[str] = []
     wanted = output.suffix.lower()
-    if wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES):
-        message = f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}."
-        raise UsageError(message)
+    refuse(
+        wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES),
+        f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}.",
+    )
     with _one_file(path) as source, replacing(output) as place:
         kind = suffix_of(source)
         if (kind in _CSV_INPUT and wanted in CSV) or (kind in _JSON_INPUT and wanted in JSON_LINES):
@@ -68,15 +69,13 @@ def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
     if not isinstance(fitted, SqlMap):
         message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
         raise UsageError(message)
-    if inputs.percent or inputs.logits:
-        message = "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits."
-        raise UsageError(message)
-    if any("*" in name for name in inputs.prob):
-        message = "--sql reads no file, so that a pattern names no columns: give --prob once per column."
-        raise UsageError(message)
-    if not inputs.prob:
-        message = "Name the column of probabilities: --sql --prob p. Several are those of the classes."
-        raise UsageError(message)
+    refuse(
+        inputs.percent or inputs.logits,
+        "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits.",
+    )
+    pattern = any("*" in name for name in inputs.prob)
+    refuse(pattern, "--sql reads no file, so a pattern cannot name columns: give --prob once per column.")
+    refuse(not inputs.prob, "Name the column of probabilities: --sql --prob p. Several are those of the classes.")
     new = NewColumns.of(fitted, inputs, inputs.prob, suffix="_recalibrated", notes=[])
     try:
         if len(new.inputs) == 1:

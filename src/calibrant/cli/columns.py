@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from calibrant.cli.console import UsageError
+from calibrant.cli.console import UsageError, refuse
 from calibrant.scale.paths import DEFAULT, ReadOptions
 
 #: What may stand on either side of the star; anything else is SQL.
@@ -40,9 +40,7 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
     }
     if not found and before.strip() and after.strip():
         return None  # SQL may know better
-    if not found:
-        message = f"No column fits the pattern {option} {name!r}; the file has {', '.join(map(repr, header))}."
-        raise UsageError(message)
+    refuse(not found, f"No column fits the pattern {option} {name!r}; the file has {', '.join(map(repr, header))}.")
     return found
 
 
@@ -93,9 +91,7 @@ def separated(text: str, header: Collection[str], option: str) -> tuple[str, ...
             parts.append(text[start:place])
             start = place + 1
     names = [part.strip() for part in (*parts, text[start:])]
-    if "" in names:
-        message = f"{option} {text!r} has an empty name between its commas."
-        raise UsageError(message)
+    refuse("" in names, f"{option} {text!r} has an empty name between its commas.")
     return tuple(dict.fromkeys(names))
 
 
@@ -219,44 +215,40 @@ class Columns:
     def require_consistent(self) -> None:
         """Refuse options that do not go together."""
         forecast = self.task in ("spread", "quantiles", "members")
-        kinds = (self.prob, self.mean or self.std, self.quantiles, self.members)
+        mean, std = self.mean is not None, self.std is not None
+        kinds = (self.prob, mean or std, self.quantiles, self.members)
         labelled, positive = self.labelled is not None, self.positive is not None
         not_binary = len(self.prob) > 1 or forecast
-        for broken, message in (
-            (self.mean and not self.std, "--mean needs --std, the column of standard deviations."),
-            (self.std and not self.mean, "--std needs --mean, the column of predicted means."),
-            (
-                sum(map(bool, kinds)) > 1,
-                "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.",
-            ),
-            (
-                labelled and self.prior is None,
-                "--labelled needs --prior, the share of positives in the population. If it is not known, try several, "
-                "or estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).",
-            ),
-            (
-                self.prior is not None and not labelled,
-                "--prior goes with --labelled, the label of known positives among unlabeled rows.",
-            ),
-            (
-                self.single_sample and not labelled,
-                "--single-sample goes with --labelled, the label of known positives.",
-            ),
-            (
-                positive and labelled,
-                "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.",
-            ),
-            (positive and not_binary, "--positive is for binary predictions, not for multiclass ones or forecasts."),
-            (labelled and not_binary, "--labelled is for binary predictions, not for multiclass ones or forecasts."),
-            (self.percent and forecast, "--percent is for probabilities, not for forecasts."),
-            (self.logits and forecast, "--logits is for binary or multiclass scores, not for forecasts."),
-            (
-                self.percent and self.logits,
-                "--percent is for probabilities, --logits for scores that are not. Give one of them.",
-            ),
-        ):
-            if broken:
-                raise UsageError(message)
+        refuse(mean and not std, "--mean needs --std, the column of standard deviations.")
+        refuse(std and not mean, "--std needs --mean, the column of predicted means.")
+        refuse(
+            sum(map(bool, kinds)) > 1,
+            "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.",
+        )
+        refuse(
+            labelled and self.prior is None,
+            "--labelled needs --prior, the share of positives in the population. If it is not known, try several, "
+            "or estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).",
+        )
+        refuse(
+            self.prior is not None and not labelled,
+            "--prior goes with --labelled, the label of known positives among unlabeled rows.",
+        )
+        refuse(
+            self.single_sample and not labelled, "--single-sample goes with --labelled, the label of known positives."
+        )
+        refuse(
+            positive and labelled,
+            "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.",
+        )
+        refuse(positive and not_binary, "--positive is for binary predictions, not for multiclass ones or forecasts.")
+        refuse(labelled and not_binary, "--labelled is for binary predictions, not for multiclass ones or forecasts.")
+        refuse(self.percent and forecast, "--percent is for probabilities, not for forecasts.")
+        refuse(self.logits and forecast, "--logits is for binary or multiclass scores, not for forecasts.")
+        refuse(
+            self.percent and self.logits,
+            "--percent is for probabilities, --logits for scores that are not. Give one of them.",
+        )
 
 
 def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate: bool = False) -> str:
@@ -268,9 +260,7 @@ def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate
         message = f"Which column is --{what}? Say --{what} NAME{more}; the file has {_listed(header)}."
         raise UsageError(message)
     found, *others = likely
-    if others and gate:
-        message = f"Columns {_listed(likely)} could each be --{what}: a gate needs --{what} NAME."
-        raise UsageError(message)
+    refuse(others and gate, f"Columns {_listed(likely)} could each be --{what}: a gate needs --{what} NAME.")
     also = f"; {_listed(others)} could be it too: say --{what} NAME" if others else ""
     note = f"Taking column {found!r} as --{what}{also}."
     if note not in notes:
@@ -281,9 +271,7 @@ def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate
 def require_columns(names: Sequence[str], header: Collection[str]) -> None:
     """Raise unless every name is that of a column."""
     for name in names:
-        if name not in header:
-            message = f"There is no column {name!r}; the file has {_listed(header)}."
-            raise UsageError(message)
+        refuse(name not in header, f"There is no column {name!r}; the file has {_listed(header)}.")
 
 
 def levels_and_columns(quantiles: Iterable[str]) -> list[tuple[float, str]]:

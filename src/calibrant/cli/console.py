@@ -49,6 +49,12 @@ class UsageError(Exception):
     """Invalid command-line arguments; the message is for the user."""
 
 
+def refuse(broken: object, message: str) -> None:
+    """Raise a `UsageError` if a rule is broken."""
+    if broken:
+        raise UsageError(message)
+
+
 @contextmanager
 def named(paths: Sequence[str]) -> Iterator[list[str]]:
     """The paths, with a copy of standard input in place of ``-``."""
@@ -138,15 +144,14 @@ def require_writable(output: Path | None, *, force: bool, inputs: Sequence[str |
         return
     if output.exists() and force:
         for name in inputs:
-            if any(os.path.samefile(place, output) for place in _places(name)):
-                message = f"{output} is also read (as {name}), and would be destroyed: give another name with -o."
-                raise UsageError(message)
-    if output.exists() and not force:
-        message = f"{output} exists already; give another name or --force."
-        raise UsageError(message)
-    if not output.resolve().parent.is_dir():
-        message = f"There is no folder {output.resolve().parent} to write {output.name} to."
-        raise UsageError(message)
+            refuse(
+                any(os.path.samefile(place, output) for place in _places(name)),
+                f"{output} is also read (as {name}), and would be destroyed: give another name with -o.",
+            )
+    refuse(output.exists() and not force, f"{output} exists already; give another name or --force.")
+    refuse(
+        not output.resolve().parent.is_dir(), f"There is no folder {output.resolve().parent} to write {output.name} to."
+    )
 
 
 def _places(name: str | Path) -> list[str]:

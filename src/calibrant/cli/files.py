@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns
-from calibrant.cli.console import UsageError, named
+from calibrant.cli.console import named, refuse
 from calibrant.cli.selection import (
     LABEL,
     Selection,
@@ -158,9 +158,10 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
-    if _count(table.relation) > TABLE_ROWS:
-        message = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
-        raise UsageError(message)
+    refuse(
+        _count(table.relation) > TABLE_ROWS,
+        'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".',
+    )
     found = _arrays(_chosen(table, columns, notes), columns)
     return [task_from(found, model) for model in columns.models], tuple(notes)
 

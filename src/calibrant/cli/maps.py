@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.columns import Columns, Task, guessed_column, require_columns
-from calibrant.cli.console import UsageError
+from calibrant.cli.console import UsageError, refuse
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian, Quantiles, Samples
 from calibrant.data.labels import numbered
@@ -99,9 +99,10 @@ class NewColumns:
         """The columns for a fitted map and a table with these names of columns."""
         inputs = inputs.expanded(header)
         forecast = [inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles), bool(inputs.members)]
-        if sum(forecast) + bool(inputs.prob) > 1:
-            message = "Give either --prob, or --mean and --std, or --quantiles, or --members."
-            raise UsageError(message)
+        refuse(
+            sum(forecast) + bool(inputs.prob) > 1,
+            "Give either --prob, or --mean and --std, or --quantiles, or --members.",
+        )
         if isinstance(fitted, ForecastRecalibrator):
             made = _of_forecasts(fitted, inputs, suffix)
         elif any(forecast):
@@ -143,11 +144,9 @@ def _in_order(names: tuple[str, ...], labels: tuple[str, ...], fitted: Any) -> t
 
 def _of_probabilities(fitted: Any, names: tuple[str, ...], suffix: str, inputs: Columns) -> NewColumns:
     unit = 100 if inputs.percent else 1
-    if fitted.n_features_in_ != len(names):
-        message = (
-            f"The map was fitted to {fitted.n_features_in_} columns of probabilities, but --prob names {len(names)}."
-        )
-        raise UsageError(message)
+    fitted_to = fitted.n_features_in_
+    words = f"The map was fitted to {fitted_to} columns of probabilities, but --prob names {len(names)}."
+    refuse(fitted_to != len(names), words)
 
     def compute(values: Floats) -> Floats:
         values = values / unit if inputs.percent else values
@@ -206,14 +205,14 @@ def _forecasts(inputs: Columns) -> Callable[[Floats], Forecast] | None:
 
 def _require_once(names: Sequence[str], header: Sequence[str]) -> None:
     for name in names:
-        if list(header).count(name) > 1:
-            message = f"There are {list(header).count(name)} columns called {name!r}: rename all but one."
-            raise UsageError(message)
+        refuse(
+            list(header).count(name) > 1,
+            f"There are {list(header).count(name)} columns called {name!r}: rename all but one.",
+        )
 
 
 def _require_new(names: Sequence[str], header: Sequence[str]) -> None:
     taken = [name for name in names if name in header]
-    if taken or len(set(names)) < len(names):
-        listed = ", ".join(map(repr, taken or names))
-        message = f"The file has a column {listed} already: choose other names of the new columns by --suffix TEXT."
-        raise UsageError(message)
+    listed = ", ".join(map(repr, taken or names))
+    words = f"The file has a column {listed} already: choose other names of the new columns by --suffix TEXT."
+    refuse(taken or len(set(names)) < len(names), words)

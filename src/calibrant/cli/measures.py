@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any
 
 from calibrant.cli.columns import Columns, separated
-from calibrant.cli.console import UsageError
+from calibrant.cli.console import UsageError, refuse
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
+from calibrant.estimators.variational import variational_error
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.results.estimate import Estimate, printable
@@ -90,18 +92,18 @@ class Measuring:
     all_groups: bool = False
 
     def __post_init__(self) -> None:
-        if self.per_group and not self.gates:
-            message = "--per-group says what --fail-above and --limit apply to: give one of them as well."
-            raise UsageError(message)
+        refuse(
+            self.per_group and not self.gates,
+            "--per-group says what --fail-above and --limit apply to: give one of them as well.",
+        )
 
     def of(self, data: Any, by: Any, left_out: float = 0.0) -> Measured:
         """The errors of all rows and of each group, and what the gates say of them."""
-        if self.per_group and by is None:
-            message = "--per-group needs the groups: give --by COLUMN."
-            raise UsageError(message)
-        if by is not None and isinstance(task_of(data), Unlabeled):
-            message = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own --prior."
-            raise UsageError(message)
+        refuse(self.per_group and by is None, "--per-group needs the groups: give --by COLUMN.")
+        refuse(
+            by is not None and isinstance(task_of(data), Unlabeled),
+            "Groups of positive-unlabeled rows may differ in their prior: measure each with its own --prior.",
+        )
         one = data.top_label() if isinstance(data, Multiclass) else data
         whole = [headline_error(one, norm=self.norm, level=self.level), *_others(one, self.norm)]
         if isinstance(data, Multiclass):
@@ -172,49 +174,38 @@ _ERRORS = {
 }
 
 
-@dataclass(frozen=True)
-class Given:
-    """The options of predictions, in the order in which they were given."""
-
-    prob: Sequence[str] = ()
-    mean: Sequence[str] = ()
-    std: Sequence[str] = ()
-    quantiles: Sequence[str] = ()
-    members: Sequence[str] = ()
+#: The options of predictions and their values, in the order in which they were given.
+Given = Mapping[str, Sequence[str]]
 
 
 def compared(columns: Columns, given: Given) -> Columns:
     """The first model, with the second among its `others`.
 
-    >>> made = compared(Columns("y"), Given(prob=["a0,a1", "b0,b1"]))
+    >>> made = compared(Columns("y"), {"prob": ["a0,a1", "b0,b1"]})
     >>> made.prob, made.others[0].prob
     (('a0', 'a1'), ('b0', 'b1'))
     """
-    several = {"prob": given.prob, "quantiles": given.quantiles, "members": given.members}
-    kinds = {name: values for name, values in several.items() if values}
-    spread = bool(given.mean or given.std)
-    if len(kinds) + spread != 1 or any(len(values) != 2 for values in kinds.values()):
+    named = {name: values for name, values in given.items() if values}
+    kinds = ({"prob"}, {"mean", "std"}, {"quantiles"}, {"members"})
+    if set(named) not in kinds or any(len(values) != 2 for values in named.values()):
         raise UsageError(_USAGE)
-    if spread:
-        if not len(given.mean) == len(given.std) == 2:
-            raise UsageError(_USAGE)
-        first, second = (replace(columns, mean=m, std=s) for m, s in zip(given.mean, given.std, strict=True))
-    else:
-        ((name, values),) = kinds.items()
-        option = f"--{name}"
-        made: list[dict[str, Any]] = [{name: separated(text, (), option)} for text in values]
-        first, second = (replace(columns, **fields) for fields in made)
-    return replace(first, others=(replace(second, weight=columns.weight),))
+    first, second = (
+        replace(columns, **{name: _model(name, values[k]) for name, values in named.items()}) for k in (0, 1)
+    )
+    return replace(first, others=(second,))
+
+
+def _model(name: str, value: str) -> Any:
+    return value if name in ("mean", "std") else separated(value, (), f"--{name}")
 
 
 def names_of(given: Given) -> tuple[str, str]:
     """What the two models are called: as their options are, if these differ.
 
-    >>> names_of(Given(mean=["m", "m"], std=["s", "t"]))
+    >>> names_of({"mean": ["m", "m"], "std": ["s", "t"]})
     ('m, s', 'm, t')
     """
-    spread = [f"{mean}, {std}" for mean, std in zip(given.mean, given.std, strict=False)]
-    first, second = given.prob or given.quantiles or given.members or spread
+    first, second = (", ".join(values[k] for values in given.values() if values) for k in (0, 1))
     return (first, second) if first != second else ("first", "second")
 
 
@@ -244,11 +235,6 @@ def estimator_of(data: Predictions) -> Any:
     It is one whose differences have an interval for the true errors: of whole vectors for multiclass data, of the
     spread for forecasts that have one, of the shares below quantiles for others.
     """
-    from calibrant.estimators.debiased import debiased_ece
-    from calibrant.estimators.regression_coverage import quantile_error
-    from calibrant.estimators.regression_spread import ence
-    from calibrant.estimators.variational import variational_error
-
     if isinstance(data, Quantiles):
         return quantile_error
     if isinstance(data, Forecast):

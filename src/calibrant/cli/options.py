@@ -6,41 +6,37 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from calibrant.cli.columns import Columns
 from calibrant.scale.paths import ReadOptions
 
 KINDS = "CSV, Parquet, JSON, Arrow or NumPy"
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
+    list[str], Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 MaxMissing = Annotated[
     float,
-    typer.Option(
+    Option(
         "--max-missing",
         metavar="SHARE",
         help="A gate fails if --drop-missing leaves out more than this share of the rows.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Seed of folds and resampling.")]
+Force = Annotated[bool, Option("--force", help="Overwrite the output file.")]
+Seed = Annotated[int, Option("--seed", metavar="NUMBER", help="Seed of folds and resampling.")]
 Prob = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--prob", metavar="COLUMN", help='Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'
     ),
 ]
-Mean = Annotated[
-    str | None, typer.Option("--mean", metavar="COLUMN", help="Predicted means: column or SQL (with --std).")
-]
-Std = Annotated[
-    str | None, typer.Option("--std", metavar="COLUMN", help="Predicted standard deviations: column or SQL.")
-]
+Mean = Annotated[str | None, Option("--mean", metavar="COLUMN", help="Predicted means: column or SQL (with --std).")]
+Std = Annotated[str | None, Option("--std", metavar="COLUMN", help="Predicted standard deviations: column or SQL.")]
 Quantiles = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--quantiles",
         metavar="LEVEL=COLUMN",
         help='Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").',
@@ -48,21 +44,21 @@ Quantiles = Annotated[
 ]
 Members = Annotated[
     list[str] | None,
-    typer.Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
+    Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
 ]
 Logits = Annotated[
-    bool, typer.Option("--logits", help="Scores are log odds (binary) or logits (multiclass), not probabilities.")
+    bool, Option("--logits", help="Scores are log odds (binary) or logits (multiclass), not probabilities.")
 ]
-Percent = Annotated[bool, typer.Option("--percent", help="Probabilities are in percent, 0 to 100.")]
+Percent = Annotated[bool, Option("--percent", help="Probabilities are in percent, 0 to 100.")]
 
 
 def _one(flag: str, metavar: str, words: str, kind: Any = str) -> tuple[Any, Any]:
     """An option with a value, and its default."""
-    return Annotated[kind | None, typer.Option(flag, metavar=metavar, help=words)], None
+    return Annotated[kind | None, Option(flag, metavar=metavar, help=words)], None
 
 
 def _flag(flag: str, words: str) -> tuple[Any, Any]:
-    return Annotated[bool, typer.Option(flag, help=words)], False
+    return Annotated[bool, Option(flag, help=words)], False
 
 
 #: The shared options: type and default of each, in the order of the help.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,8 +16,12 @@ import narwhals.stable.v2 as nw
 from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
 from calibrant.data.validation import InvalidPredictions
+from calibrant.scale.checks import MISSING as MISSING_VALUE
 from calibrant.scale.checks import (
     NO,
+    NO_CLASS,
+    NOT_BINARY,
+    OUTSIDE,
     YES,
     Check,
     all_hold,
@@ -354,21 +359,21 @@ def _broken(check: Check) -> str:
 
 
 def _remedy(selection: Selection, check: Check, options: Columns) -> str:
-    if check.broken == "missing":
+    if check.broken == MISSING_VALUE:
         return " Leave such rows out with --drop-missing."
-    if check.broken == "outside [0, 1]" and not (options.percent or options.logits):
+    if check.broken == OUTSIDE and not (options.percent or options.logits):
         values = [selection.columns.number(name, "y_prob") for name in options.prob]
         ends = [f(one).alias(f"{f.__name__}_{k}") for k, one in enumerate(values) for f in (nw.Expr.min, nw.Expr.max)]
         found = [end for end in selection.columns.frame.select(*ends).collect().row(0) if end is not None]
         shares = min(found) >= 0 and max(found) <= 100
         return " If they are in percent, say --percent." if shares else " If they are log odds, say --logits."
-    if check.broken == "is no class":
-        named = ", ".join(map(repr, (options.classes or options.prob)[:5]))
+    if check.broken == NO_CLASS:
         names = options.classes or options.prob
-        start = _common_start(min(names), max(names))
+        named = ", ".join(map(repr, names[:5]))
+        start = commonprefix(names)  # noqa: RUF071
         hint = f' If those are what follows {start!r}, say --prob "{start}*".' if start else ""
         return f" The classes are {named}, as --prob names them, or column numbers from 0.{hint}"
-    if check.broken == "not 0 or 1":
+    if check.broken == NOT_BINARY:
         return _label_remedy(selection, options)
     return ""
 
@@ -383,9 +388,3 @@ def _label_remedy(selection: Selection, options: Columns) -> str:
     shares, labels = (held >= 0) & (held <= 1), (score == 0) | (score == 1)
     found = selection.columns.frame.select(shares.all().alias("shares"), labels.all().alias("labels")).collect().row(0)
     return _SWAPPED if all(found) else " Say which number is the event, --positive VALUE."
-
-
-def _common_start(first: str, last: str) -> str:
-    """What two names have in common up to the first letter in which they differ."""
-    alike = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:alike]

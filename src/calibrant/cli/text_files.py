@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,19 @@ BATCH = 2**16
 PACKED = (".gz", ".zst", ".bz2")
 
 
-class CsvText:
-    """Rows of a CSV file with their text.
+Row = TypeVar("Row")
 
-    Parameters
-    ----------
-    file : text file
-    """
+
+def _batches(rows: Iterator[Row]) -> Iterator[tuple[int, list[Row]]]:
+    """The rows by batches, each with the number of its first row, from 1."""
+    first = 1
+    while batch := list(islice(rows, BATCH)):
+        yield first, batch
+        first += len(batch)
+
+
+class CsvText:
+    """Rows of a CSV file, given as its lines, with their text."""
 
     def __init__(self, file: Iterable[str]) -> None:
         self._records = CsvRecords(file)
@@ -45,22 +51,15 @@ class CsvText:
         """Write all rows, each with its new values."""
         write(_with_fields(self._records.head, [_quoted(name, self.delimiter) for name in new.outputs], self.delimiter))
         places = [self.header.index(name) for name in new.inputs]
-        rows, first = self.rows(), 1
-        while batch := list(islice(rows, BATCH)):
+        for first, batch in _batches(self.rows()):
             columns = [numbers([fields[k] for fields, _ in batch], self.header[k], first) for k in places]
             made = new.of_batch(columns, first)
             for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
                 write(_with_fields(text, [repr(value) for value in values], self.delimiter))
-            first += len(batch)
 
 
 class JsonText:
-    """Objects of a JSON file with their text: one a line, or a list of them.
-
-    Parameters
-    ----------
-    file : text file
-    """
+    """Objects of a JSON file with their text: one a line, or a list of them."""
 
     def __init__(self, file: io.TextIOBase) -> None:
         self._objects = _json_objects(file)
@@ -75,9 +74,8 @@ class JsonText:
 
     def append(self, new: NewColumns, write: Callable[[str], Any]) -> None:
         """Write all objects, each with its new values, one a line."""
-        rows, first = self.rows(), 1
         names = [json.dumps(name, ensure_ascii=False) for name in new.outputs]
-        while batch := list(islice(rows, BATCH)):
+        for first, batch in _batches(self.rows()):
             for row, (found, _) in enumerate(batch, first):
                 _require_keys(found, new, row)
             columns = [numbers([found[name] for found, _ in batch], name, first) for name in new.inputs]
@@ -85,7 +83,6 @@ class JsonText:
             for (_, text), values in zip(batch, zip(*(part.tolist() for part in made), strict=True), strict=True):
                 added = ", ".join(f"{name}: {value!r}" for name, value in zip(names, values, strict=True))
                 write(f"{text.rstrip()[:-1].rstrip()}, {added}}}\n")
-            first += len(batch)
 
 
 def _with_fields(text: str, values: Sequence[str], delimiter: str) -> str:
@@ -229,26 +226,22 @@ def suffix_of(path: str) -> str:
     return Path(name).suffix
 
 
-def _whole(text: str) -> int:
-    value = int(text)
-    if str(value) != text or not -(2**63) <= value < 2**63:
-        raise ValueError(text)
-    return value
+def _number_of(kind: type[int] | type[float]) -> Callable[[str], Any]:
+    def number(text: str) -> float:
+        value = kind(text)
+        if repr(value) != text or (kind is int and not -(2**63) <= value < 2**63):
+            raise ValueError(text)
+        return value
 
-
-def _decimal(text: str) -> float:
-    value = float(text)
-    if repr(value) != text:
-        raise ValueError(text)
-    return value
-
-
-def _truth(text: str) -> bool:
-    return {"True": True, "False": False}[text]
+    return number
 
 
 #: Types that a column of text may have, if every value is written as Python writes that type.
-_KINDS: dict[str, Callable[[str], Any]] = {"int64": _whole, "double": _decimal, "bool": _truth}
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "int64": _number_of(int),
+    "double": _number_of(float),
+    "bool": {"True": True, "False": False}.__getitem__,
+}
 
 
 def csv_table(path: str, inputs: Collection[str]) -> ArrowTable:
@@ -265,16 +258,14 @@ def csv_table(path: str, inputs: Collection[str]) -> ArrowTable:
 
     def pieces() -> Iterator[Any]:
         with opened_text(path) as file:
-            text, first = CsvText(file), 1
-            rows = text.rows()
-            while batch := list(islice(rows, BATCH)):
+            text = CsvText(file)
+            for first, batch in _batches(text.rows()):
                 arrays = []
                 for k, (name, kind) in enumerate(zip(text.header, kinds, strict=True)):
                     values = [fields[k] for fields, _ in batch]
                     made: Any = numbers(values, name, first) if name in inputs else _converted(values, kind)
                     arrays.append(pa.array(made, schema.field(k).type))
                 yield pa.Table.from_arrays(arrays, schema=schema)
-                first += len(batch)
 
     return ArrowTable(schema, pieces)
 
@@ -283,8 +274,7 @@ def _kinds(text: CsvText, inputs: Collection[str]) -> list[str]:
     """The type of each column."""
     possible = [["double"] if name in inputs else list(_KINDS) for name in text.header]
     seen = [False] * len(possible)
-    rows = text.rows()
-    while batch := list(islice(rows, BATCH)):
+    for _, batch in _batches(text.rows()):
         for k, name in enumerate(text.header):
             if name not in inputs:
                 values = {fields[k] for fields, _ in batch} - {""}

@@ -17,6 +17,9 @@ from calibrant.data.labels import given_classes, numbered
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.named_columns import NamedFrame
 
+#: How rows break a rule, where the remedy depends on it.
+MISSING, OUTSIDE, NOT_BINARY, NO_CLASS = "missing", "outside [0, 1]", "not 0 or 1", "is not one of the classes"
+
 
 @dataclass(frozen=True)
 class Check:
@@ -43,7 +46,7 @@ def present(columns: NamedFrame, name: str, role: str, *, implied: bool = True) 
     held = ~columns[name].is_null()
     if columns.kind(name, role).is_float():
         held = held & ~columns[name].is_nan()
-    return (Check(role, "missing", held, name, implied=implied),)
+    return (Check(role, MISSING, held, name, implied=implied),)
 
 
 def finite(values: nw.Expr) -> nw.Expr:
@@ -54,7 +57,7 @@ def finite(values: nw.Expr) -> nw.Expr:
 def probability(columns: NamedFrame, name: str) -> tuple[nw.Expr, tuple[Check, ...]]:
     """A column of probabilities, and its rules."""
     score = columns.number(name, "y_prob")
-    inside = Check("y_prob", "outside [0, 1]", (score >= 0) & (score <= 1), name)
+    inside = Check("y_prob", OUTSIDE, (score >= 0) & (score <= 1), name)
     return score, (*present(columns, name, "y_prob"), inside)
 
 
@@ -92,6 +95,7 @@ def counted(reasons: Mapping[str, int], named: Mapping[str, str]) -> str:
 PAIRS = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"))
 YES, NO = (tuple(words) for words in zip(*PAIRS, strict=True))
 #: Distinct labels that are looked at, at most.
+#: Derived: the positive one, three others that a message lists, and one that shows that there are more.
 MOST = 5
 
 
@@ -105,9 +109,9 @@ def outcome(columns: NamedFrame, name: str, positive: Any = None) -> tuple[nw.Ex
         word = _comparable(columns, name).str.to_lowercase()
         known = word.is_in([*YES, *NO])
         occurred = nw.when(known).then(word.is_in(YES).cast(nw.Float64))  # of any other word nobody knows
-        return occurred, (*there, Check("y_true", "not 0 or 1", known, name))
+        return occurred, (*there, Check("y_true", NOT_BINARY, known, name))
     label = columns.number(name, "y_true")
-    return label, (*there, Check("y_true", "not 0 or 1", (label == 0) | (label == 1), name))
+    return label, (*there, Check("y_true", NOT_BINARY, (label == 0) | (label == 1), name))
 
 
 def is_text(kind: Any) -> bool:

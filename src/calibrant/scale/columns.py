@@ -12,7 +12,17 @@ from calibrant.data import validation
 from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
 from calibrant.data.validation import SUM_TOLERANCE, InvalidPredictions
-from calibrant.scale.checks import Check, finite, label_column, labels_of_columns, outcome, present, probability
+from calibrant.scale.checks import (
+    NO_CLASS,
+    OUTSIDE,
+    Check,
+    finite,
+    label_column,
+    labels_of_columns,
+    outcome,
+    present,
+    probability,
+)
 from calibrant.scale.named_columns import NamedFrame
 
 BEST, CODE, LARGEST, TOTAL = "_calibrant_best", "_calibrant_code", "_calibrant_largest", "_calibrant_total"
@@ -71,7 +81,7 @@ class OneClass:
         """The outcome is whether the class was observed."""
         score, checks = probability(columns, _only(y_prob, "OneClass"))
         observed = label_column(columns[y_true], columns.kind(y_true, "y_true"), self.classes, name=y_true)
-        known = Check("y_true", "is no class", observed.is_in(self.classes), y_true)
+        known = Check("y_true", NO_CLASS, observed.is_in(self.classes), y_true)
         checks = (*checks, *present(columns, y_true, "y_true", implied=False), known)
         return RowExpressions(columns, score, (observed == self.label).cast(nw.Float64), checks)
 
@@ -136,10 +146,10 @@ class TopLabelColumns:
         inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in each), ignore_nulls=False)
         checks = (
             *(check for name in y_prob for check in present(columns, name, "y_prob")),
-            Check("y_prob", "outside [0, 1]", inside),
+            Check("y_prob", OUTSIDE, inside),
             Check("y_prob", "does not sum to 1", (nw.col(TOTAL) - 1).abs() <= SUM_TOLERANCE),
             *present(columns, y_true, "y_true"),
-            Check("y_true", "is no class", nw.col(CODE) < size, y_true),
+            Check("y_true", NO_CLASS, nw.col(CODE) < size, y_true),
         )
         return RowExpressions(found, largest, (nw.col(CODE) == nw.col(BEST)).cast(nw.Float64), checks)
 

@@ -22,11 +22,14 @@ from calibrant.data.validation import InvalidPredictions
 DELIMITERS = ",;\t|"
 #: What stands for a missing number, in small letters; nothing between two delimiters does too.
 MISSING_NUMBERS = ("na", "n/a", "#n/a", "null", "none", "-", ".", "?")
-#: Fields may be as long as a line.
+#: Longest field of a CSV file.
+#: Derived: the largest power of two that a C long of 32 bits holds; lines of DuckDB are shorter.
 _LONGEST_FIELD = 2**30
 #: Bytes that are looked at together.
+#: Speed: smaller blocks cost more calls; no result depends on it.
 _BLOCK = 2**24
-#: A quotation that is longer than that is rather a quote by itself.
+#: A longer quotation is rather a quote by itself; then the rows are counted by reading them.
+#: Speed: as `_BLOCK`; no result depends on it.
 _LONGEST_QUOTE = 4 * _BLOCK
 _QUOTE, _RETURN, _NEWLINE = b'"', b"\r", b"\n"
 
@@ -35,7 +38,7 @@ Places = NDArray[np.intp]
 
 @contextmanager
 def opened_text(path: str) -> Iterator[io.TextIOWrapper]:
-    """A file of text, compressed or not; bytes that are no UTF-8 are passed on as they are."""
+    """A file of text, compressed or not; bytes that are not UTF-8 are passed on as they are."""
     import pyarrow as pa
 
     with pa.input_stream(path, compression="detect") as stream:

@@ -164,7 +164,8 @@ def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, 
 
 def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
     """The part without the columns whose name others have too; DuckDB would tell them apart by numbers."""
-    if kind == "json" or is_remote(part.first) or len(part.types) == len({_before_number(name) for name in part.types}):
+    before_numbers = {re.sub(r"_\d+$", "", name) for name in part.types}
+    if kind == "json" or is_remote(part.first) or len(part.types) == len(before_numbers):
         return part
     from pyarrow import parquet
 
@@ -173,10 +174,6 @@ def _without_repeated(opened: Any, part: Part, kind: Format) -> Part:
     kept = set(part.types) - {name for name, own in zip(part.types, schema.names, strict=False) if own in repeated}
     refused = {name: _repeated(name, schema.names.count(name), part.first) for name in repeated}
     return replace(part, types={name: found for name, found in part.types.items() if name in kept}, refused=refused)
-
-
-def _before_number(name: str) -> str:
-    return re.sub(r"_\d+$", "", name)
 
 
 def _repeated(name: str, count: int, file: str) -> str:
@@ -188,6 +185,7 @@ _NUMBER, _TIME = "CAST({} AS DOUBLE)", "CAST(CAST({} AS TIMESTAMPTZ) AS TIMESTAM
 #: Columns of a CSV file as they are read, before they have names and types.
 _FIELD = "_calibrant_field_"
 #: Rows from which the types of a CSV file are found first.
+#: Reference: DuckDB documentation, read_csv, default of sample_size.
 _SAMPLE = 20_480
 
 
@@ -239,23 +237,16 @@ def _shown_names(header: Header) -> list[str | None]:
 def _csv_scan(header: Header, names: Sequence[str], *, hive: bool) -> str:
     """SQL that reads every field as text and leaves nothing about rows to be guessed."""
     fields = ", ".join(f"'{_FIELD}{k}': 'VARCHAR'" for k in range(len(header.names)))
-    options = {
-        "auto_detect": "false",
-        "columns": f"{{{fields}}}",
-        "delim": literal(header.delimiter),
-        "quote": "'\"'",
-        "escape": "'\"'",
-        "header": "true",
-        "skip": "0",
-        "comment": "''",
-        "nullstr": "''",
-        "null_padding": "false",
-        "ignore_errors": "false",
-        "strict_mode": "true",
-        "hive_partitioning": str(hive).lower(),
-    }
-    listed = ", ".join(literal(as_pattern(name)) for name in names)
-    return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"
+    options = (
+        f"auto_detect = false, columns = {{{fields}}}, delim = {literal(header.delimiter)}, quote = '\"', "
+        "escape = '\"', header = true, skip = 0, comment = '', nullstr = '', null_padding = false, ignore_errors = false, "
+        f"strict_mode = true, hive_partitioning = {str(hive).lower()}"
+    )
+    return f"read_csv([{_listed_names(names)}], {options})"
+
+
+def _listed_names(names: Sequence[str]) -> str:
+    return ", ".join(literal(as_pattern(name)) for name in names)
 
 
 def _csv_columns(opened: Any, name: str, decimal: str, *, whole: bool) -> CsvColumns:
@@ -297,9 +288,8 @@ def _scan(
     if columns:
         types = ", ".join(f"{literal(name)}: {literal(found)}" for name, found in columns.items())
         options["columns"] = f"{{{types}}}"
-    listed = ", ".join(literal(as_pattern(name)) for name in names)
     chosen = ", ".join(f"{option} = {value}" for option, value in options.items())
-    return f"read_{kind}([{listed}], {chosen})"
+    return f"read_{kind}([{_listed_names(names)}], {chosen})"
 
 
 def _json_type(kind: str) -> str:
@@ -338,12 +328,10 @@ def _parquet_marks(opened: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
     """Each file with a mark that is the same for files of the same columns and types; one query for all of them."""
     if len(names) == 1:
         return [(names[0], 0)]
-    listed = ", ".join(literal(as_pattern(name)) for name in names)
     column = "concat_ws('|', name, type, num_children, converted_type, scale, precision, logical_type)"
-    marks = opened.sql(
-        f"SELECT file_name, hash(list_sort(list({column}))) FROM parquet_schema([{listed}]) GROUP BY file_name"
-    ).fetchall()
-    found = dict(marks)
+    source = f"parquet_schema([{_listed_names(names)}])"
+    query = f"SELECT file_name, hash(list_sort(list({column}))) FROM {source} GROUP BY file_name"
+    found = dict(opened.sql(query).fetchall())
     return [(name, found.get(name, name)) for name in names]
 
 
@@ -363,7 +351,8 @@ def _require_no_clash(inside: dict[str, str], name: str) -> None:
             raise InvalidPredictions(message)
 
 
-#: DuckDB indexes group numbers of so many bits directly instead of hashing them: 2^16 cells and null.
+#: DuckDB indexes group numbers of this many bits directly instead of hashing them.
+#: Derived: 2^16 cells and null.
 DIRECT_BITS = 17
 #: The number of a row in its file, from 1, without the header.
 FILE_ROW = "_calibrant_file_row"
@@ -492,7 +481,7 @@ def filtered(relation: Any, where: str, refused: Mapping[str, str]) -> Any:
         return relation.filter(where)
     except (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException) as error:
         explained = unusable(where, refused)
-        message = explained or f"where is no condition on the columns, {where!r}: {first_line(error)}"
+        message = explained or f"where is not a condition on the columns, {where!r}: {first_line(error)}"
         raise InvalidPredictions(message) from error
 
 
@@ -522,17 +511,14 @@ def _select(parts: Sequence[Part], schema: Schema, texts: Sequence[str] = ()) ->
     """SQL for all rows of the parts, under the types of the schema."""
     selects = []
     for part in parts:
-        columns = [
-            quoted(name) if part.types.get(name) == kind else f"CAST({_value(part, name)} AS {kind}) AS {quoted(name)}"
-            for name, kind in schema.types.items()
-        ]
+        columns = []
+        for name, kind in schema.types.items():
+            value = quoted(name) if name in part.types else "NULL"
+            same = part.types.get(name) == kind
+            columns.append(value if same else f"CAST({value} AS {kind}) AS {quoted(name)}")
         columns += [f"{part.texts[name]} AS {quoted(TEXT + name)}" for name in texts]
         selects.append(f"SELECT {', '.join(columns)} FROM {part.scan}")
     return " UNION ALL ".join(selects)
-
-
-def _value(part: Part, name: str) -> str:
-    return quoted(name) if name in part.types else "NULL"
 
 
 def _is_empty(opened: Any, part: Part, column: str) -> bool:

@@ -100,6 +100,7 @@ Group = tuple[Any, ...]
 Tables = dict[Group, BinTable]
 
 #: From here on double precision does not tell whole numbers apart.
+#: Derived: its significand has 53 bits.
 LARGEST_WHOLE = 2.0**53
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from calibrant.data.array_likes import NO_LISTS
 from calibrant.data.validation import InvalidPredictions
 from calibrant.scale.checks import (
+    NOT_BINARY,
     counted,
     is_text,
     named_reasons,
@@ -31,13 +32,13 @@ from calibrant.scale.columns import ColumnMeaning, EventColumns, GaussianColumns
 from calibrant.scale.group_by import Plan, Tables, collected, extreme_weights, merged, refined, with_missing_named
 from calibrant.scale.named_columns import NamedFrame
 from calibrant.scale.paths import ReadOptions
-from calibrant.scale.progress import Watch, watching
-from calibrant.scale.sources import Shard, shards
+from calibrant.scale.sources import Shard, Watch, shards, watching
 from calibrant.table.binning import Binning, EqualMass, EqualWidth, Grid, HybridGrid, LogGrid, as_binning
 from calibrant.table.bintable import BinTable, cut_cells
 from calibrant.table.task import Unlabeled
 
 #: The square of the sum of weights must be a number, and the sum of squares one that has all its digits.
+#: Derived: the square of 1e150 is below the largest double, 1.8e308, and 1e-290 is 1e17 times the smallest normal one.
 LARGEST_TOTAL, SMALLEST_SQUARES = 1e150, 1e-290
 
 
@@ -66,39 +67,14 @@ def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], pl
         raise InvalidPredictions(message)
 
 
-def require_share(max_invalid: float) -> None:
-    """Refuse NaN above all, which no share of invalid rows exceeds."""
-    if not 0 <= max_invalid <= 1:
-        message = f"max_invalid must be a share, in [0, 1], got {max_invalid!r}."
-        raise InvalidPredictions(message)
-
-
-def require_weight(tables: Tables, column: str | None) -> None:
-    """Refuse weights that are all zero."""
-    if column is not None and not any(table.weight.any() for table in tables.values()):
+def require_weights(tables: Tables, column: str | None) -> None:
+    """Refuse weights that are all zero, whose squares vanish, or whose sum has no square."""
+    if column is None:
+        return
+    if not any(table.weight.any() for table in tables.values()):
         rows = sum(table.n for table in tables.values())
         message = f"{column} must not be all zero, but all {rows} values are."
         raise InvalidPredictions(message)
-
-
-def require_possible(tables: Tables) -> None:
-    """Refuse a label frequency by which more than all rows would be positive."""
-    for group, table in tables.items():
-        frequency = table.task.label_frequency if isinstance(table.task, Unlabeled) else None
-        share = float(table.observed.sum()) / table.total if frequency is not None and table.n else 0.0
-        if frequency is not None and not share < frequency:
-            where = f" of group {group}" if group else ""
-            message = (
-                f"label_frequency is {frequency:g}, but {share:g} of all rows{where} are labelled: more "
-                "than all rows would be positive."
-            )
-            raise InvalidPredictions(message)
-
-
-def require_squares(tables: Tables, column: str | None) -> None:
-    """Refuse weights whose squares vanish, or whose sum has no square: effective numbers of rows need both."""
-    if column is None:
-        return
     for table in tables.values():
         with np.errstate(over="ignore"):
             total, squares = table.population
@@ -108,11 +84,26 @@ def require_squares(tables: Tables, column: str | None) -> None:
             raise InvalidPredictions(extreme_weights(column, "small"))
 
 
+def require_possible(tables: Tables) -> None:
+    """Refuse a label frequency by which more than all rows would be positive."""
+    for group, table in tables.items():
+        frequency = table.task.label_frequency if isinstance(table.task, Unlabeled) else None
+        if frequency is None or not table.n:
+            continue
+        share = float(table.observed.sum()) / table.total
+        if not share < frequency:
+            where = f" of group {group}" if group else ""
+            message = (
+                f"label_frequency is {frequency:g}, but {share:g} of all rows{where} are labelled: more than all rows "
+                "would be positive."
+            )
+            raise InvalidPredictions(message)
+
+
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
     """Some of the distinct labels, enough to tell two from more."""
     work = partial(_some_labels, name=plan.y_true, positive=getattr(plan.task, "positive", None))
-    wanted = {plan.y_true: "y_true"}
-    return set[Any]().union(*(part.apply(work, wanted, watch, _union) for part in parts))
+    return _union([part.apply(work, {plan.y_true: "y_true"}, watch, _union) for part in parts])
 
 
 def _some_labels(columns: NamedFrame, name: str, positive: Any, *, counted: bool) -> set[Any]:
@@ -140,7 +131,7 @@ def _first(found: Sequence[Any]) -> Any:
 
 def _remedy(invalid: Counter[str], parts: Sequence[Shard], plan: Plan, watch: Watch) -> str:
     """Where words are labels: which they are, and how to say which of them is the event."""
-    if "y_true not 0 or 1" not in invalid or not isinstance(plan.task, EventColumns):
+    if f"y_true {NOT_BINARY}" not in invalid or not isinstance(plan.task, EventColumns):
         return ""
     words = unknown_labels(label for label in _labels(parts, plan, watch) if isinstance(label, str))
     said = f" Column {plan.y_true!r} holds {words}: name the event's label with EventColumns(positive=...)."
@@ -206,10 +197,8 @@ def bin_table(
         message = "OneVsRestColumns gives one table per class: use bin_tables, or TopLabelColumns for one table."
         raise TypeError(message)
     chosen, second_pass = _grid(grid, task, exact=exact)
-    plan, parts = (
-        Plan(y_true, _names(y_prob), weight, (), task, chosen),
-        shards(source, where, ReadOptions(hive, decimal)),
-    )
+    plan = Plan(y_true, _names(y_prob), weight, (), task, chosen)
+    parts = shards(source, where, ReadOptions(hive, decimal))
     with watching(len(parts), enabled=progress) as watch:
         return _collected(parts, plan, second_pass, max_invalid, watch)[()]
 
@@ -265,10 +254,8 @@ def bin_tables(
         message = "bin_tables needs by=, fold= or task=OneVsRestColumns(); for one table of all rows use bin_table."
         raise TypeError(message)
     chosen, second_pass = _grid(grid, task, exact=exact)
-    plan, parts = (
-        Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen),
-        shards(source, where, ReadOptions(hive, decimal)),
-    )
+    plan = Plan(y_true, names, weight, (*keys, *_names(fold)), task, chosen)
+    parts = shards(source, where, ReadOptions(hive, decimal))
     plans: dict[tuple[Hashable, ...], Plan] = {(): plan}
     if isinstance(task, OneVsRestColumns):
         labels = task.labels(names)
@@ -289,12 +276,13 @@ def _collected(
     parts: Sequence[Shard], plan: Plan, second_pass: Binning | None, max_invalid: float, watch: Watch
 ) -> Tables:
     """The valid tables of one plan, with exact bins where these were asked for."""
-    require_share(max_invalid)
+    if not 0 <= max_invalid <= 1:  # above all NaN, which no share of invalid rows exceeds
+        message = f"max_invalid must be a share, in [0, 1], got {max_invalid!r}."
+        raise InvalidPredictions(message)
     require_known_labels(parts, plan, watch)
     tables = _tables(parts, plan, watch)
     require_valid(tables, max_invalid, parts, plan, watch)
-    require_weight(tables, plan.weight)
-    require_squares(tables, plan.weight)
+    require_weights(tables, plan.weight)
     require_possible(tables)
     return tables if second_pass is None else exactly(tables, parts, plan, second_pass, watch)
 

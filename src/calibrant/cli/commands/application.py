@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperOption
 
 from calibrant._version import __version__
-from calibrant.cli.console import BAD_INPUT, INTERRUPTED, UNEXPECTED, UsageError, complain, say, stage
+from calibrant.cli.console import BAD_INPUT, INTERRUPTED, UNEXPECTED, UsageError, complain, refuse, say, stage
 
 if TYPE_CHECKING:
     from calibrant.cli.columns import Columns
@@ -49,9 +50,7 @@ class _Command(TyperCommand):
                 if "=" not in word:
                     next(words, None)
         for name, count in given.items():
-            if count > 1:
-                message = f"{name} is given {count} times, but takes one value."
-                raise UsageError(message)
+            refuse(count > 1, f"{name} is given {count} times, but takes one value.")
         return super().parse_args(ctx, args)
 
 
@@ -109,7 +108,7 @@ def _is_said(error: Exception) -> bool:
 
 @app.callback(invoke_without_command=True)
 def _version(
-    *, version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")] = False
+    *, version: Annotated[bool, Option("--version", metavar="", help="Print the version and exit.")] = False
 ) -> None:
     if version:
         print(__version__)

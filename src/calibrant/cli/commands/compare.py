@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, say, stage
+from calibrant.cli.console import UsageError, refuse, say, stage
 from calibrant.cli.options import LABELS, READING, Files, Json, Seed, takes
 
 Several = list[str] | None
@@ -22,31 +22,27 @@ def compare(
     columns: Columns,
     *,
     prob: Annotated[
-        Several,
-        typer.Option("--prob", metavar="COLUMN", help='Twice, once per model; multiclass: "a_*" or a0,a1,a2.'),
+        Several, Option("--prob", metavar="COLUMN", help='Twice, once per model; multiclass: "a_*" or a0,a1,a2.')
     ] = None,
-    mean: Annotated[
-        Several, typer.Option("--mean", metavar="COLUMN", help="Twice: predicted means of each model.")
-    ] = None,
+    mean: Annotated[Several, Option("--mean", metavar="COLUMN", help="Twice: predicted means of each model.")] = None,
     std: Annotated[
-        Several, typer.Option("--std", metavar="COLUMN", help="Twice: predicted standard deviations of each model.")
+        Several, Option("--std", metavar="COLUMN", help="Twice: predicted standard deviations of each model.")
     ] = None,
     quantiles: Annotated[
-        Several,
-        typer.Option("--quantiles", metavar="LEVEL=COLUMN", help='Twice: "a_*", or 0.1=a10,0.9=a90, of each model.'),
+        Several, Option("--quantiles", metavar="LEVEL=COLUMN", help='Twice: "a_*", or 0.1=a10,0.9=a90, of each model.')
     ] = None,
     members: Annotated[
-        Several,
-        typer.Option("--members", metavar="COLUMN", help='Twice: "a_*", or a1,a2,a3, the ensemble of each model.'),
+        Several, Option("--members", metavar="COLUMN", help='Twice: "a_*", or a1,a2,a3, the ensemble of each model.')
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Which of two models is better calibrated on the same rows?"""
     from calibrant.cli.files import load_models
-    from calibrant.cli.measures import Given, compared, estimator_of, names_of, sentence
+    from calibrant.cli.measures import compared, estimator_of, names_of, sentence
     from calibrant.inference.comparison import compare_many
 
-    given = Given(prob or (), mean or (), std or (), quantiles or (), members or ())
+    options = {"prob": prob, "mean": mean, "std": std, "quantiles": quantiles, "members": members}
+    given = {name: values or () for name, values in options.items()}
     models = compared(columns, given)
     with stage("Reading"):
         (first, second), notes = load_models(files, models)
@@ -62,8 +58,8 @@ def compare(
 def simulate(
     columns: Columns,
     *,
-    files: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Files of predictions.")] = None,
-    scores: Annotated[str | None, typer.Option("--scores", metavar="FILE", help="The same, as an option.")] = None,
+    files: Annotated[list[str] | None, Argument(metavar="FILES", help="Files of predictions.")] = None,
+    scores: Annotated[str | None, Option("--scores", metavar="FILE", help="The same, as an option.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -73,9 +69,7 @@ def simulate(
     from calibrant.table.bintable import BinTable
 
     named = [*(files or []), *([scores] if scores else [])]
-    if not named:
-        message = "Name a file of predictions: calibrant simulate scores.parquet."
-        raise UsageError(message)
+    refuse(not named, "Name a file of predictions: calibrant simulate scores.parquet.")
     data = loaded_from(named, columns).data
     if isinstance(data, BinTable):
         message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
@@ -19,14 +19,14 @@ def measure(
     files: Files,
     columns: Columns,
     *,
-    norm: Annotated[float, typer.Option("--norm", metavar="NUMBER", help="Exponent of the error, at least 1.")] = 1.0,
-    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Confidence of the intervals.")] = 0.95,
+    norm: Annotated[float, Option("--norm", metavar="NUMBER", help="Exponent of the error, at least 1.")] = 1.0,
+    level: Annotated[float, Option("--level", metavar="SHARE", help="Confidence of the intervals.")] = 0.95,
     fail_above: Annotated[
-        float | None, typer.Option("--fail-above", metavar="ERROR", help="Short for --limit error=ERROR.")
+        float | None, Option("--fail-above", metavar="ERROR", help="Short for --limit error=ERROR.")
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--limit",
             metavar="NAME=LIMIT",
             help="Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, "
@@ -34,10 +34,9 @@ def measure(
         ),
     ] = None,
     gate: Annotated[
-        str,
-        typer.Option("--gate", metavar="END", help="What decides: the interval (lower or upper), or estimate alone."),
+        str, Option("--gate", metavar="END", help="What decides: the interval (lower or upper), or estimate alone.")
     ] = "lower",
-    per_group: Annotated[bool, typer.Option("--per-group", help="Every group of --by must pass as well.")] = False,
+    per_group: Annotated[bool, Option("--per-group", help="Every group of --by must pass as well.")] = False,
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,
 ) -> None:
@@ -76,8 +75,8 @@ def check(
     files: Files,
     columns: Columns,
     *,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="P-VALUE", help="Reject below this p-value.")] = 0.05,
-    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
+    alpha: Annotated[float, Option("--alpha", metavar="P-VALUE", help="Reject below this p-value.")] = 0.05,
+    fail: Annotated[bool, Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,
 ) -> None:

@@ -7,11 +7,11 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, require_writable, say, stage, writing
+from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
 from calibrant.cli.options import KINDS, TASK, Files, Force, Logits, Members, Percent, Quantiles, columns_of, takes
 
 
@@ -23,15 +23,13 @@ def recalibrate(
     *,
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             "--method",
             metavar="NAME",
             help="auto, or the name of a map: Temperature, Beta, StdScaling, PUIsotonic, ...",
         ),
     ] = "auto",
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The map, as JSON.")] = Path(
-        "map.json"
-    ),
+    output: Annotated[Path, Option("-o", "--output", metavar="FILE", help="The map, as JSON.")] = Path("map.json"),
     force: Force = False,
 ) -> None:
     """Fit a recalibration map and save it as JSON."""
@@ -78,31 +76,31 @@ def _print_gains(recalibrator: Any) -> None:
 
 @app.command(name="apply")
 def apply_map(
-    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
-    file: Annotated[str | None, typer.Argument(metavar="FILE", help=f"{KINDS} file; - for standard input.")] = None,
+    map_file: Annotated[Path, Argument(metavar="MAP", help="A map saved by `calibrant recalibrate`.")],
+    file: Annotated[str | None, Argument(metavar="FILE", help=f"{KINDS} file; - for standard input.")] = None,
     *,
     prob: Annotated[
         list[str] | None,
-        typer.Option("--prob", metavar="COLUMN", help='Probabilities: column, or pattern ("p_*"); one per class.'),
+        Option("--prob", metavar="COLUMN", help='Probabilities: column, or pattern ("p_*"); one per class.'),
     ] = None,
-    mean: Annotated[str | None, typer.Option("--mean", metavar="COLUMN", help="Column of predicted means.")] = None,
+    mean: Annotated[str | None, Option("--mean", metavar="COLUMN", help="Column of predicted means.")] = None,
     std: Annotated[
-        str | None, typer.Option("--std", metavar="COLUMN", help="Column of predicted standard deviations.")
+        str | None, Option("--std", metavar="COLUMN", help="Column of predicted standard deviations.")
     ] = None,
     quantiles: Quantiles = None,
     members: Members = None,
     percent: Percent = False,
     logits: Logits = False,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: .parquet, .arrow, .csv or .jsonl.")
+        Path, Option("-o", "--output", metavar="FILE", help="File to write: .parquet, .arrow, .csv or .jsonl.")
     ] = Path("fixed.parquet"),
     suffix: Annotated[
-        str, typer.Option("--suffix", metavar="TEXT", help="What the names of new columns end in.")
+        str, Option("--suffix", metavar="TEXT", help="What the names of new columns end in.")
     ] = "_recalibrated",
     force: Force = False,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the map as SQL on the columns --prob instead.")] = False,
+    sql: Annotated[bool, Option("--sql", help="Print the map as SQL on the columns --prob instead.")] = False,
     dialect: Annotated[
-        str, typer.Option("--dialect", metavar="NAME", help="duckdb, sqlite, spark, postgres or ansi.")
+        str, Option("--dialect", metavar="NAME", help="duckdb, sqlite, spark, postgres or ansi.")
     ] = "duckdb",
 ) -> None:
     """Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in `_recalibrated`."""
@@ -112,9 +110,10 @@ def apply_map(
     inputs = columns_of(
         prob=prob, mean=mean, std=std, quantiles=quantiles, members=members, percent=percent, logits=logits
     )
-    if not map_file.is_file():
-        message = f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}."
-        raise UsageError(message)
+    refuse(
+        not map_file.is_file(),
+        f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}.",
+    )
     if sql:
         print("\n".join(sql_of(load(map_file), inputs, dialect)))
         return

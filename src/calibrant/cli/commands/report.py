@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
@@ -20,28 +20,22 @@ def report(
     files: Files,
     columns: Columns,
     *,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Time of each row: column or SQL.")
-    ] = None,
+    time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Time of each row: column or SQL.")] = None,
     threshold: Annotated[
-        float | None, typer.Option("--threshold", metavar="SCORE", help="Score at which decisions are taken.")
+        float | None, Option("--threshold", metavar="SCORE", help="Score at which decisions are taken.")
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option("--tolerance", metavar="ERROR", help="Largest error that is accepted, e.g. 0.01 for one point."),
+        Option("--tolerance", metavar="ERROR", help="Largest error that is accepted, e.g. 0.01 for one point."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="TEXT", help="Name of the model, to be shown.")
-    ] = None,
+    model: Annotated[str | None, Option("--model", metavar="TEXT", help="Name of the model, to be shown.")] = None,
     event: Annotated[
-        str | None, typer.Option("--event", metavar="WORD", help="What one event is called, e.g. fraud.")
+        str | None, Option("--event", metavar="WORD", help="What one event is called, e.g. fraud.")
     ] = None,
-    row: Annotated[
-        str | None, typer.Option("--row", metavar="WORD", help="What one row is called, e.g. payment.")
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the report.")] = None,
+    row: Annotated[str | None, Option("--row", metavar="WORD", help="What one row is called, e.g. payment.")] = None,
+    title: Annotated[str | None, Option("--title", metavar="TEXT", help="Title of the report.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -75,7 +69,7 @@ def serve(
     columns: Columns,
     *,
     port: Annotated[
-        int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes any free one.")
+        int, Option("--port", metavar="NUMBER", min=0, max=65535, help="Port; 0 takes any free one.")
     ] = 8765,
     seed: Seed = 0,
 ) -> None:
@@ -94,9 +88,9 @@ def serve(
 @app.command()
 def demo(
     *,
-    folder: Annotated[
-        Path, typer.Option("--folder", metavar="FOLDER", help="Where predictions and reports go.")
-    ] = Path("calibrant-demo"),
+    folder: Annotated[Path, Option("--folder", metavar="FOLDER", help="Where predictions and reports go.")] = Path(
+        "calibrant-demo"
+    ),
 ) -> None:
     """Train real models, write their predictions, and report on them: what you would do with your own file."""
     from calibrant.cli.reports import run_demo

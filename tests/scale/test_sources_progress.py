@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from calibrant.scale import bin_table, progress
+from calibrant.scale import bin_table, sources
 from tests.scale.logs import make_log
 
 
@@ -28,9 +28,9 @@ def test_a_bar_is_shown_when_asked_for(tmp_path, capfd):
 
 
 def test_the_bar_counts_parts_and_asks_the_engine(monkeypatch):
-    monkeypatch.setattr(progress, "INTERVAL", 0.01)
+    monkeypatch.setattr(sources, "INTERVAL", 0.01)
     with Progress(console=Console(file=io.StringIO())) as lines:
-        bar = progress.Bar(lines, parts=2)
+        bar = sources.Bar(lines, parts=2)
         with bar.part("first"), bar.asking(lambda: 50.0):
             time.sleep(0.1)
             assert lines.tasks[0].completed == 50
