@@ -119,10 +119,7 @@ def _read(paths: Sequence[str], columns: Columns, use: Callable[[FileTable, Colu
 
 
 def _used(
-    table: FileTable,
-    columns: Columns,
-    use: Callable[[FileTable, Columns, list[str]], Result],
-    paths: Sequence[str],
+    table: FileTable, columns: Columns, use: Callable[[FileTable, Columns, list[str]], Result], paths: Sequence[str]
 ) -> Result:
     """What `use` makes of the files; errors in the words of the command line."""
     table.opened.execute("SET preserve_insertion_order = true")  # folds of rows depend on their order

@@ -137,11 +137,7 @@ class TopLabelColumns:
         largest = nw.col(LARGEST)
         best = (nw.when(column == largest).then(nw.lit(k)).otherwise(nw.lit(size)) for k, column in enumerate(each))
         found = columns.with_columns(
-            **{
-                LARGEST: nw.max_horizontal(*each),
-                TOTAL: nw.sum_horizontal(*each),
-                CODE: nw.min_horizontal(*code),
-            }
+            **{LARGEST: nw.max_horizontal(*each), TOTAL: nw.sum_horizontal(*each), CODE: nw.min_horizontal(*code)}
         ).with_columns(**{BEST: nw.min_horizontal(*best)})
         inside = nw.all_horizontal(*((column >= 0) & (column <= 1) for column in each), ignore_nulls=False)
         checks = (

@@ -239,8 +239,8 @@ def _csv_scan(header: Header, names: Sequence[str], *, hive: bool) -> str:
     fields = ", ".join(f"'{_FIELD}{k}': 'VARCHAR'" for k in range(len(header.names)))
     options = (
         f"auto_detect = false, columns = {{{fields}}}, delim = {literal(header.delimiter)}, quote = '\"', "
-        "escape = '\"', header = true, skip = 0, comment = '', nullstr = '', null_padding = false, ignore_errors = false, "
-        f"strict_mode = true, hive_partitioning = {str(hive).lower()}"
+        "escape = '\"', header = true, skip = 0, comment = '', nullstr = '', null_padding = false, "
+        f"ignore_errors = false, strict_mode = true, hive_partitioning = {str(hive).lower()}"
     )
     return f"read_csv([{_listed_names(names)}], {options})"
 

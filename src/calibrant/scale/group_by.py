@@ -270,12 +270,7 @@ def assembled(raw: nw.DataFrame[Any], plan: Plan) -> Tables:
     cell, low, high = cell[order], low[order], high[order]
     return {
         group: BinTable(
-            plan.grid,
-            cell[part],
-            low[part],
-            high[part],
-            np.ascontiguousarray(stacked[:, part]),
-            plan.table_task,
+            plan.grid, cell[part], low[part], high[part], np.ascontiguousarray(stacked[:, part]), plan.table_task
         )
         for group, part in zip(found, parts, strict=True)
         if part.stop > part.start
