@@ -15,7 +15,6 @@ from calibrant.reporting.names import (
     name_of_map,
     name_of_test,
     plural,
-    simulations,
 )
 
 rng = np.random.default_rng(0)
@@ -74,9 +73,13 @@ def test_tests_have_names(data, method, name):
     assert found.line.endswith(("?", "."))
 
 
-def test_the_number_of_simulations_is_known():
-    assert simulations(cal.calibration_test(BINARY)) == 999
-    assert simulations(cal.calibration_test(BINARY, method=Cox())) is None
+def test_bins_are_those_of_the_table_whatever_the_text_says():
+    found = cal.ece(BINARY, bins=cal.EqualWidth(12))
+    renamed = cal.Estimate(float(found), name=found.name, method="EqualMass(n_bins=99)", n=found.n, bins=found.bins)
+    assert name_of_estimate(renamed).text == "ECE, 12 equal-width bins"
+    assert name_of_estimate(cal.ece(BINARY, bins=cal.Edges([0, 0.5, 1]))).text == "ECE (L1)"
+    assert name_of_estimate(cal.ece(BINARY, bins=7)).text == "ECE, 7 equal-mass bins"
+    assert name_of_estimate(cal.coverage(FORECAST, nominal=0.925)).text == "Coverage of 92.5 % intervals"
 
 
 def test_maps():

@@ -22,7 +22,7 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
 from calibrant.reporting.assembling import Assembly
 from calibrant.reporting.contents import Bin, BinCounts, CannotBuild, Omitted, Reliability, Shares
-from calibrant.reporting.names import name_of_test, simulations
+from calibrant.reporting.names import name_of_test
 from calibrant.reporting.part_results import Part
 from calibrant.reporting.verdicts.evidence import Decisions, Forecasts, Probabilities, Unlabeled, VerdictTest, Words
 from calibrant.results.estimate import Estimate, Significance, Value
@@ -105,8 +105,8 @@ def _with_p_value(test: Significance) -> Significance:
 
 def of_test(test: Significance) -> VerdictTest:
     """A test as the verdict knows it; its name as in the middle of a sentence."""
-    name = name_of_test(replace(test, method=test.method.split("(")[0], draws=None)).text
-    return VerdictTest(name[:1].lower() + name[1:], float(test.p_value), simulations(test))
+    name = name_of_test(replace(test, draws=None)).text
+    return VerdictTest(name[:1].lower() + name[1:], float(test.p_value), test.draws)
 
 
 def of_error(estimate: Estimate | None) -> Value | None:

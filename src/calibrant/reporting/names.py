@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from calibrant.results.estimate import Estimate, Significance
+from calibrant.table.binning import EqualMass, EqualWidth
 
 
 class Name(NamedTuple):
@@ -139,9 +140,6 @@ _MAPS: dict[str, tuple[str, str]] = {
     "PUIsotonic": ("Isotonic regression for positive-unlabeled data", ""),
 }
 
-_NORM = re.compile(r"\s*\((L\w+|squared)\)")
-_BINS = re.compile(r"(EqualWidth|EqualMass)\(n(?:_bins)?=(\d+)")
-
 
 def name_of_estimate(estimate: Estimate) -> Name:
     """The name with its norm and bins, and one line on what it is.
@@ -154,17 +152,15 @@ def name_of_estimate(estimate: Estimate) -> Name:
     >>> name_of_estimate(cal.averaged_error([0, 1, 0, 1], [0.2, 0.8, 0.3, 0.6])).text
     'Calibration error (L1)'
     """
-    norm = _NORM.search(estimate.name)
-    base = _NORM.sub("", estimate.name)
+    base, _, norm = estimate.name.partition(" (")
     text, line = _ESTIMATES.get(base, (base, ""))
-    bins = _BINS.search(estimate.method)
-    if base in ("ECE", "ENCE", "UCE") and bins is not None:
-        kind = {"EqualWidth": "equal-width ", "EqualMass": "equal-mass "}[bins[1]] if base == "ECE" else ""
-        return Name(f"{text}, {bins[2]} {kind}bins", line)
-    if base == "Coverage":
-        level = re.search(r"(\d+(?:\.\d+)?)%", estimate.method)
-        return Name(f"Coverage of {level[1]} % intervals" if level else text, line)
-    return Name(f"{text} ({norm[1]})" if norm is not None else text, line)
+    rule = None if estimate.bins is None else getattr(estimate.bins.cut, "rule", None)
+    if base in ("ECE", "ENCE", "UCE") and isinstance(rule, EqualWidth | EqualMass):
+        kind = "" if base != "ECE" else "equal-width " if isinstance(rule, EqualWidth) else "equal-mass "
+        return Name(f"{text}, {rule.n_bins} {kind}bins", line)
+    if "nominal" in estimate.details:
+        return Name(f"{text} of {100 * estimate.details['nominal']:.6g} % intervals", line)
+    return Name(f"{text} ({norm}" if norm else text, line)
 
 
 def name_of_test(test: Significance) -> Name:
@@ -178,13 +174,7 @@ def name_of_test(test: Significance) -> Name:
     text, line = next(
         ((name, line) for start, name, line in _TESTS if test.method.startswith(start)), (test.method, "")
     )
-    draws = simulations(test)
-    return Name(f"{text} ({draws:,} simulations)" if draws else text, line)
-
-
-def simulations(test: Significance) -> int | None:
-    """Simulated samples behind the p-value; None where it has a formula."""
-    return test.draws
+    return Name(f"{text} ({test.draws:,} simulations)" if test.draws else text, line)
 
 
 def name_of_map(map_class: str) -> str:

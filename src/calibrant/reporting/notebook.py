@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, Style
 from calibrant.reporting.layout.elements import plain_table
-from calibrant.reporting.names import name_of_estimate, name_of_test, simulations
+from calibrant.reporting.names import name_of_estimate, name_of_test
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value, printable
@@ -63,7 +63,7 @@ def significance_html(test: Significance) -> str:
     found = "evidence" if rejected else "no significant evidence"
     follows = f"{found} of miscalibration" if test.null == "calibrated" else f"{found} against: {test.null}"
     lines: list[tuple[str, Child]] = [
-        ("p-value", p_number(test.p_value, simulations(test))),
+        ("p-value", p_number(test.p_value, test.draws)),
         ("says", tag("span", follows, class_="hit" if rejected else None)),
         ("statistic", _number(Value(test.statistic))),
         ("rows", count(test.n)),

@@ -22,7 +22,7 @@ from calibrant.reporting.contents import (
     State,
     Verdict,
 )
-from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error, simulations
+from calibrant.reporting.names import name_of_estimate, name_of_map, name_of_test, plural, remaining_error
 from calibrant.reporting.rounding import (
     Rounded,
     bound,
@@ -301,7 +301,7 @@ def tests_table(report: Report) -> Table:
     rows = []
     for test in report.tests:
         name = name_of_test(test)
-        rows.append((name.text, p_number(test.p_value, simulations(test)), name.line))
+        rows.append((name.text, p_number(test.p_value, test.draws), name.line))
     return Table("Tests", ("Test", "p-value", "What it asks"), rows)
 
 

@@ -9,8 +9,9 @@ grids that any engine can group by).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, get_args, overload
+from typing import Any, ClassVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,8 @@ class Edges:
     """
 
     at: tuple[float, ...]
+    rule: ClassVar[Any] = None
+    """The binning that the edges of a table follow from, which is not part of them; None where it is not known."""
 
     def __init__(self, at: Sequence[float] | Floats) -> None:
         edges = np.asarray(at, dtype=np.float64)
@@ -107,6 +110,12 @@ class Edges:
     def edges(self) -> Floats:
         """The edges as an array."""
         return np.array(self.at)
+
+    def following(self, rule: Any) -> Edges:
+        """The same edges, known to follow from a binning."""
+        found = copy(self)
+        object.__setattr__(found, "rule", None if isinstance(rule, Edges) else rule)
+        return found
 
     def index(self, key: NDArray[Any]) -> NDArray[np.intp]:
         """Bin number of each key."""

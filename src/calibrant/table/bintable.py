@@ -93,13 +93,16 @@ class BinTable:
         Without `squares`, the squared predictions of bins may be left NaN, which is faster; those of labelled rows in
         bins of known edges always are, since nothing needs them.
         """
-        binning = as_binning(binning)
+        binning = rule = as_binning(binning)
         parts, task = ((data,), Labelled()) if isinstance(data, Rows) else (data.parts(), task_of(data))
         if isinstance(binning, PaperBins | BoundBins):
             masses = [Mass.of(part.weight, len(part.key)) for part in parts]
             binning = binning.resolve(task.mass_variance(masses[0], masses[-1]), round(masses[0].effective_n))
         unit = 0 if isinstance(data, Rows) else data._weight_unit
-        return cls(*cut_rows(parts, binning, squares=squares), task, weight_unit=unit)
+        made = cut_rows(parts, binning, squares=squares)
+        if isinstance(made.cut, Edges):
+            made = made._replace(cut=made.cut.following(rule))
+        return cls(*made, task, weight_unit=unit)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -223,7 +226,8 @@ class BinTable:
         else:
             edges = cut.edges
         sums = sums_between(self.sums, at)
-        return replace(self, cut=Edges(edges), key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
+        bins = Edges(edges).following(binning)
+        return replace(self, cut=bins, key=np.arange(sums.shape[1]), low=edges[:-1], high=edges[1:], sums=sums)
 
     def resolved(self, binning: Binning) -> Cut:
         """`binning` with its number of bins, which for some depends on the sample sizes."""
