@@ -1,8 +1,10 @@
 """A release whose tag, package, changelog and citation disagree is stopped."""
 
 import datetime
+import re
 
 import pytest
+from tools.release import PLACES, ROOT
 
 from tools import release
 
@@ -51,3 +53,10 @@ def test_the_version_is_written_everywhere_and_the_changelog_dated(root):
     assert text == "# Changelog\n\n## 1.3.0 - 2027-01-02\n\nNew.\n\n## 1.2.3 - 2026-12-01\n"
     release.write("v1.3.1", root)  # without an "Unreleased" section nothing is said to be in it
     assert [fault for fault in release.faults("v1.3.1", root) if "CHANGELOG" in fault]
+
+
+def test_package_citation_and_recipe_name_one_version():
+    said = {
+        place: re.search(pattern, (ROOT / place).read_text("utf8"), re.M)[1] for place, (pattern, _) in PLACES.items()
+    }
+    assert len(set(said.values())) == 1, said

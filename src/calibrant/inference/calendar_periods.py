@@ -14,7 +14,7 @@ from calibrant.data.groups import group_names
 from calibrant.data.validation import InvalidPredictions, one_dimension
 
 #: More periods than these become longer ones, unless the user asks for another number.
-#: Test: tests/inference/test_changes_over_time.py::test_the_shortest_periods_of_which_there_are_few.
+#: Test: tests/inference/test_calendar_periods.py::test_the_shortest_periods_of_which_there_are_few.
 MOST = 40
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 #: Steps of numbers: round ones, so that periods have short names.
