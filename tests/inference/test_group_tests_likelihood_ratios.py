@@ -70,11 +70,11 @@ def test_small_values_of_pooled_cells_are_as_rare_as_they_claim():
     assert np.mean(found <= 0.01) <= 0.01
 
 
-@pytest.mark.parametrize(("n", "finest"), [(24, 4), (1000, 64)])
+@pytest.mark.parametrize(("n", "finest"), [(24, 4), (400, 64)])
 def test_bins_are_at_most_64_and_hold_six_rows_on_average(n, finest):
     rng = np.random.default_rng(5)
     p = np.sort(rng.random(n))
-    y = (rng.random(n) < p**2).astype(np.int8)
+    y = (rng.random(n) < 1 - p).astype(np.int8)
     shifts = np.array([0, *(sign * size for size in (0.25, 0.5, 1, 1.6, 2.5, 4) for sign in (-1, 1))])
     rows = np.exp(np.outer(shifts, y)) / (1 - p + np.outer(np.exp(shifts), p))
     ratios = []
@@ -82,4 +82,4 @@ def test_bins_are_at_most_64_and_hold_six_rows_on_average(n, finest):
         number = np.arange(n) * finest // n // max(finest // bins, 1)
         parts = [np.where(shifts == 0, 0.4, 0.05) @ rows[:, number == b].prod(axis=1) for b in range(min(bins, finest))]
         ratios.append(np.prod(parts))
-    assert likelihood_ratio_p(p, y, np.array([0])) == pytest.approx(min(1 / np.mean(ratios), 1))
+    assert likelihood_ratio_p(p, y, np.array([0])) == pytest.approx(1 / np.mean(ratios))

@@ -126,7 +126,7 @@ class Clustered(Bootstrap):
 
 
 def require_two_rows(data: Predictions | BinTable) -> None:
-    """Refuse what is a single row, or effectively less than two: resamples of it show no noise.
+    """Raise an error if there are effectively fewer than two rows: resamples of one row show no noise.
 
     Rows of one `group` count as one, and weights by Kish's number of rows.
     """
@@ -192,7 +192,7 @@ def row_losses(found: float, data: Predictions) -> Floats | None:
 def resampled_means(losses: Floats, data: Predictions, draws: int, rng: np.random.Generator) -> Floats:
     """Weighted means of the losses of resampled clusters; the predictions are not evaluated again."""
     if data.weight is not None and not data.weight.all():
-        some = weighted_rows(data.weight)  # a row of weight 0 is no row, and a resample of such rows has no mean
+        some = weighted_rows(data.weight)  # a resample of rows of weight 0 has no mean
         losses, data = losses.reshape(len(data), -1)[some].ravel(), data.take(some)
     labels = cluster_labels(data, len(data))
     return repeated_means(losses, data, labels, cluster_repeats(int(labels.max()) + 1, draws, rng))
@@ -229,7 +229,7 @@ def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> I
 
 
 def copies(data: Predictions, rows: NDArray[np.intp]) -> Predictions:
-    """These rows, with repeats; copies of a row of several classes are one group, so that folds keep them together.
+    """These rows, with repeats; copies of a multiclass row are one group, so that folds keep them together.
 
     Otherwise a map would be judged on rows that it was fitted on.
     """

@@ -68,14 +68,9 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""
         limit = list(self.limit) if isinstance(self.limit, tuple) else self.limit
-        return {
-            "of": self.of,
-            "group": None if self.name == ALL_ROWS else self.name,
-            "limit": limit,
-            "by": self.by,
-            "result": self.result,
-            "sentence": self.sentence,
-        }
+        group = None if self.name == ALL_ROWS else self.name
+        rest = {"by": self.by, "result": self.result, "sentence": self.sentence}
+        return {"of": self.of, "group": group, "limit": limit, **rest}
 
 
 @dataclass(frozen=True)
@@ -314,7 +309,7 @@ class Gate:
         return f"{said} is {number}; {limit} ({shown})."
 
     def estimate(self, data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Estimate:
-        """The number that is limited, with its interval by the default method; what a task does not have is refused."""
+        """The number that is limited, with its interval by the default method; other tasks raise an error."""
         kind = self._kind
         if kind == "error":
             return headline_error(data, norm=norm, level=level)
@@ -439,7 +434,7 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
 
 
 def adjusted_level(level: float, groups: int) -> float:
-    """The level of each of so many intervals that all hold together with `level` (Bonferroni)."""
+    """The level of each of several intervals that all hold together with `level` (Bonferroni)."""
     return 1 - (1 - level) / max(1, groups)
 
 
@@ -469,7 +464,7 @@ def _has_event(data: Predictions | BinTable) -> bool:
 
 
 def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups: int) -> Estimate:
-    """`headline_error` of one of so many groups, with a lower end that is adjusted for their number."""
+    """`headline_error` of one of several groups, with a lower end that is adjusted for their number."""
     each = adjusted_level(level, groups)
     if isinstance(part, Forecast) or isinstance(task_of(part), Spread | Unlabeled):
         found = headline_error(part, norm=norm, level=level)

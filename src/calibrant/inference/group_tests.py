@@ -230,7 +230,7 @@ def clustered_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTe
 def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMethod | None) -> list[GroupTests]:
     """`calibration_test` of every group, adjusted by Holm's method over all groups of all columns.
 
-    The default tests of several classes rank a number of draws, which Holm's method would multiply by the number of
+    The default multiclass tests rank a number of draws, which Holm's method would multiply by the number of
     groups: they share the significance with the likelihood ratio of the confidence of the predicted class.
     """
     found = [_one_by_one(data, one, method) for one in groupings]
@@ -408,7 +408,7 @@ def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
 
 
 def adjusted_of_tables(tables: Sequence[BinTable], seed: int = 0) -> Floats:
-    """The same for tables of one event each: the statistics of `MultiScale`, ranked step-down over all groups."""
+    """The same for tables of binary predictions: the statistics of `MultiScale`, ranked step-down over all groups."""
     rng = generator(seed, "tests of groups")
     found = np.empty((_MOST + 1, len(tables)))
     for k, table in enumerate(tables):

@@ -56,7 +56,7 @@ class GroupResult:
     p_value : float
         For this group by itself.
     events : int or None
-        Number of positive outcomes; for several classes, of right predictions. None for forecasts of a number.
+        Number of positive outcomes; for multiclass data, of right predictions. None for forecasts of a number.
     predicted, observed : float or None
         Mean prediction and mean outcome.
     direction : {"too high", "too low", ""}
@@ -250,7 +250,15 @@ class ByGroup:
         return f"<ByGroup of {len(self)} groups, worst {self.worst!r}>"
 
     def __str__(self) -> str:
-        return text(self)
+        shown = self.ranked[:_SHOWN]
+        first, counted = shown[0].estimate, shown[0].predicted is not None
+        level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
+        middle = ["events", "predicted", "observed", "direction"] if counted else []
+        middle += ["shrunk gap"] if shown[0].shrunk_gap is not None else []
+        header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
+        lines = [header, *(_cells(row, self.columns, counted=counted) for row in shown)]
+        left = {k for k, name in enumerate(header) if name in ("group", "direction")}
+        return "\n".join([summary(self), "", *text_table(lines, left=left), "", notes(self)])
 
     def _repr_html_(self) -> str:
         from calibrant.reporting.notebook import groups_html
@@ -314,12 +322,12 @@ def by_group(
         The groups to compare; by default `data.group` (which then no longer marks clusters). Several columns are a
         grouping each, and p-values allow for all of them. Missing values are a group called "(missing)".
     depth : int
-        Also test the crosses of up to so many columns: with 2, every combination of the groups of every two columns. An
-        error that no column shows can be large in each of their combinations. Of all groups, the `intervals` with the
-        most evidence are returned, with `shrunk_gap`; `ByGroup.search` says how many were tested.
+        Also test the crosses of up to this many columns: with 2, every combination of the groups of every two columns.
+        An error that no column shows can be large in each of their combinations. Of all groups, the `intervals` with
+        the most evidence are returned, with `shrunk_gap`; `ByGroup.search` says how many were tested.
     quantiles : int, optional
-        Divide columns of numbers with more distinct values into so many ranges of about equally many rows. Numbers that
-        are codes should be texts.
+        Divide columns of numbers with more distinct values into this many ranges of about equally many rows. Numbers
+        that are codes should be texts.
     confirm : bool
         Find groups on a random half of the rows, and test the `intervals` groups with the most evidence on the other;
         clusters stay whole.
@@ -346,8 +354,8 @@ def by_group(
     columns, of the tail probability of the number of events in each group; errors that cancel in the mean of a group
     are left to the second. Of thousands of crosses those of few rows are tested too, and can hardly be significant.
 
-    Where rows have clusters, each group is tested by `ClusteredScore` (of several classes, whether the predicted one is
-    right), with Holm's adjustment over all groups. Groups and clusters may cross: a patient can have rows in several
+    Where rows have clusters, each group is tested by `ClusteredScore` (for multiclass data, whether the predicted class
+    is right), with Holm's adjustment over all groups. Groups and clusters may cross: a patient can have rows in several
     groups. Groups of fewer than 8 clusters are not tested and have no interval; their p-values are NaN.
 
     Examples
@@ -424,7 +432,9 @@ def _results(
     shrink_gaps: bool,
 ) -> Iterator[GroupResult]:
     """What was found in each group; rows of a grouping are looked up once."""
-    scores = _sums(data) if shrink_gaps and isinstance(data, Binary) else None
+    scores: ScoreCells | ClusteredRows | None = None
+    if shrink_gaps and isinstance(data, Binary):
+        scores = ScoreCells.of(data) if data.group is None else ClusteredRows.of(data)
     for grouping, some in groupby(tested, key=lambda one: one.grouping):
         rows = grouping.rows()
         cells = None if scores is None else scores.sums(grouping)
@@ -448,10 +458,6 @@ def _results(
             )
 
 
-def _sums(data: Binary) -> ScoreCells | ClusteredRows:
-    return ScoreCells.of(data) if data.group is None else ClusteredRows.of(data)
-
-
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
     """With shrunken estimates where there is an interval, which says how sure each is."""
     from scipy.special import ndtri
@@ -463,16 +469,14 @@ def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
     width = np.array([one.high - one.low for one in known.values()])
     drawn = shrunk(values, width / (2 * float(ndtri((1 + level) / 2))))
     for k, value in zip(known, drawn.tolist(), strict=True):
-        results[k] = replace(results[k], estimate=_with_detail(results[k].estimate, "shrunk", value))
+        e = results[k].estimate
+        details = {**e._fields(), "details": {**e.details, "shrunk": value}}
+        results[k] = replace(results[k], estimate=Estimate(e.value, **details))
     return results
 
 
-def _with_detail(e: Estimate, name: str, value: float) -> Estimate:
-    return Estimate(e.value, **{**e._fields(), "details": {**e.details, name: value}})
-
-
 def balance(data: Predictions) -> dict[str, Any]:
-    """Events, mean prediction and mean outcome of a group; of the predicted class, for several classes.
+    """Events, mean prediction and mean outcome of a group; of the predicted class, for multiclass data.
 
     >>> import calibrant as cal
     >>> balance(cal.Binary([0, 0, 1, 0] * 50, [0.9] * 200))["direction"]
@@ -485,20 +489,16 @@ def balance(data: Predictions) -> dict[str, Any]:
     share = np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum()
     p = data.y_prob.astype(np.float64)
     predicted, observed = float(share @ p), float(share @ data.y_true)
-    clear = abs(predicted - observed) > _CLEAR * _gap_error(data, p, share)
+    error = float(np.sqrt(share**2 @ (p * (1 - p))))  # if the group is calibrated
+    if data.group is not None:
+        error = float(ClusteredRows.of(data).sums().gap_error[0])
+    clear = abs(predicted - observed) > _CLEAR * error
     return {
         "events": int(data.y_true.sum()),
         "predicted": predicted,
         "observed": observed,
         "direction": ("too high" if predicted > observed else "too low") if clear else "",
     }
-
-
-def _gap_error(data: Binary, p: Floats, share: Floats) -> float:
-    """The standard error of the mean gap: if the group is calibrated, or from its clusters."""
-    if data.group is not None:
-        return float(ClusteredRows.of(data).sums().gap_error[0])
-    return float(np.sqrt(share**2 @ (p * (1 - p))))
 
 
 def shrunk(values: Floats, error: Floats) -> Floats:
@@ -525,19 +525,6 @@ def shrunk(values: Floats, error: Floats) -> Floats:
     between = max(0.0, excess / float(weight.sum() - (weight**2).sum() / weight.sum())) if len(values) > 1 else 0.0
     kept = between / (between + error**2) if between > 0 else np.zeros(len(values))
     return np.asarray(mean + kept * (values - mean))
-
-
-def text(result: ByGroup) -> str:
-    """The table of the groups with the most evidence."""
-    shown = result.ranked[:_SHOWN]
-    first, counted = shown[0].estimate, shown[0].predicted is not None
-    level = next((row.estimate.interval.level for row in shown if row.estimate.interval is not None), 0.95)
-    middle = ["events", "predicted", "observed", "direction"] if counted else []
-    middle += ["shrunk gap"] if shown[0].shrunk_gap is not None else []
-    header = ["group", "n", *middle, first.name, f"{level:.0%} interval", "adjusted p"]
-    lines = [header, *(_cells(row, result.columns, counted=counted) for row in shown)]
-    left = {k for k, name in enumerate(header) if name in ("group", "direction")}
-    return "\n".join([summary(result), "", *text_table(lines, left=left), "", notes(result)])
 
 
 def _cells(row: GroupResult, columns: Sequence[str], *, counted: bool) -> list[str]:
@@ -603,8 +590,8 @@ def forest_rows(
 ) -> list[ForestRow]:
     """The data of `calibrant.plot.forest`, largest estimate first.
 
-    A group is significant where its adjusted p-value is below `alpha`. With `most`, only so many groups: those with the
-    most evidence.
+    A group is significant where its adjusted p-value is below `alpha`. With `most`, at most this many groups: those
+    with the most evidence.
 
     Examples
     --------

@@ -155,7 +155,7 @@ class Layout:
         }
 
     def _rank_table(self, rows: slice, order: NDArray[np.intp], rank: Cells, ranks: int) -> _Table:
-        """Rank of the outcome by bin of confidence; later ranks of a row are one event."""
+        """Rank of the outcome by bin of confidence; the later ranks count as one."""
         bins = self.confidence_bins
         confidence = self.confidence_bin[rows, None].astype(np.int32)
         ordered = np.take_along_axis(self.probability[rows], order, axis=1)
@@ -197,7 +197,7 @@ def gaps_of_labels(
 
 
 def statistics(layout: Layout, gaps: dict[str, Gaps]) -> dict[str, Floats]:
-    """One number per line of labels for each look, large where predictions and labels disagree."""
+    """One number per line of labels for each statistic, large where predictions and labels disagree."""
     _, k = layout.probability.shape
     slope = gaps["slope"].squares(_CLASS_FLOOR)
     found = {
@@ -366,8 +366,8 @@ def default_draws(rows: int) -> int:
 def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArray[np.intp]]:
     """Probabilities that sum to 1 and labels, in an order that does not depend on that of the rows.
 
-    Labels are drawn row by row, which is right for independent rows only; weights are refused because the draws would
-    answer for the sampled rows and not for the population that the weights stand for.
+    Labels are drawn row by row, which is right for independent rows only; weighted rows raise an error because the
+    draws would answer for the sampled rows and not for the population that the weights stand for.
     """
     if not isinstance(data, Multiclass):
         message = f"{needed_by} needs Multiclass predictions, not {data!r}."

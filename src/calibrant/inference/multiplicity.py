@@ -160,7 +160,7 @@ DRAWS = 4000
 
 
 def check_band(band: BandKind) -> BandKind:
-    """Refuse other words."""
+    """Raise an error for other words."""
     if band not in get_args(BandKind):
         message = f"band must be one of {get_args(BandKind)}, got {band!r}."
         raise ValueError(message)

@@ -173,7 +173,7 @@ class NormBand:
         level = validation.fraction("level", level)
         limits: dict[str, Callable[[Estimate, Predictions | BinTable, float], tuple[float, float]]] = {
             "cumulative error": self._cumulative,
-            "cumulative range": self._cumulative_range,
+            "cumulative range": self._cumulative,
             "kernel error": self._kernel,
             "smooth error": self._smooth,
         }
@@ -192,12 +192,8 @@ class NormBand:
 
     def _cumulative(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
         noise = self._noise(data, CELLS)
-        sizes = tuple(np.maximum(high, -low) for low, high in noise.running_extremes())
-        return _around(float(estimate), sizes, level, noise.largest)
-
-    def _cumulative_range(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        noise = self._noise(data, CELLS)
-        sizes = tuple(high - low for low, high in noise.running_extremes())
+        is_range = estimate.target is not None and estimate.target.quantity == "cumulative range"
+        sizes = tuple(high - low if is_range else np.maximum(high, -low) for low, high in noise.running_extremes())
         return _around(float(estimate), sizes, level, noise.largest)
 
     def _kernel(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
@@ -216,7 +212,8 @@ class NormBand:
         if given:
             return _around(float(estimate), _NoiseWaves.of(noise, sigma).sizes(sigma), level, noise.largest)
         waves = _NoiseWaves.of(noise, max(NARROWEST * sigma, NARROWEST_OF_ALL))
-        widths = np.geomspace(waves.narrowest, 1.0, _steps(waves.narrowest))
+        steps = max(2, 1 + int(np.ceil(np.log(1 / waves.narrowest) / np.log(WIDTH_RATIO))))
+        widths = np.geomspace(waves.narrowest, 1.0, steps)
         sizes = [waves.sizes(float(width)) for width in widths]
 
         def bounded(probability: float) -> Callable[[float], float]:
@@ -269,10 +266,6 @@ class _NoiseWaves:
 def _nodes(width: float) -> int:
     """Nodes enough for this width; more than 2^14 are not needed, as no more cells have noise."""
     return int(np.clip(2 ** np.ceil(np.log2(NODES_PER_WIDTH / width)), 256, 2**14))
-
-
-def _steps(narrowest: float) -> int:
-    return max(2, 1 + int(np.ceil(np.log(1 / narrowest) / np.log(WIDTH_RATIO))))
 
 
 def _around(observed: float, sizes: tuple[Floats, ...], level: float, largest: float) -> tuple[float, float]:
@@ -341,11 +334,10 @@ class ChiSquareMixture:
         low, high = _quantiles(multiples[:, None] * gap, share, spread, rows, risk)
         kept = np.flatnonzero((low <= size) & (size <= high))
         truth = multiples * np.sqrt(size)
-        ends = (truth[kept[0]], truth[kept[-1]]) if len(kept) else (0.0, 0.0)
+        ends = (float(truth[kept[0]]), float(truth[kept[-1]])) if len(kept) else (0.0, 0.0)
         words = "independent rows; the target is the error of the binned model; approximate in small bins"
-        low_end, high_end = float(ends[0]), float(ends[1])
         target = Target("binned error", 2)
-        return Interval(low_end, high_end, level=level, method=repr(self), assumption=words, target=target)
+        return Interval(*ends, level=level, method=repr(self), assumption=words, target=target)
 
 
 def _quantiles(gaps: Floats, share: Floats, variance: Floats, rows: float, risk: float) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.isotonic_bands import clopper_pearson
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
@@ -217,6 +218,9 @@ MOST_POINTS = 1000
 #: Derived: at place u it is x = -log u, an exponential variable, with E x^2 / E x = 2.
 _TYPICAL_PART = 2.0
 
+#: Probabilities are at least this in a log loss. Derived: the smallest normal number.
+_TINY = np.finfo(np.float64).tiny
+
 #: Points from which it is seen how the risks vary together.
 #: Test: tests/inference/test_selective_prediction.py::test_a_hundred_points_are_enough_for_a_simultaneous_band.
 _BAND_POINTS = 100
@@ -371,6 +375,9 @@ def _shown(running: Floats) -> Numbers:
 
 
 def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: ArrayLike | None) -> OrderedLosses:
+    if isinstance(loss, str) and loss not in get_args(Loss):
+        message = f"loss must be 'error', 'brier', 'log_loss' or an array, got {loss!r}."
+        raise ValueError(message)
     if isinstance(task, BinTable):
         if not isinstance(loss, str) or confidence is not None:
             message = "A table has no rows for the loss or the confidence of each; pass the predictions."
@@ -403,45 +410,37 @@ def _class_losses(task: Predictions, loss: str) -> tuple[Floats, Floats]:
     if not isinstance(task, Binary | Multiclass):
         message = f"risk_coverage needs loss and confidence of each row (arrays) for {task!r}."
         raise InvalidPredictions(message)
-    if isinstance(task, Binary):
-        p, y = task.y_prob.astype(np.float64), task.y_true.astype(np.float64)
-        return _rounded(np.maximum(p, 1 - p)), _loss(loss, p, y)
-    top = task.top_label()
-    own, right = top.y_prob.astype(np.float64), top.y_true
+    if isinstance(task, Multiclass):
+        top = task.top_label()
+        confidence, wrong = top.y_prob.astype(np.float64), 1 - top.y_true.astype(np.float64)
+    else:
+        p = task.y_prob.astype(np.float64)
+        confidence, wrong = np.maximum(p, 1 - p), _loss("error", p, task.y_true)
     if loss == "error":
-        return _rounded(own), 1.0 - right.astype(np.float64)
-    chance = task.y_prob.astype(np.float64)
-    hit = chance[np.arange(len(task)), task.y_true]
-    if loss == "brier":
-        return _rounded(own), np.asarray((chance**2).sum(axis=1) - 2 * hit + 1)
-    _require_log_loss(loss)
-    return _rounded(own), np.asarray(-np.log(np.maximum(hit, np.finfo(np.float64).tiny)), dtype=np.float64)
+        return _rounded(confidence), wrong
+    losses = brier_losses(task) if loss == "brier" else log_loss_losses(task, floor=_TINY)
+    return _rounded(confidence), losses
 
 
 def _table_entries(task: Predictions | BinTable, loss: str) -> OrderedLosses:
     """Two entries per cell: its events and its other rows."""
     cells = probability_cells(task, None, needed_by="risk_coverage")
     p = np.where(cells.low == cells.high, cells.low, cells.predicted_mean)
-    confidence, zero = _rounded(np.maximum(p, 1 - p)), np.zeros_like(p)
-    losses = [_loss(loss, p, outcome) for outcome in (zero + 1, zero)]
+    confidence = _rounded(np.maximum(p, 1 - p))
+    losses = [_loss(loss, p, np.full(len(p), outcome)) for outcome in (1, 0)]
     weight = [cells.observed, np.maximum(cells.weight - cells.observed, 0.0)]
     squares = [cells.observed_squares, np.maximum(cells.weight_squares - cells.observed_squares, 0.0)]
     return OrderedLosses.of(*(np.concatenate(x) for x in ([confidence, confidence], losses, weight, squares)))
 
 
-def _loss(loss: str, p: Floats, y: Floats) -> Floats:
+def _loss(loss: str, p: Floats, y: ArrayLike) -> Floats:
+    """The loss of predictions of an event with these outcomes."""
+    happened = np.asarray(y) > 0
     if loss == "error":
-        return np.asarray(((p >= 0.5) != (y > 0)).astype(np.float64))
+        return np.asarray((p >= 0.5) != happened, dtype=np.float64)
     if loss == "brier":
-        return np.asarray((p - y) ** 2)
-    _require_log_loss(loss)
-    return -np.log(np.maximum(np.where(y > 0, p, 1 - p), np.finfo(np.float64).tiny))
-
-
-def _require_log_loss(loss: str) -> None:
-    if loss != "log_loss":
-        message = f"loss must be 'error', 'brier', 'log_loss' or an array, got {loss!r}."
-        raise ValueError(message)
+        return np.asarray((p - happened) ** 2)
+    return -np.log(np.maximum(np.where(happened, p, 1 - p), _TINY))
 
 
 def _rounded(confidence: Floats) -> Floats:

@@ -257,7 +257,7 @@ def _adjustment(data: Predictions | BinTable, line: LogisticLine, level: float) 
         return expit(intercept + slope * _finite(p))
 
     def columns(p: Floats) -> Floats:
-        return affine(_finite(p)) * ((p > 0) & (p < 1))[:, None]
+        return affine(_finite(p)) * _uncertain(p)[:, None]
 
     spread = ScoreCovariance.of(data, fitted=fitted, columns=columns, needed_by="ProfileLikelihood")
     inverse = np.linalg.inv(line.curvature(intercept, slope))
@@ -267,7 +267,7 @@ def _adjustment(data: Predictions | BinTable, line: LogisticLine, level: float) 
 
 def _finite(p: Floats) -> Floats:
     """Log odds, with 0 where they are infinite: these rows are not counted."""
-    return np.where((p > 0) & (p < 1), log_odds(p), 0.0)
+    return np.where(_uncertain(p), log_odds(p), 0.0)
 
 
 Kind = Literal["calibration intercept", "calibration slope"]
@@ -351,7 +351,7 @@ def multinomial_recalibration(
     reference: Hashable | None = None,
     level: float = 0.95,
 ) -> MultinomialRecalibration:
-    r"""Calibration intercepts and slopes of several classes, each class compared with a reference class r.
+    r"""Multinomial calibration intercepts and slopes, each class compared with a reference class r.
 
     .. math:: \log\frac{P(Y = k)}{P(Y = r)} = a_k + b_k \log\frac{p_k}{p_r}, \qquad k \ne r
 
@@ -456,11 +456,8 @@ class _Framework:
         """Intercepts with slopes of 1."""
         k = self.lines.lines
         start, free = np.concatenate([np.zeros(k), np.ones(k)]), np.arange(2 * k) < k
-        found = iter(self._limits(self.lines.fit(start, free)[0], free, np.arange(k), level) if k else [])
-        made = []
-        for seen in self.present:
-            value, low, high = next(found) if seen else (-np.inf, -np.inf, np.inf)
-            made.append(self._estimate("calibration intercept", value, low, high, level))
+        rows = self._limits(self.lines.fit(start, free)[0], free, np.arange(k), level) if k else []
+        made = self._estimates("calibration intercept", rows, -np.inf, level)
         missing = [str(label) for label, seen in zip(self.classes, self.present, strict=True) if not seen]
         return made, f"never observed: {', '.join(map(printable, missing))}" if missing else ""
 
@@ -480,9 +477,7 @@ class _Framework:
                 rows = self._limits(best, np.ones(2 * k, dtype=bool), np.arange(k, 2 * k), level)
             else:
                 note = "separated outcomes, so that slopes are undetermined"
-        found = iter(rows)
-        each = [next(found) if seen else (np.nan, -np.inf, np.inf) for seen in self.present]
-        return [self._estimate("calibration slope", *one, level) for one in each], joint, note
+        return self._estimates("calibration slope", rows, np.nan, level), joint, note
 
     def _limits(self, best: Floats, free: Any, which: Any, level: float) -> list[tuple[float, float, float]]:
         """Each parameter with both ends of its interval."""
@@ -510,9 +505,15 @@ class _Framework:
             found.append((float(best[k]), float(low), float(high)))
         return found
 
-    def _estimate(self, kind: Kind, value: float, low: float, high: float, level: float) -> Estimate:
-        target = Target(kind)
-        method = "profile likelihood" if len(self.lines.x) <= _PROFILED_ROWS else "normal approximation"
-        interval = Interval(low, high, level=level, method=method, assumption=WORDS, target=target)
-        name = kind.capitalize()
-        return Estimate(value, name=name, method="maximum likelihood", n=self.n, target=target, interval=interval)
+    def _estimates(
+        self, kind: Kind, rows: list[tuple[float, float, float]], missing: float, level: float
+    ) -> list[Estimate]:
+        """One per class; `missing` is the value of those that never occurred."""
+        target, found, made = Target(kind), iter(rows), []
+        how = "profile likelihood" if len(self.lines.x) <= _PROFILED_ROWS else "normal approximation"
+        for seen in self.present:
+            value, low, high = next(found) if seen else (missing, -np.inf, np.inf)
+            interval = Interval(low, high, level=level, method=how, assumption=WORDS, target=target)
+            name, method = kind.capitalize(), "maximum likelihood"
+            made.append(Estimate(value, name=name, method=method, n=self.n, target=target, interval=interval))
+        return made

@@ -170,7 +170,7 @@ def advise(
     Parameters
     ----------
     data : Binary, or y_true
-        Unweighted; for several classes ``data.top_label()``.
+        Unweighted; for multiclass data ``data.top_label()``.
     estimators : mapping of name to callable, optional
         By default the averaged error, equal-width and equal-mass ECE with 15 bins, debiased, sweep and kernel density
         ECE, all of `norm`. Give estimators of one norm. `variational_error` can be given, but takes many seconds.

@@ -164,7 +164,7 @@ def fit_world(
     Parameters
     ----------
     data : Binary, or y_true
-        Unweighted. For several classes take ``data.top_label()``.
+        Unweighted. For multiclass data take ``data.top_label()``.
     log_odds : array-like, optional
         Log-odds of the scores, where they are known better than the scores: a network's logits know how far from 1
         a score of 1 is.
