@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibrant.cli.columns import Columns, classes_of, expanded, guessed_column, matching, require_columns, separated
+from calibrant.cli.columns import Columns, guessed_column, labels_of, matching, require_columns, separated
 from calibrant.cli.console import UsageError
 
 
@@ -47,8 +47,8 @@ def test_of_several_columns_that_would_do_a_gate_takes_none():
     found = Columns().guessed(header, notes)
     assert (found.truth, found.prob) == ("y", ("p",))
     assert notes == [
-        "Taking column 'y' as --truth; 'label' could be it too: say --truth NAME.",
-        "Taking column 'p' as --prob; 'score' could be it too: say --prob NAME.",
+        "Taking column 'y' as --truth; 'label' would fit too: say --truth NAME.",
+        "Taking column 'p' as --prob; 'score' would fit too: say --prob NAME.",
     ]
     with pytest.raises(UsageError, match="Columns 'y', 'label' could each be --truth: a gate needs --truth NAME"):
         Columns(gate=True).guessed(header, [])
@@ -130,5 +130,4 @@ def test_a_pattern_that_fits_nothing_is_refused():
 
 def test_columns_named_twice_count_once():
     header = ["p_cat", "p_dog"]
-    assert expanded(["p_dog", "p_*"], header, "--prob") == ("p_dog", "p_cat")
-    assert classes_of(["p_dog", "p_*"], header) == ("p_dog", "cat")
+    assert labels_of(["p_dog", "p_*"], header, "--prob") == {"p_dog": "p_dog", "p_cat": "cat"}

@@ -308,7 +308,7 @@ def test_a_gate_does_not_choose_among_columns(folder, invoke_in):
         assert "Columns 'p', 'score' could each be --prob: a gate needs --prob NAME." in err
     code, _, err = invoke_in(folder, "measure", "two.csv")
     assert code == 0
-    assert "Taking column 'p' as --prob; 'score' could be it too: say --prob NAME." in err
+    assert "Taking column 'p' as --prob; 'score' would fit too: say --prob NAME." in err
 
 
 def test_a_map_that_is_not_there_is_named(folder, invoke_in):

@@ -19,7 +19,7 @@ FIRST_LINES = {
     "recalibrate": "Fit a recalibration map and save it as JSON.",
     "apply": "Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in "
     "`_recalibrated`.",
-    "simulate": "How biased is each estimator at my sample size, and how small an error can I see?",
+    "simulate": "How biased is each estimator at my sample size, and how small an error can I detect?",
     "compare": "Which of two models is better calibrated on the same rows?",
     "serve": "Open the report in the browser, served on this machine only.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",

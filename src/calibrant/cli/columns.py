@@ -44,27 +44,17 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
     return found
 
 
-def expanded(names: Collection[str], header: Collection[str], option: str) -> tuple[str, ...]:
-    """The names, every pattern replaced by the columns that it names; each column once.
+def labels_of(names: Collection[str], header: Collection[str], option: str) -> dict[str, str]:
+    """The columns that names and patterns name, each once, and what a star stands for, or else the name itself.
 
-    >>> expanded(["mean", "m_*"], ["m_1", "m_2", "mean"], "--members")
-    ('mean', 'm_1', 'm_2')
-    """
-    found = [column for name in names for column in (matching(name, header, option) or (name,))]
-    return tuple(dict.fromkeys(found))
-
-
-def classes_of(names: Collection[str], header: Collection[str]) -> tuple[str, ...]:
-    """The class that each column of probabilities belongs to: what the star of its pattern stands for, or its name.
-
-    >>> classes_of(["p_*"], ["y", "p_cat", "p_dog"]), classes_of(["cat", "dog"], ["y", "cat", "dog"])
-    (('cat', 'dog'), ('cat', 'dog'))
+    >>> labels_of(["mean", "m_*"], ["m_1", "m_2", "mean"], "--members")
+    {'mean': 'mean', 'm_1': '1', 'm_2': '2'}
     """
     found: dict[str, str] = {}
     for name in names:
-        for column, label in (matching(name, header, "--prob") or {name: name}).items():
+        for column, label in (matching(name, header, option) or {name: name}).items():
             found.setdefault(column, label)
-    return tuple(found.values())
+    return found
 
 
 def separated(text: str, header: Collection[str], option: str) -> tuple[str, ...]:
@@ -187,7 +177,7 @@ class Columns:
     @property
     def levels(self) -> list[tuple[float, str]]:
         """The predicted quantiles: level and column, in order."""
-        return levels_and_columns(self.quantiles)
+        return sorted(map(_level, self.quantiles))
 
     def guessed(self, header: Collection[str], notes: list[str]) -> Columns:
         """The same with the columns of patterns, and with those that no option names; every guess is noted."""
@@ -204,11 +194,12 @@ class Columns:
 
     def expanded(self, header: Collection[str]) -> Columns:
         """The same with the columns that patterns name."""
+        labels = labels_of(self.prob, header, "--prob")
         return replace(
             self,
-            prob=expanded(self.prob, header, "--prob"),
-            classes=self.classes or classes_of(self.prob, header),
-            members=expanded(self.members, header, "--members"),
+            prob=tuple(labels),
+            classes=self.classes or tuple(labels.values()),
+            members=tuple(labels_of(self.members, header, "--members")),
             quantiles=expanded_levels(self.quantiles, header),
         )
 
@@ -261,7 +252,7 @@ def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate
         raise UsageError(message)
     found, *others = likely
     refuse(others and gate, f"Columns {_listed(likely)} could each be --{what}: a gate needs --{what} NAME.")
-    also = f"; {_listed(others)} could be it too: say --{what} NAME" if others else ""
+    also = f"; {_listed(others)} would fit too: say --{what} NAME" if others else ""
     note = f"Taking column {found!r} as --{what}{also}."
     if note not in notes:
         notes.append(note)
@@ -272,11 +263,6 @@ def require_columns(names: Sequence[str], header: Collection[str]) -> None:
     """Raise unless every name is that of a column."""
     for name in names:
         refuse(name not in header, f"There is no column {name!r}; the file has {_listed(header)}.")
-
-
-def levels_and_columns(quantiles: Iterable[str]) -> list[tuple[float, str]]:
-    """The level and the column of each LEVEL=COLUMN, in the order of the levels."""
-    return sorted(map(_level, quantiles))
 
 
 def expanded_levels(quantiles: Iterable[str], header: Collection[str]) -> tuple[str, ...]:

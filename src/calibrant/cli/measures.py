@@ -15,11 +15,9 @@ from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
-from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
-from calibrant.estimators.variational import variational_error
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.gates import Check, Decision, Gate, headline_error, headline_errors, weak_limits
 from calibrant.results.estimate import Estimate, printable
@@ -54,9 +52,7 @@ def gates_of(fail_above: float | None, limits: Sequence[str], by: Any) -> tuple[
 
 def missing_check(left_out: float, most: float, by: Any) -> tuple[Check, ...]:
     """A failed check if more than the accepted share of the rows was left out for missing values; else none."""
-    if not 0 <= most <= 1:  # also where it is NaN
-        message = f"--max-missing must lie in [0, 1], got {most!r}."
-        raise UsageError(message)
+    refuse(not 0 <= most <= 1, f"--max-missing must lie in [0, 1], got {most!r}.")  # also where it is NaN
     if left_out <= most:
         return ()
     sentence = (
@@ -235,6 +231,9 @@ def estimator_of(data: Predictions) -> Any:
     It is one whose differences have an interval for the true errors: of whole vectors for multiclass data, of the
     spread for forecasts that have one, of the shares below quantiles for others.
     """
+    from calibrant.estimators.regression_coverage import quantile_error
+    from calibrant.estimators.variational import variational_error
+
     if isinstance(data, Quantiles):
         return quantile_error
     if isinstance(data, Forecast):

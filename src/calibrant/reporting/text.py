@@ -254,7 +254,7 @@ def shares_table(section: Shares) -> Table:
     """The error for other shares of positives."""
     found = value_column(section.errors, scale=100)
     rows = [(score(prior), *own) for prior, own in zip(section.priors, found, strict=True)]
-    return Table("How much hangs on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
+    return Table("How much depends on the share of positives", ("Share", "Error, points", "95 % interval"), rows)
 
 
 def estimates_table(report: Report) -> Table:

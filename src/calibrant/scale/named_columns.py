@@ -24,14 +24,7 @@ _NAME = re.compile(r"\w+")
 
 
 class NotNumbers(InvalidPredictions):
-    """A column of text where numbers are needed.
-
-    Parameters
-    ----------
-    role, name : str
-        What the column is for, and its name.
-    kind : type of Narwhals
-    """
+    """A column of text where numbers are needed: what it is for, its name and its type."""
 
     def __init__(self, role: str, name: str, kind: Any) -> None:
         super().__init__(f"{role} must hold numbers, but column {name!r} holds {kind} values.{_remedy(kind)}")
@@ -111,11 +104,8 @@ def bound(frame: Frame, wanted: Mapping[str, str], refused: Mapping[str, str] | 
         return _with_expressions(frame, wanted, refused or {})
     if frame.implementation.is_polars():
         held = _held(name for name in wanted if name == "*" or (name.startswith("^") and name.endswith("$")))
-        return (
-            NamedFrame(nw.from_native(frame.to_native().rename(held, strict=False)), held)
-            if held
-            else NamedFrame(frame)
-        )
+        renamed = nw.from_native(frame.to_native().rename(held, strict=False)) if held else frame
+        return NamedFrame(renamed, held)
     if frame.implementation.is_pyspark():
         return _of_spark(frame, wanted)
     if frame.implementation.is_pandas():

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
@@ -128,22 +129,25 @@ class FirstRow:
         return f"row {self.row:,} of {self.file!r}"
 
 
-class Shard(Protocol):
+class Shard(ABC):
     """A part of a source that one engine reads at once."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What to call it in a progress bar."""
 
+    @abstractmethod
     def apply(self, work: Work, wanted: Mapping[str, str], watch: Watch, merge: Merge = merged) -> Any:
         """Do the work where the rows are; `wanted` are the names of columns and their roles."""
 
     def first_invalid(self, plan: Plan) -> FirstRow | None:
-        """Where the first row is that breaks a rule, if the source has an order of rows that a reader can look at."""
+        """Where the first row is that breaks a rule; None where the source is not a file that a reader can look at."""
+        return None
 
 
 @dataclass(frozen=True)
-class FileShard:
+class FileShard(Shard):
     """Files, in an embedded DuckDB."""
 
     files: paths.Files
@@ -208,7 +212,7 @@ def first_invalid(columns: NamedFrame, checks: tuple[Check, ...]) -> tuple[int, 
 
 
 @dataclass(frozen=True)
-class FrameShard:
+class FrameShard(Shard):
     """A frame of any engine that Narwhals knows."""
 
     frame: Any
@@ -228,10 +232,6 @@ class FrameShard:
             return work(columns, counted=counted)
         with watch.asking(spark_percent(self.frame.sparkSession)):
             return work(columns, counted=counted)
-
-    def first_invalid(self, plan: Plan) -> FirstRow | None:
-        """Frames have no file to look at."""
-        return None
 
 
 def shards(source: Any, where: nw.Expr | str | None, options: paths.ReadOptions = paths.DEFAULT) -> list[Shard]:
@@ -279,7 +279,7 @@ def is_dask(frame: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class DaskShard:
+class DaskShard(Shard):
     """A Dask data frame: a table per partition, merged in a tree."""
 
     frame: Any
@@ -300,10 +300,6 @@ class DaskShard:
             tables = [delayed(merge)(tables[start : start + WIDTH]) for start in range(0, len(tables), WIDTH)]
         (found,) = compute(tables[0])  # type: ignore[no-untyped-call]
         return found
-
-    def first_invalid(self, plan: Plan) -> FirstRow | None:
-        """Partitions have no file to look at."""
-        return None
 
 
 def _of_partition(part: Any, work: Work, wanted: Mapping[str, str], where: nw.Expr | None) -> Any:

@@ -63,7 +63,7 @@ def simulate(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """How biased is each estimator at my sample size, and how small an error can I see?"""
+    """How biased is each estimator at my sample size, and how small an error can I detect?"""
     from calibrant.data.predictions import Binary
     from calibrant.simulate import advise
     from calibrant.table.bintable import BinTable

@@ -95,7 +95,7 @@ def apply_map(
         Path, Option("-o", "--output", metavar="FILE", help="File to write: .parquet, .arrow, .csv or .jsonl.")
     ] = Path("fixed.parquet"),
     suffix: Annotated[
-        str, Option("--suffix", metavar="TEXT", help="What the names of new columns end in.")
+        str, Option("--suffix", metavar="TEXT", help="Suffix of the names of new columns.")
     ] = "_recalibrated",
     force: Force = False,
     sql: Annotated[bool, Option("--sql", help="Print the map as SQL on the columns --prob instead.")] = False,

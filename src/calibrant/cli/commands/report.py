@@ -22,11 +22,11 @@ def report(
     *,
     time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Time of each row: column or SQL.")] = None,
     threshold: Annotated[
-        float | None, Option("--threshold", metavar="SCORE", help="Score at which decisions are taken.")
+        float | None, Option("--threshold", metavar="SCORE", help="Score at which decisions are made.")
     ] = None,
     tolerance: Annotated[
         float | None,
-        Option("--tolerance", metavar="ERROR", help="Largest error that is accepted, e.g. 0.01 for one point."),
+        Option("--tolerance", metavar="ERROR", help="Largest acceptable error, e.g. 0.01 for one point."),
     ] = None,
     model: Annotated[str | None, Option("--model", metavar="TEXT", help="Name of the model, to be shown.")] = None,
     event: Annotated[
