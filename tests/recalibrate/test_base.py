@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import calibrant as cal
+from calibrant import pu
 from calibrant import recalibrate as rc
 
 ONE_EVENT = [
@@ -474,3 +475,41 @@ def test_options_come_back_from_get_params_set_params_clone_and_repr():
         rc.Spline(5)
     with pytest.raises(TypeError, match="unexpected keyword"):
         rc.Spline(nodes=5)
+
+
+def _classes(n=60):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(3), n)
+    return p, rng.integers(0, 3, n)
+
+
+TRANSFORMED = [
+    *((m, "binary") for m in ONE_EVENT),
+    *((m, "multiclass") for m in SEVERAL),
+    *((rc.VectorScaling(), kind) for kind in ("binary", "multiclass")),
+    *((m(), "unlabeled") for m in (pu.PUPlatt, pu.PUTemperature, pu.PUBeta, pu.PUIsotonic, pu.PUHistogram)),
+    *((m(), "forecast") for m in (rc.StdScaling, rc.SpreadSpline, rc.VarianceIsotonic, rc.VarianceHistogram)),
+    *((m(), "forecast") for m in (rc.CdfIsotonic, rc.AutoForecast)),
+]
+
+
+@pytest.mark.parametrize(("made", "task"), TRANSFORMED, ids=lambda each: repr(each))
+def test_transform_keeps_the_shape_of_what_it_is_given(made, task):
+    p, y = _classes()
+    if task == "forecast":
+        columns = np.column_stack([p[:, 0], p[:, 1] + 0.5])
+        assert clone(made).fit(columns, p[:, 2]).transform(columns).shape == columns.shape
+        return
+    if task == "multiclass":
+        fitted = clone(made).fit(p, y)
+        np.testing.assert_array_equal(fitted.transform(p), fitted.predict_proba(p))
+        return
+    score, event = p[:, 0], (y == 0).astype(int)
+    unlabeled = cal.PositiveUnlabeled(score[event == 1], score, prior=0.3)
+    fitted = clone(made).fit(unlabeled) if task == "unlabeled" else clone(made).fit(score, event)
+    expected = fitted.predict_proba(score)
+    np.testing.assert_array_equal(fitted.transform(score), expected[:, 1])
+    np.testing.assert_array_equal(fitted.transform(score[:, None]), expected[:, [1]])
+    assert fitted.transform(score.tolist()).shape == score.shape
+    pairs = np.column_stack([1 - score, score])
+    np.testing.assert_array_equal(fitted.transform(pairs), fitted.predict_proba(pairs))

@@ -8,9 +8,8 @@ import calibrant as cal
 from calibrant import recalibrate as maps
 from calibrant.data.validation import InvalidPredictions
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
-from calibrant.recalibrate.export import WRITTEN, SqlMap
+from calibrant.recalibrate.export import DIALECTS, WRITTEN, SqlMap
 from calibrant.recalibrate.multiclass_scaling import _Structured
-from calibrant.recalibrate.sql_expressions import DIALECTS
 from tests.recalibrate.sql_maps import (
     ENGINES,
     ONE_EVENT,
@@ -211,7 +210,7 @@ def test_every_public_map_is_tried_here_or_cannot_be_written():
     assert of_probabilities - {"BinaryRecalibrator", "Recalibrator"} == tried | without
     assert tried == set(WRITTEN)
     for name in without:
-        assert public[name]._sql is SqlMap._sql
+        assert public[name]._expressions is SqlMap._expressions
 
 
 @pytest.mark.parametrize(

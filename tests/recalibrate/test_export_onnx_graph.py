@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from calibrant import recalibrate as maps
-from calibrant.recalibrate.export import onnx_model
 from tests.recalibrate.sql_maps import ONE_EVENT, SEVERAL_CLASSES, fitted, one_event, several_classes
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'calibrant[onnx]'")
@@ -102,10 +101,4 @@ def test_without_onnx_the_remedy_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"pip install 'calibrant\[onnx\]'"):
-        onnx_model(["s0"], ["s0"])
-
-
-@pytest.mark.parametrize("text", ["s0 ? 1", "CASE s0 END", "(s0", "CAST(s0 AS REAL)"])
-def test_what_maps_do_not_write_is_refused(text):
-    with pytest.raises(ValueError, match="cannot be read"):
-        onnx_model([text], ["s0"])
+        maps.Platt().fit(P, Y).to_onnx()

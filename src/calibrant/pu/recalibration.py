@@ -22,11 +22,13 @@ from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.numerics.special import expit, log_odds
-from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.export import not_sql
-from calibrant.recalibrate.histogram import bin_of, edges_of
+from calibrant.recalibrate.base import BinaryMap
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, mixture, polynomial
+from calibrant.recalibrate.expressions import expit as expit_expression
+from calibrant.recalibrate.histogram import StepMap, bin_of, edges_of
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores
+from calibrant.recalibrate.isotonic import LineMap, block_ends
+from calibrant.recalibrate.logistic import beta_features
 from calibrant.table.binning import Cut, EqualMass
 from calibrant.table.bintable import BinTable
 from calibrant.table.task import largest_prior
@@ -57,7 +59,7 @@ class Sides:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PURecalibrator(Recalibrator):
+class PURecalibrator(BinaryMap):
     """Base of the maps fitted to positives and unlabeled rows: `fit(data)`, or `fit(positive, unlabeled)` with a prior.
 
     Parameters
@@ -78,8 +80,6 @@ class PURecalibrator(Recalibrator):
     >>> BaseRate(prior=0.2).fit([0.6, 0.8], [0.1, 0.2, 0.8]).predict_proba([0.5])
     array([[0.8, 0.2]])
     """
-
-    _multiclass = False
 
     prior: float | None = None
 
@@ -119,24 +119,9 @@ class PURecalibrator(Recalibrator):
         message = f"{type(self).__name__} is fitted to positives and unlabeled rows."
         raise TypeError(message)
 
-    def _predict(self, scores: Scores) -> Floats:
-        p = self._map(scores)
-        return np.stack([1 - p, p], axis=1)
-
-    def _sql(self, scores: SqlScores) -> list[str]:
-        return scores.dialect.two_classes(self._map_sql(scores))
-
     @abstractmethod
     def _fit_sides(self, sides: Sides) -> None:
         """Set the fitted attributes."""
-
-    @abstractmethod
-    def _map(self, scores: Scores) -> Floats:
-        """Recalibrated probability of being positive."""
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        """The same as an expression."""
-        raise not_sql(self)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -166,15 +151,15 @@ class _PULogistic(PURecalibrator):
     def _map(self, scores: Scores) -> Floats:
         return expit(self._features(scores.log_odds) @ self.coefficients_)
 
-    def _map_sql(self, scores: SqlScores) -> str:
-        return scores.dialect.expit(self._log_odds_sql(scores))
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        return expit_expression(self._log_odds_expression(scores.log_odds))
 
     @abstractmethod
     def _features(self, x: Floats) -> Floats:
         """The columns of the design, from log odds."""
 
     @abstractmethod
-    def _log_odds_sql(self, scores: SqlScores) -> str:
+    def _log_odds_expression(self, x: Expression) -> Expression:
         """The recalibrated log odds as an expression."""
 
     @abstractmethod
@@ -217,8 +202,8 @@ class PUPlatt(_PULogistic):
     def _features(self, x: Floats) -> Floats:
         return affine(x)
 
-    def _log_odds_sql(self, scores: SqlScores) -> str:
-        return scores.dialect.polynomial(scores.log_odds, self.coefficients_)
+    def _log_odds_expression(self, x: Expression) -> Expression:
+        return polynomial(x, self.coefficients_)
 
     def _identity(self) -> Floats:
         return np.array([0.0, 1.0])
@@ -238,8 +223,8 @@ class PUTemperature(_PULogistic):
     def _features(self, x: Floats) -> Floats:
         return x[:, None]
 
-    def _log_odds_sql(self, scores: SqlScores) -> str:
-        return scores.dialect.polynomial(scores.log_odds, [0.0, *self.coefficients_])
+    def _log_odds_expression(self, x: Expression) -> Expression:
+        return polynomial(x, [0.0, *self.coefficients_])
 
     def _identity(self) -> Floats:
         return np.ones(1)
@@ -259,10 +244,10 @@ class PUBeta(_PULogistic):
     _nonnegative = True
 
     def _features(self, x: Floats) -> Floats:
-        return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)
+        return beta_features(x)
 
-    def _log_odds_sql(self, scores: SqlScores) -> str:
-        return scores.dialect.beta_log_odds(scores.log_odds, *self.coefficients_.tolist())
+    def _log_odds_expression(self, x: Expression) -> Expression:
+        return beta_log_odds(x, *self.coefficients_.tolist())
 
     def _identity(self) -> Floats:
         return np.array([1.0, 1.0, 0.0])
@@ -279,7 +264,7 @@ def _with_mass(scores: Scores, weight: NDArray[Any] | None) -> tuple[Scores, Flo
     return scores, weight / total, total
 
 
-class PUIsotonic(PURecalibrator):
+class PUIsotonic(LineMap, PURecalibrator):
     r"""Isotonic regression from positives and unlabeled rows.
 
     .. math:: \min_{g \text{ rising}}\; \mathrm{mean}_U\, g(p)^2 - 2\pi\, \mathrm{mean}_P\, g(p)
@@ -301,28 +286,14 @@ class PUIsotonic(PURecalibrator):
            [0., 1.]])
     """
 
-    knots_: Floats
-    values_: Floats
-
     def _fit_sides(self, sides: Sides) -> None:
         cells = sides.rising
         starts, weight, positive = pool_adjacent_violators(cells.weight, cells.positive)
-        ends = np.append(starts[1:], len(cells.weight)) - 1
-        p = cells.probability
-        rate = np.clip(positive / weight, 0.0, 1.0)
-        knots = np.stack([p[starts], p[ends]], axis=1).ravel()
-        once = np.stack([np.ones(len(starts), dtype=bool), ends > starts], axis=1).ravel()
-        self.knots_, self.values_ = knots[once], np.repeat(rate, 2)[once]
-
-    def _map(self, scores: Scores) -> Floats:
-        return np.interp(scores.probability, self.knots_, self.values_)
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        return scores.interpolated(self.knots_, self.values_)
+        self.knots_, self.values_ = block_ends(cells.probability, starts, np.clip(positive / weight, 0.0, 1.0))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PUHistogram(PURecalibrator):
+class PUHistogram(StepMap, PURecalibrator):
     r"""Histogram binning from positives and unlabeled rows: the implied share of positives, π P_b / u_b, at most 1.
 
     Parameters
@@ -349,14 +320,6 @@ class PUHistogram(PURecalibrator):
         positive = np.bincount(bin_of(sides.positive.probability, self.edges_), sides.positive_mass, size)
         middle = (self.edges_[1:] + self.edges_[:-1]) / 2
         self.values_ = np.where(weight > 0, np.minimum(positive / np.where(weight > 0, weight, 1), 1.0), middle)
-
-    def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
-        return values
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        values = [scores.dialect.number(value) for value in self.values_]
-        return scores.steps("probability", self.edges_[1:-1], values)
 
 
 def prior_shift(
@@ -497,8 +460,8 @@ class PUAverage(PURecalibrator):
     def _map(self, scores: Scores) -> Floats:
         return _mean(self.maps_, scores)
 
-    def _map_sql(self, scores: SqlScores) -> str:
-        return scores.dialect.mixture(np.full(2, 0.5), [inner._map_sql(scores) for inner in self.maps_])
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        return mixture([0.5, 0.5], [inner._map_expression(scores) for inner in self.maps_])
 
 
 def _mean(maps: list[Any], scores: Scores) -> Floats:

@@ -19,7 +19,9 @@ from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.numerics.rows import mean_and_error as clustered_mean
 from calibrant.recalibrate.base import Identity, Recalibrator, Sample
 from calibrant.recalibrate.bayesian_average import BayesianAverage
-from calibrant.recalibrate.export import predicted_sql
+from calibrant.recalibrate.export import predicted_expressions
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, all_at_least, mixture
+from calibrant.recalibrate.expressions import kept_from_certainty as kept_inside
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.isotonic import Isotonic
 from calibrant.recalibrate.logistic import Beta, Platt, Quadratic, Temperature
@@ -39,7 +41,6 @@ from calibrant.recalibrate.model_averaging import (
 )
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, StructuredVectorScaling
 from calibrant.recalibrate.spline import Spline
-from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.recalibrate.wrappers import OneVsRest, fitted, predicted
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
@@ -248,16 +249,17 @@ class Auto(Recalibrator):
             mixture[here] = self._bounded(mixture[here], some.probabilities)
         return mixture
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        parts = [predicted_sql(inner, scores) for inner in self.maps_]
-        mixed = [scores.dialect.mixture(self.weights_, column) for column in zip(*parts, strict=True)]
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
+        parts = [predicted_expressions(inner, scores) for inner in self.maps_]
+        mixed = [mixture(self.weights_, column) for column in zip(*parts, strict=True)]
         mixed = parts[0] if len(parts) == 1 else mixed
         if self.combine != "average":
             return mixed
         floor = certainty_floor(self.weight_)
         if scores.classes > 2:
-            return scores.dialect.all_at_least(mixed, scores.probabilities, floor)
-        return scores.dialect.two_classes(scores.dialect.kept_from_certainty(mixed[1], scores.probability, floor))
+            return all_at_least(mixed, scores.probabilities, floor)
+        q = kept_inside(mixed[1], scores.probability, floor)
+        return [1.0 - q, q]
 
     def _bounded(self, q: Floats, p: Floats) -> Floats:
         """An average never makes certain; a map that was asked for is taken as it is."""

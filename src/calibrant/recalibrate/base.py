@@ -1,8 +1,8 @@
 """What all recalibration maps share: validation, the classes, the Laplace mixture, and tables.
 
 A multiclass map writes two hooks, `_fit(scores, codes, weight)` and `_predict(scores)`; a binary map writes
-`_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well. `_sql` and `_map_sql` are to
-`to_sql` what `_predict` and `_map` are to `predict_proba`; a map without them cannot be written as SQL.
+`_fit_cells(cells)` and `_map(scores)` and can then be fitted to a table as well. `_expressions` and `_map_expression`
+are to `to_sql` and `to_onnx` what `_predict` and `_map` are to `predict_proba`; a map without them cannot be written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
@@ -25,9 +25,9 @@ from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.export import SqlMap, not_sql
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import BinomialCells, Input, Scores
 from calibrant.recalibrate.persistence import Stored
-from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.table.bintable import BinTable
 
 #: Scores, observed classes and weights, as `Recalibrator._fit` gets them.
@@ -35,7 +35,7 @@ Sample = tuple[Scores, Codes, Floats | None]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Recalibrator(Stored, SqlMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the maps from predicted to recalibrated probabilities: a scikit-learn classifier of scores.
 
     Parameters
@@ -70,8 +70,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, BaseEstimator):  # type: ign
     ...
     ...     def _predict(self, scores):
     ...         return np.full((len(scores), scores.classes), 1 / scores.classes)
-    >>> Uniform().fit([0.2, 0.7], ["no", "yes"]).predict_proba([0.9])
-    array([[0.5, 0.5]])
+    >>> uniform = Uniform().fit([0.2, 0.7], ["no", "yes"])
+    >>> uniform.predict_proba([0.9]), uniform.transform([0.9])
+    (array([[0.5, 0.5]]), array([0.5]))
     """
 
     #: Whether the map takes scores of any number of classes; others are wrapped in `OneVsRest`.
@@ -147,6 +148,15 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, BaseEstimator):  # type: ign
             name = f"The output of {type(self).__name__}"
             validation.require(name, p, np.isfinite(p).all(axis=1), "must be finite", remedy=" Fit the map again.")
         return p
+
+    def transform(self, scores: ArrayLike) -> Floats:
+        """Recalibrated probabilities in the shape of the scores.
+
+        For one column, of shape (n,) or (n, 1), the probability of the second class; for K columns what `predict_proba`
+        returns.
+        """
+        p, shape = self.predict_proba(scores), validation.as_array("scores", scores).shape
+        return p if len(shape) == 2 and shape[1] > 1 else p[:, 1].reshape(shape)
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
@@ -231,8 +241,30 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, BaseEstimator):  # type: ign
         return scores
 
 
-class BinaryRecalibrator(Recalibrator):
-    """Base of the maps of one event. They are fitted to cells, so a table of sums serves as well as rows.
+class BinaryMap(Recalibrator):
+    """Base of the maps from one probability to another, however they are fitted."""
+
+    _multiclass = False
+
+    def _predict(self, scores: Scores) -> Floats:
+        p = self._map(scores)
+        return np.stack([1 - p, p], axis=1)
+
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
+        p = self._map_expression(scores)
+        return [1.0 - p, p]
+
+    @abstractmethod
+    def _map(self, scores: Scores) -> Floats:
+        """Recalibrated probability of the second class."""
+
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        """The same as an expression."""
+        raise not_sql(self)
+
+
+class BinaryRecalibrator(BinaryMap):
+    """Base of the binary maps. They are fitted to cells, so a table of sums serves as well as rows.
 
     Examples
     --------
@@ -246,7 +278,6 @@ class BinaryRecalibrator(Recalibrator):
     array([[0.75, 0.25]])
     """
 
-    _multiclass = False
     #: Whether the map is fitted to one cell per distinct score, rising, rather than one per row.
     _distinct: ClassVar[bool] = False
 
@@ -259,24 +290,9 @@ class BinaryRecalibrator(Recalibrator):
         cells = BinomialCells.of_distinct if self._distinct else BinomialCells.of_rows
         self._fit_cells(cells(scores, codes, weight))
 
-    def _predict(self, scores: Scores) -> Floats:
-        p = self._map(scores)
-        return np.stack([1 - p, p], axis=1)
-
-    def _sql(self, scores: SqlScores) -> list[str]:
-        return scores.dialect.two_classes(self._map_sql(scores))
-
     @abstractmethod
     def _fit_cells(self, cells: BinomialCells) -> None:
         """Set the fitted attributes."""
-
-    @abstractmethod
-    def _map(self, scores: Scores) -> Floats:
-        """Recalibrated probability of the second class."""
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        """The same as an expression."""
-        raise not_sql(self)
 
 
 class Identity(Recalibrator):
@@ -297,7 +313,7 @@ class Identity(Recalibrator):
     def _predict(self, scores: Scores) -> Floats:
         return scores.probabilities
 
-    def _sql(self, scores: SqlScores) -> list[str]:
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         return scores.probabilities
 
 

@@ -20,9 +20,10 @@ from calibrant.numerics.piecewise_linear import broken_line
 from calibrant.numerics.smoothers import matern, nystrom_root
 from calibrant.numerics.special import expit
 from calibrant.recalibrate.base import BinaryRecalibrator, Sample
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, kept_from_certainty
+from calibrant.recalibrate.expressions import expit as expit_expression
 from calibrant.recalibrate.inputs import BinomialCells, Scores, pooled_log_odds
 from calibrant.recalibrate.model_averaging import certainty_floor
-from calibrant.recalibrate.sql_expressions import SqlScores
 
 #: Log odds are cut at this size.
 LARGEST = 27.6
@@ -137,11 +138,11 @@ class BayesianAverage(BinaryRecalibrator):
         q = expit(np.interp(x, self.log_odds_, self.corrected_))
         return np.clip(q, np.minimum(p, floor), np.maximum(p, 1 - floor))
 
-    def _map_sql(self, scores: SqlScores) -> str:
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
         corrected = scores.interpolated(self.log_odds_, self.corrected_, of="log_odds")
-        q = scores.dialect.expit(corrected, largest=float(np.abs(self.corrected_).max()))
-        p = scores.dialect.expit(scores.log_odds_within(-LARGEST, LARGEST), largest=LARGEST)
-        return scores.dialect.kept_from_certainty(q, p, certainty_floor(self.weight_))
+        q = expit_expression(corrected, largest=float(np.abs(self.corrected_).max()))
+        p = expit_expression(scores.log_odds_within(-LARGEST, LARGEST), largest=LARGEST)
+        return kept_from_certainty(q, p, certainty_floor(self.weight_))
 
 
 def _pooled(cells: BinomialCells) -> _Pooled:

@@ -1,21 +1,20 @@
 """Maps as SQL expressions and as ONNX models, so that a warehouse or a model server can apply them to its own rows.
 
-The SQL expression of a map is its one description outside Python. A graph is that expression, read back: what `to_sql`
-is tested for holds of the graph too, and a map that can be written as SQL needs nothing more to become a graph.
+A map builds one tree of `recalibrate.expressions`; here are the two writers of such trees.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.validation import ROUNDING, SUM_TOLERANCE, InvalidPredictions
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, function, total, within
 from calibrant.recalibrate.inputs import Input
-from calibrant.recalibrate.sql_expressions import DIALECTS, Dialect, SqlScores, require_short, total
 
 #: One text per class.
 Names = list[str] | tuple[str, ...]
@@ -47,13 +46,99 @@ WRITTEN = (
 )
 
 #: Logits beyond this are infinite.
+#: Derived: the largest double, 1.798e308, rounded down.
 _LARGEST = 1.7e308
+#: How strongly operators bind; what binds no stronger than its surroundings is put in parentheses.
+#: Derived: the precedence of arithmetic in SQL.
+_BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "negative": 3}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between dialects of SQL.
+
+    Attributes
+    ----------
+    double : str
+        The type of double precision.
+    quote : str
+        The mark around the name of a column; it is doubled within. (In double quotes, SQLite takes the name of a column
+        that does not exist for a text.)
+    greatest, least : str
+        The functions that return the largest and the smallest of their arguments.
+    digits : int, optional
+        Significant digits of numbers; if None, as many as tell a number from all others, 17 at most. SQLite may miss
+        numbers so written by one bit.
+    """
+
+    double: str
+    quote: str = '"'
+    greatest: str = "GREATEST"
+    least: str = "LEAST"
+    digits: int | None = None
+
+    def column(self, name: str) -> str:
+        """The name of a column, quoted."""
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def number(self, value: float) -> str:
+        """A number of double precision: one without an exponent would be a decimal."""
+        text = repr(value) if self.digits is None else f"{value:.{self.digits - 1}e}"
+        text = text if "e" in text else f"{text}e0"
+        return f"({text})" if text.startswith("-") else text  # two signs would begin a comment
+
+    def written(self, expression: Expression, columns: Sequence[str]) -> str:
+        """The expression as SQL, with these texts for the columns."""
+        known: dict[int, str] = {}
+
+        def text(node: Expression) -> str:
+            if id(node) not in known:
+                known[id(node)] = self._text(node, columns, [text(part) for part in node.parts])
+            return known[id(node)]
+
+        return text(expression)
+
+    def _text(self, node: Expression, columns: Sequence[str], parts: list[str]) -> str:
+        if node.kind == "number":
+            return self.number(node.value)
+        if node.kind == "column":
+            return columns[int(node.value)]
+        if node.kind == "cast":
+            return f"CAST({parts[0]} AS {self.double})"
+        if node.kind in _BINDS:
+            return _joined(node, parts)
+        if node.kind == "case":
+            branches = [f"WHEN {holds} THEN {value}" for holds, value in zip(parts[::2], parts[1::2], strict=False)]
+            return f"CASE {' '.join([*branches, *([f'ELSE {parts[-1]}'] if len(parts) % 2 else [])])} END"
+        if node.kind in ("AND", "<=", ">=", ">"):
+            return f" {node.kind} ".join(parts)
+        name = {"GREATEST": self.greatest, "LEAST": self.least}.get(node.kind, node.kind)
+        return f"{name}({', '.join(parts)})"
+
+
+def _joined(node: Expression, parts: list[str]) -> str:
+    """An operator between its parts, in parentheses where they are needed to keep the order of evaluation."""
+    own = _BINDS[node.kind]
+    for k, part in enumerate(node.parts):
+        binds = _BINDS.get(part.kind, 4)
+        if binds < own or (binds == own and (k or own == 3)):
+            parts[k] = f"({parts[k]})"
+    return f"-{parts[0]}" if node.kind == "negative" else f" {node.kind} ".join(parts)
+
+
+DIALECTS = {
+    "ansi": Dialect("DOUBLE PRECISION"),
+    "duckdb": Dialect("DOUBLE"),
+    "postgres": Dialect("DOUBLE PRECISION"),
+    "spark": Dialect("DOUBLE", quote="`"),
+    "sqlite": Dialect("REAL", quote="`", greatest="MAX", least="MIN", digits=18),
+}
 
 
 class SqlMap:
-    """A fitted map that can be written as SQL, and by way of it as ONNX.
+    """A fitted map that can be written as SQL and as ONNX.
 
-    `_sql` is to `to_sql` what `_predict` is to `predict_proba`.
+    `_expressions` is to `to_sql` and `to_onnx` what `_predict` is to `predict_proba`.
     """
 
     input: Input
@@ -129,13 +214,9 @@ class SqlMap:
         if (column is None) == (expression is None):
             message = "Give either the name of the column or an expression."
             raise TypeError(message)
-        written = DIALECTS[dialect]
-        raw = self._raw_columns(column, expression, written)
-        guard = _guard(raw, written, logits=self.input == "logits", clip=self.clip)
-        made = self._mixed_sql(self._sql(self._sql_scores(raw, written)), written)
-        require_short(sum(map(len, made)))
-        result = [f"CASE WHEN {guard} THEN {written.as_double(part)} END" for part in made]
-        return result[1] if len(raw) == 1 else result
+        raw = self._raw_columns(column, expression, DIALECTS[dialect])
+        texts = [DIALECTS[dialect].written(part, raw) for part in self._guarded(len(raw))]
+        return texts[0] if len(raw) == 1 else texts
 
     def to_onnx(self) -> Any:
         """The map as an ONNX model, which gives what `predict_proba` gives, to rounding.
@@ -143,8 +224,7 @@ class SqlMap:
         Its input `scores`, of double precision, has the shape (n,), or (n, K) for a map that was fitted to K columns.
         Its output `probabilities` has the shape (n, K), the columns in the order of `classes_`; a row is NaN where
         `predict_proba` would refuse the score. The maps that can be written are those of `to_sql`, and a step function
-        of many steps is as long a graph as it is an expression: a runtime needs seconds to load thousands of steps, and
-        for `NadarayaWatson` fitted to logits most of a minute.
+        of many steps is a long graph: a runtime needs seconds to load thousands of steps.
 
         Returns
         -------
@@ -161,10 +241,7 @@ class SqlMap:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        names = [f"s{k}" for k in range(self.n_features_in_)]
-        if len(names) == 1:
-            return onnx_model([self.to_sql(expression=names[0], dialect="ansi")], names)
-        return onnx_model(self.to_sql(expression=names, dialect="ansi"), names)
+        return onnx_model(self._guarded(self.n_features_in_), self.n_features_in_)
 
     def _raw_columns(self, column: str | Names | None, expression: str | Names | None, dialect: Dialect) -> list[str]:
         """The SQL of the columns, one or one per class."""
@@ -180,31 +257,31 @@ class SqlMap:
             raise InvalidPredictions(message)
         return raw
 
-    def _sql_scores(self, raw: Sequence[str], dialect: Dialect) -> SqlScores:
-        columns = [dialect.as_double(part) for part in raw]
-        if self.clip and self.input != "logits":
-            columns = [dialect.within(part, 0.0, 1.0) for part in columns]
-        return SqlScores(tuple(columns), logits=self.input == "logits", dialect=dialect)
-
-    def _mixed_sql(self, p: Sequence[str], dialect: Dialect) -> list[str]:
-        """The Laplace mixture of predicted probabilities."""
-        share = self._uniform_share()
-        if not share:
-            return list(p)
-        return [f"({dialect.number(1 - share)} * {part} + {dialect.number(share / len(p))})" for part in p]
+    def _guarded(self, number: int) -> list[Expression]:
+        """The probabilities of all classes, or of the second for one column; missing where a score would be refused."""
+        logits = self.input == "logits"
+        raw = [Expression("column", value=k) for k in range(number)]
+        columns = [function("cast", column) for column in raw]
+        accepted = _accepted(raw, columns, logits=logits, clip=self.clip)
+        if self.clip and not logits:
+            columns = [within(column, 0.0, 1.0) for column in columns]
+        made = predicted_expressions(self, ScoreExpressions(tuple(columns), logits=logits))
+        result = [Expression("case", (accepted, function("cast", part))) for part in made]
+        return result[1:] if number == 1 else result
 
     def _uniform_share(self) -> float:
         """Weight of the uniform distribution in the Laplace mixture."""
         return min(self.laplace / (self.weight_ + 1), 1.0) if self.laplace else 0.0
 
-    def _sql(self, scores: SqlScores) -> list[str]:
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         """The probabilities of all classes, before the Laplace mixture."""
         raise not_sql(self)
 
 
-def predicted_sql(inner: SqlMap, scores: SqlScores) -> list[str]:
-    """Probabilities of a map inside another, its Laplace mixture included."""
-    return inner._mixed_sql(inner._sql(scores), scores.dialect)
+def predicted_expressions(inner: SqlMap, scores: ScoreExpressions) -> list[Expression]:
+    """Probabilities of a map, its Laplace mixture included."""
+    p, share = inner._expressions(scores), inner._uniform_share()
+    return [(1 - share) * part + share / len(p) for part in p] if share else p
 
 
 def not_sql(fitted: Any) -> TypeError:
@@ -222,36 +299,47 @@ def _listed(name: str, given: str | Names | None) -> list[str]:
     return listed
 
 
-def _guard(raw: Sequence[str], dialect: Dialect, *, logits: bool, clip: bool) -> str:
+def _accepted(raw: list[Expression], columns: list[Expression], *, logits: bool, clip: bool) -> Expression:
     """The condition that `predict_proba` would accept the row."""
     spare = ROUNDING if clip else 0.0
     low, high = (-_LARGEST, _LARGEST) if logits else (-spare if clip else 0.0, 1 + spare)
-    conditions = [f"{part} >= {dialect.number(low)} AND {part} <= {dialect.number(high)}" for part in raw]
+    conditions = [condition for column in raw for condition in (column >= low, column <= high)]
     if len(raw) > 1 and not logits:
-        gap = f"{total(map(dialect.as_double, raw))} - {dialect.number(1)}"
-        conditions.append(f"ABS({gap}) <= {dialect.number(SUM_TOLERANCE)}")
-    return " AND ".join(conditions)
+        conditions.append(function("ABS", total(columns) - 1.0) <= SUM_TOLERANCE)
+    return function("AND", *conditions)
 
 
 #: The versions of the format and of its operators that are written: of 2021, which servers in use can read.
+#: Reference: onnx/onnx, docs/Versioning.md, release 1.10.
 _FORMAT, _OPERATORS = 8, 15
 
-_TOKEN = re.compile(r"\s*(\d[\d.]*(?:e[+-]?\d+)?|[A-Za-z_]\w*|<=|>=|[-+*/(),<>])")
-_SUMS = {"+": "Add", "-": "Sub"}
-_PRODUCTS = {"*": "Mul", "/": "Div"}
-_COMPARISONS = {"<=": "LessOrEqual", ">=": "GreaterOrEqual", "<": "Less", ">": "Greater"}
-_FUNCTIONS = {"GREATEST": "Max", "LEAST": "Min", "LN": "Log", "EXP": "Exp", "ABS": "Abs"}
+_NODES = {
+    "+": "Add",
+    "-": "Sub",
+    "*": "Mul",
+    "/": "Div",
+    "negative": "Neg",
+    "AND": "And",
+    "<=": "LessOrEqual",
+    ">=": "GreaterOrEqual",
+    ">": "Greater",
+    "GREATEST": "Max",
+    "LEAST": "Min",
+    "LN": "Log",
+    "EXP": "Exp",
+    "ABS": "Abs",
+}
 
 
-def onnx_model(expressions: Sequence[str], columns: Sequence[str]) -> Any:
-    """The model that has the values of SQL expressions as its columns.
+def onnx_model(expressions: Sequence[Expression], columns: int) -> Any:
+    """The model that has the values of expressions as its columns.
 
     Parameters
     ----------
-    expressions : sequence of str
-        In the dialect "ansi"; one stands for the second of two classes.
-    columns : sequence of str
-        What the columns of scores are called in them.
+    expressions : sequence of Expression
+        One stands for the second of two classes.
+    columns : int
+        Columns of scores.
 
     Returns
     -------
@@ -264,11 +352,11 @@ def onnx_model(expressions: Sequence[str], columns: Sequence[str]) -> Any:
         message = "to_onnx needs onnx: pip install 'calibrant[onnx]'."
         raise ImportError(message) from error
     graph = _Graph(columns)
-    found = [_Reader(text, graph).value() for text in expressions]
+    found = [graph.value(each) for each in expressions]
     if len(found) == 1:
-        found = [graph.node("Sub", graph.number(1.0), found[0]), found[0]]
+        found = [graph.node("Sub", graph.constant(1.0), found[0]), found[0]]
     graph.stacked(found, "probabilities")
-    shape: list[str | int] = ["n"] if len(columns) == 1 else ["n", len(columns)]
+    shape: list[str | int] = ["n"] if columns == 1 else ["n", columns]
     made = helper.make_graph(
         graph.nodes,
         "recalibration",
@@ -283,16 +371,41 @@ def onnx_model(expressions: Sequence[str], columns: Sequence[str]) -> Any:
 class _Graph:
     """Nodes and constants, each of them once: expressions repeat their parts, a graph need not."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: int) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[Any, ...], str] = {}
-        self.columns = {columns[0]: "scores"}
-        if len(columns) > 1:
-            self.columns = {
-                name: self.node("Gather", "scores", self._constant(np.array(k)), axis=1)
-                for k, name in enumerate(columns)
-            }
+        self._values: dict[int, str] = {}
+        self._columns = ["scores"]
+        if columns > 1:
+            self._columns = [self.node("Gather", "scores", self.constant(k), axis=1) for k in range(columns)]
+
+    def value(self, expression: Expression) -> str:
+        """The name of the value of an expression."""
+        if id(expression) not in self._values:
+            self._values[id(expression)] = self._value(expression)
+        return self._values[id(expression)]
+
+    def _value(self, expression: Expression) -> str:
+        kind = expression.kind
+        if kind == "number":
+            return self.constant(expression.value)
+        if kind == "column":
+            return self._columns[int(expression.value)]
+        parts = [self.value(part) for part in expression.parts]
+        if kind == "cast":
+            return parts[0]  # all values are of double precision already
+        if kind == "case":
+            result = parts.pop() if len(parts) % 2 else self.constant(np.nan)  # a missing value is not a number here
+            for holds, value in zip(parts[-2::-2], parts[::-2], strict=True):
+                result = self.node("Where", holds, value, result)
+            return result
+        if kind in ("+", "AND"):
+            result = parts[0]
+            for part in parts[1:]:
+                result = self.node(_NODES[kind], result, part)
+            return result
+        return self.node(_NODES[kind], *parts)
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """The name of the value of an operator."""
@@ -304,131 +417,20 @@ class _Graph:
             self.nodes.append(helper.make_node(operator, list(inputs), [self._known[key]], **attributes))
         return self._known[key]
 
-    def number(self, value: float) -> str:
-        """The name of a number of double precision."""
-        return self._constant(np.array(value, dtype=np.float64))
+    def constant(self, value: float | list[int]) -> str:
+        """The name of a number of double precision, or of whole numbers."""
+        from onnx import numpy_helper
+
+        array = np.array(value)
+        key = ("constant", array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = f"c{len(self._known)}"
+            self.constants.append(numpy_helper.from_array(array, self._known[key]))
+        return self._known[key]
 
     def stacked(self, values: Sequence[str], name: str) -> None:
         """The values as columns of a named result."""
         from onnx import helper
 
-        axis = self._constant(np.array([1]))
-        columns = [self.node("Unsqueeze", value, axis) for value in values]
+        columns = [self.node("Unsqueeze", value, self.constant([1])) for value in values]
         self.nodes.append(helper.make_node("Concat", columns, [name], axis=1))
-
-    def _constant(self, value: Any) -> str:
-        from onnx import numpy_helper
-
-        key = ("constant", value.dtype.str, value.shape, value.tobytes())
-        if key not in self._known:
-            self._known[key] = f"c{len(self._known)}"
-            self.constants.append(numpy_helper.from_array(value, self._known[key]))
-        return self._known[key]
-
-
-class _Reader:
-    """Recursive descent through one expression, of the grammar that `sql_expressions` writes."""
-
-    def __init__(self, text: str, graph: _Graph) -> None:
-        self.graph, self._tokens = graph, _tokens(text)
-        self._next = next(self._tokens)
-
-    def value(self) -> str:
-        """A sum."""
-        return self._chain(_SUMS, self._product)
-
-    def _product(self) -> str:
-        return self._chain(_PRODUCTS, self._factor)
-
-    def _chain(self, operators: dict[str, str], part: Any) -> str:
-        """Parts between operators of the same rank, from left to right."""
-        found: str = part()
-        while self._next in operators:
-            operator = operators[self._take()]
-            found = self.graph.node(operator, found, part())
-        return found
-
-    def _factor(self) -> str:
-        token = self._take()
-        if token == "-":
-            return self.graph.node("Neg", self._factor())
-        if token[0].isdigit():
-            return self.graph.number(float(token))
-        if token == "(":
-            return self._closed(self.value())
-        if token == "CASE":
-            return self._case()
-        if token == "CAST":
-            return self._cast()
-        if token in _FUNCTIONS:
-            return self._function(token)
-        if token not in self.graph.columns:
-            raise _unreadable(token)
-        return self.graph.columns[token]
-
-    def _case(self) -> str:
-        """Branches; without ELSE the value is missing where none holds, which is not a number here."""
-        if self._next == "WHEN":
-            self._take("WHEN")
-            holds = self._condition()
-            self._take("THEN")
-            value = self.value()
-            return self.graph.node("Where", holds, value, self._case())
-        if self._take() == "END":
-            return self.graph.number(np.nan)
-        value = self.value()
-        self._take("END")
-        return value
-
-    def _condition(self) -> str:
-        found = self._comparison()
-        while self._next == "AND":
-            self._take()
-            found = self.graph.node("And", found, self._comparison())
-        return found
-
-    def _comparison(self) -> str:
-        left = self.value()
-        return self.graph.node(_COMPARISONS[self._take()], left, self.value())
-
-    def _cast(self) -> str:
-        """All values are of double precision already."""
-        self._take("(")
-        value = self.value()
-        for word in ("AS", "DOUBLE", "PRECISION"):
-            self._take(word)
-        return self._closed(value)
-
-    def _function(self, name: str) -> str:
-        self._take("(")
-        arguments = [self.value()]
-        while self._next == ",":
-            self._take()
-            arguments.append(self.value())
-        return self._closed(self.graph.node(_FUNCTIONS[name], *arguments))
-
-    def _closed(self, value: str) -> str:
-        self._take(")")
-        return value
-
-    def _take(self, expected: str | None = None) -> str:
-        token = self._next
-        if expected is not None and token != expected:
-            raise _unreadable(token)
-        self._next = next(self._tokens, "")
-        return token
-
-
-def _tokens(text: str) -> Iterator[str]:
-    place = 0
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            raise _unreadable(text[place : place + 20])
-        place = found.end()
-        yield found[1]
-
-
-def _unreadable(text: str) -> ValueError:
-    """The error of a text that is not of the grammar: none that a map writes has it."""
-    return ValueError(f"{text!r} cannot be read in an expression of SQL.")

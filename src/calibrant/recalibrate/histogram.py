@@ -11,15 +11,29 @@ from sklearn.base import clone
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight
-from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.base import BinaryMap, BinaryRecalibrator
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.recalibrate.logistic import Platt
-from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.table.binning import Cut, EqualMass, as_binning
 
 
+class StepMap(BinaryMap):
+    """Base of the maps that are constant between edges."""
+
+    edges_: Floats
+    values_: Floats
+
+    def _map(self, scores: Scores) -> Floats:
+        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
+        return values
+
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        return scores.steps("probability", self.edges_[1:-1], self.values_)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class Histogram(BinaryRecalibrator):
+class Histogram(StepMap, BinaryRecalibrator):
     r"""Histogram binning: the share of positives in the bin of p.
 
     .. math:: q = s_k / w_k, \qquad p \in \text{bin } k
@@ -63,14 +77,6 @@ class Histogram(BinaryRecalibrator):
         positive = np.bincount(index, cells.positive, len(self.edges_) - 1)
         middle = (self.edges_[1:] + self.edges_[:-1]) / 2
         self.values_ = rates(weight, positive, empty=middle, allow_certainty=self.allow_certainty)
-
-    def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
-        return values
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        values = [scores.dialect.number(value) for value in self.values_]
-        return scores.steps("probability", self.edges_[1:-1], values)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -123,11 +129,10 @@ class ScalingBinning(BinaryRecalibrator):
         values: Floats = self.values_[bin_of(self.scaling_._map(_as_fitted(scores)), self.edges_)]
         return values
 
-    def _map_sql(self, scores: SqlScores) -> str:
-        values = [scores.dialect.number(value) for value in self.values_]
-        seen = SqlScores((scores.probability,), logits=False, dialect=scores.dialect)
-        scaled = SqlScores((self.scaling_._map_sql(seen),), logits=False, dialect=scores.dialect, exact=False)
-        return scaled.steps("probability", self.edges_[1:-1], values)
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        seen = ScoreExpressions((scores.probability,), logits=False)
+        scaled = ScoreExpressions((self.scaling_._map_expression(seen),), logits=False, exact=False)
+        return scaled.steps("probability", self.edges_[1:-1], self.values_)
 
 
 def _as_fitted(scores: Scores) -> Scores:
@@ -173,7 +178,7 @@ def rates(weight: NDArray[Any], positive: NDArray[Any], *, empty: Floats, allow_
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BayesianBinning(BinaryRecalibrator):
+class BayesianBinning(StepMap, BinaryRecalibrator):
     r"""Bayesian binning into quantiles (BBQ): histogram maps of many sizes, averaged by their evidence.
 
     .. math:: q = \sum_M \frac{P(D \mid M)}{\sum P(D \mid M')}\, \frac{s_k + \alpha_k}{w_k + N/B},
@@ -252,11 +257,3 @@ class BayesianBinning(BinaryRecalibrator):
         positive = np.clip(positive, 0, weight)
         evidence = betaln(positive + alpha, weight - positive + beta) - betaln(alpha, beta)
         return (positive + alpha) / (weight + strength), float(evidence.sum())
-
-    def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
-        return values
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        values = [scores.dialect.number(value) for value in self.values_]
-        return scores.steps("probability", self.edges_[1:-1], values)

@@ -13,13 +13,34 @@ from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.isotonic import isotonic_blocks, pool_adjacent_violators
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
-from calibrant.recalibrate.base import BinaryRecalibrator
+from calibrant.recalibrate.base import BinaryMap, BinaryRecalibrator
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores
+
+
+class LineMap(BinaryMap):
+    """Base of the maps that are linear between knots and constant beyond."""
+
+    knots_: Floats
+    values_: Floats
+
+    def _map(self, scores: Scores) -> Floats:
+        return np.interp(scores.probability, self.knots_, self.values_)
+
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        return scores.interpolated(self.knots_, self.values_)
+
+
+def block_ends(p: NDArray[Any], starts: NDArray[np.intp], rate: Floats) -> tuple[Floats, Floats]:
+    """Both ends of each block of rising scores, and its rate; a block of one score is one knot."""
+    ends = np.append(starts[1:], len(p)) - 1
+    knots = np.stack([p[starts], p[ends]], axis=1).astype(np.float64).ravel()
+    once = np.stack([np.ones(len(starts), dtype=bool), p[ends] > p[starts]], axis=1).ravel()
+    return knots[once], np.repeat(rate, 2)[once]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Isotonic(BinaryRecalibrator):
+class Isotonic(LineMap, BinaryRecalibrator):
     r"""Isotonic regression: the rising function of p of lowest squared error (and lowest log loss).
 
     Pool adjacent violators on the distinct scores, each with its weight; linear between the scores that were seen,
@@ -80,17 +101,8 @@ class Isotonic(BinaryRecalibrator):
     def _corners(
         self, p: NDArray[Any], mass: Floats | None, starts: NDArray[np.intp], rate: Floats
     ) -> tuple[Floats, Floats]:
-        """Both ends of each block; a block of one score is one knot."""
-        ends = np.append(starts[1:], len(p)) - 1
-        knots = np.stack([p[starts], p[ends]], axis=1).astype(np.float64).ravel()
-        once = np.stack([np.ones(len(starts), dtype=bool), p[ends] > p[starts]], axis=1).ravel()
-        return knots[once], np.repeat(rate, 2)[once]
-
-    def _map(self, scores: Scores) -> Floats:
-        return np.interp(scores.probability, self.knots_, self.values_)
-
-    def _map_sql(self, scores: SqlScores) -> str:
-        return scores.interpolated(self.knots_, self.values_)
+        """Both ends of each block."""
+        return block_ends(p, starts, rate)
 
 
 class CentredIsotonic(Isotonic):
@@ -205,10 +217,9 @@ class VennAbers(BinaryRecalibrator):
     def _map(self, scores: Scores) -> Floats:
         return _merged(*self._bounds(scores))
 
-    def _map_sql(self, scores: SqlScores) -> str:
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
         lower, upper = np.repeat(np.append(0.0, self.lower_), 2)[1:], np.repeat(np.append(self.upper_, 1.0), 2)[:-1]
-        values = [scores.dialect.number(value) for value in _merged(lower, upper)]
-        return scores.steps_at_knots("probability", self.knots_, values)
+        return scores.steps_at_knots("probability", self.knots_, _merged(lower, upper))
 
 
 def _merged(lower: Floats, upper: Floats) -> Floats:

@@ -12,8 +12,10 @@ from calibrant.numerics.logistic.binary import logistic_fit, nonnegative_logisti
 from calibrant.numerics.logistic.multinomial import inverse_temperature, inverse_temperature_of_cells
 from calibrant.numerics.special import expit, softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, beta_log_odds, polynomial
+from calibrant.recalibrate.expressions import expit as expit_expression
+from calibrant.recalibrate.expressions import softmax as softmax_expressions
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.table.bintable import BinTable
 
 
@@ -40,14 +42,14 @@ class LogisticMap(BinaryRecalibrator):
     def _predict(self, scores: Scores) -> Floats:
         return two_columns(self._recalibrated(np.clip(scores.log_odds, *self.limits_)))
 
-    def _map_sql(self, scores: SqlScores) -> str:
-        return self._sql(scores)[1]
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
+        return self._expressions(scores)[1]
 
-    def _sql(self, scores: SqlScores) -> list[str]:
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         x = scores.log_odds_within(*self.limits_)
         ends = np.clip(np.linspace(-1, 1, 101) * scores.largest_log_odds, *self.limits_)
         largest = float(np.abs(self._recalibrated(ends)).max())
-        return two_columns_sql(scores, self._recalibrated_sql(scores, x), largest=largest)
+        return two_expressions(self._recalibrated_expression(scores, x), largest=largest)
 
     @abstractmethod
     def _fit_log_odds(self, x: Floats, weight: Floats, positive: Floats) -> None:
@@ -62,7 +64,7 @@ class LogisticMap(BinaryRecalibrator):
         """The features of log odds, of shape (n, number of coefficients)."""
 
     @abstractmethod
-    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
+    def _recalibrated_expression(self, scores: ScoreExpressions, x: Expression) -> Expression:
         """Recalibrated log odds, from the expression `x` of the clipped log odds of these scores."""
 
 
@@ -90,10 +92,9 @@ def two_columns(log_odds: Floats) -> Floats:
     return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
 
 
-def two_columns_sql(scores: SqlScores, log_odds: str, *, largest: float) -> list[str]:
+def two_expressions(log_odds: Expression, *, largest: float) -> list[Expression]:
     """The same as expressions, of log odds whose size is at most about `largest`."""
-    expit = scores.dialect.expit
-    return [expit(f"(-{log_odds})", largest=largest), expit(log_odds, largest=largest)]
+    return [expit_expression(x, largest=largest) for x in (-log_odds, log_odds)]
 
 
 class Temperature(Recalibrator):
@@ -147,12 +148,11 @@ class Temperature(Recalibrator):
             return two_columns(scores.log_odds / self.temperature_)
         return softmax(scores.log_probabilities / self.temperature_)
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        divisor = scores.dialect.number(self.temperature_)
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         if scores.classes == 2:
             largest = scores.largest_log_odds / self.temperature_
-            return two_columns_sql(scores, f"({scores.log_odds} / {divisor})", largest=largest)
-        return scores.dialect.softmax([f"({log} / {divisor})" for log in scores.log_probabilities])
+            return two_expressions(scores.log_odds / self.temperature_, largest=largest)
+        return softmax_expressions([log / self.temperature_ for log in scores.log_probabilities])
 
 
 class _Polynomial(LogisticMap):
@@ -168,8 +168,8 @@ class _Polynomial(LogisticMap):
     def _features(self, x: Floats) -> Floats:
         return np.stack([x**power for power in self._powers], axis=1)
 
-    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
-        return scores.dialect.polynomial(x, self.coefficients_)  # the powers are 0, 1, ...
+    def _recalibrated_expression(self, scores: ScoreExpressions, x: Expression) -> Expression:
+        return polynomial(x, self.coefficients_)  # the powers are 0, 1, ...
 
 
 class Platt(_Polynomial):
@@ -222,6 +222,11 @@ class Quadratic(_Polynomial):
     _bounded = True
 
 
+def beta_features(x: Floats) -> Floats:
+    """Log p, -log(1 - p) and 1, at the log odds x of p."""
+    return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)
+
+
 class Beta(LogisticMap):
     r"""Beta calibration: the monotone three-parameter map of a ratio of beta densities.
 
@@ -253,7 +258,7 @@ class Beta(LogisticMap):
         )
 
     def _features(self, x: Floats) -> Floats:
-        return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x), np.ones(len(x))], axis=1)
+        return beta_features(x)
 
-    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
-        return scores.dialect.beta_log_odds(x, *self.coefficients_.tolist())
+    def _recalibrated_expression(self, scores: ScoreExpressions, x: Expression) -> Expression:
+        return beta_log_odds(x, *self.coefficients_.tolist())

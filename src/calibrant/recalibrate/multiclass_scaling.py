@@ -16,11 +16,12 @@ import numpy as np
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.logistic.multinomial import AffineLogLoss, MatrixLogLoss, Penalty, VectorLogLoss, minimise
 from calibrant.numerics.special import LOG_FLOOR, floored_log, log_softmax, softmax
+from calibrant.recalibrate import expressions
 from calibrant.recalibrate.base import Recalibrator
-from calibrant.recalibrate.export import predicted_sql
+from calibrant.recalibrate.export import predicted_expressions
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Temperature
-from calibrant.recalibrate.sql_expressions import SqlScores
 from calibrant.recalibrate.wrappers import fitted, predicted
 
 #: Cost of the squares of parameters that the method leaves free. It gives separable data a finite optimum and
@@ -61,8 +62,8 @@ class AffineMap(Recalibrator):
     def _predict(self, scores: Scores) -> Floats:
         return softmax(self._logits(self._inputs(scores)))
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        return scores.dialect.softmax(self._logits_sql(scores, self._inputs_sql(scores)))
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
+        return expressions.softmax(self._logit_expressions(self._input_expressions(scores)))
 
     def _fit_inputs(self, scores: Scores, codes: Codes, weight: Floats | None) -> Floats:
         """Fit the step before the affine map, if there is one, and apply it."""
@@ -72,9 +73,9 @@ class AffineMap(Recalibrator):
         """What the affine map is applied to, (n, K)."""
         return normalised_logs(scores)
 
-    def _inputs_sql(self, scores: SqlScores) -> list[str]:
+    def _input_expressions(self, scores: ScoreExpressions) -> list[Expression]:
         """The same as expressions."""
-        return normalised_logs_sql(scores)
+        return normalised_log_expressions(scores)
 
     def _penalty(self, classes: int) -> Penalty:
         """Cost of the parameters: free, but for the ridge."""
@@ -89,7 +90,7 @@ class AffineMap(Recalibrator):
         """The affine map."""
 
     @abstractmethod
-    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+    def _logit_expressions(self, z: list[Expression]) -> list[Expression]:
         """The same as expressions."""
 
 
@@ -105,9 +106,9 @@ class VectorMap(AffineMap):
     def _logits(self, z: Floats) -> Floats:
         return z * self.scale_ + self.intercept_
 
-    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+    def _logit_expressions(self, z: list[Expression]) -> list[Expression]:
         rows = zip(z, self.scale_, self.intercept_, strict=True)
-        return [scores.dialect.affine([log], [slope], constant) for log, slope, constant in rows]
+        return [float(constant) + float(slope) * log for log, slope, constant in rows]
 
 
 class MatrixMap(AffineMap):
@@ -122,9 +123,9 @@ class MatrixMap(AffineMap):
     def _logits(self, z: Floats) -> Floats:
         return z @ self.matrix_.T + self.intercept_
 
-    def _logits_sql(self, scores: SqlScores, z: list[str]) -> list[str]:
+    def _logit_expressions(self, z: list[Expression]) -> list[Expression]:
         rows = zip(self.matrix_, self.intercept_, strict=True)
-        return [scores.dialect.affine(z, slopes, constant) for slopes, constant in rows]
+        return [float(constant) + expressions.mixture(slopes, z) for slopes, constant in rows]
 
 
 def normalised_logs(scores: Scores) -> Floats:
@@ -135,12 +136,12 @@ def normalised_logs(scores: Scores) -> Floats:
     return np.maximum(log_softmax(z), LOG_FLOOR)
 
 
-def normalised_logs_sql(scores: SqlScores) -> list[str]:
+def normalised_log_expressions(scores: ScoreExpressions) -> list[Expression]:
     """The same as expressions."""
     logs = scores.log_probabilities
     if not scores.logits:
         return logs
-    return [scores.dialect.at_least(log, LOG_FLOOR) for log in scores.dialect.log_softmax(logs)]
+    return [expressions.within(log, LOG_FLOOR, np.inf) for log in expressions.log_softmax(logs)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -160,9 +161,9 @@ class _Structured(AffineMap):
     def _inputs(self, scores: Scores) -> Floats:
         return floored_log(predicted(self.temperature_, Scores(normalised_logs(scores), logits=True)))
 
-    def _inputs_sql(self, scores: SqlScores) -> list[str]:
-        first = SqlScores(tuple(normalised_logs_sql(scores)), logits=True, dialect=scores.dialect, exact=False)
-        return [scores.dialect.floored_log(p) for p in predicted_sql(self.temperature_, first)]
+    def _input_expressions(self, scores: ScoreExpressions) -> list[Expression]:
+        first = ScoreExpressions(tuple(normalised_log_expressions(scores)), logits=True, exact=False)
+        return [expressions.floored_log(p) for p in predicted_expressions(self.temperature_, first)]
 
     def _penalty(self, classes: int) -> Penalty:
         strengths = {
@@ -412,10 +413,10 @@ class EnsembleTemperature(Recalibrator):
         first, second, third = self.weights_
         return first * tempered + second * given + third * uniform
 
-    def _sql(self, scores: SqlScores) -> list[str]:
-        uniform = scores.dialect.number(1 / scores.classes)
-        pairs = zip(predicted_sql(self.temperature_, scores), scores.probabilities, strict=True)
-        return [scores.dialect.mixture(self.weights_, [tempered, given, uniform]) for tempered, given in pairs]
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
+        uniform = expressions.number(1 / scores.classes)
+        pairs = zip(predicted_expressions(self.temperature_, scores), scores.probabilities, strict=True)
+        return [expressions.mixture(self.weights_, [tempered, given, uniform]) for tempered, given in pairs]
 
     def _parts(self, scores: Scores) -> tuple[Floats, Floats, Floats]:
         given = scores.probabilities

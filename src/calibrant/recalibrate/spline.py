@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.binary import logistic_fit
 from calibrant.numerics.logistic.stacked import Fit
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, polynomial
 from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
-from calibrant.recalibrate.sql_expressions import SqlScores
 
 #: Rows are pooled into at most this many groups of neighbouring log odds before the spline is fitted.
 _GROUPS = 1024
@@ -99,14 +99,11 @@ class Spline(LogisticMap):
     def _features(self, x: Floats) -> Floats:
         return natural_spline_basis(x, self.knots_)
 
-    def _recalibrated_sql(self, scores: SqlScores, x: str) -> str:
-        shift, powers = scores.dialect.number, cubic_pieces(self.knots_, self.coefficients_)
+    def _recalibrated_expression(self, scores: ScoreExpressions, x: Expression) -> Expression:
+        powers = cubic_pieces(self.knots_, self.coefficients_)
         origins = self.knots_[np.maximum(np.arange(len(powers)) - 1, 0)]
-        pieces = [
-            scores.dialect.polynomial(f"({x} - {shift(origin)})", row)
-            for origin, row in zip(origins, powers, strict=True)
-        ]
-        return f"({x} + {scores.steps('log_odds', self.knots_, pieces)})"
+        pieces = [polynomial(x - float(origin), row) for origin, row in zip(origins, powers, strict=True)]
+        return x + scores.steps("log_odds", self.knots_, pieces)
 
 
 def natural_spline_basis(x: Floats, knots: Floats) -> Floats:

@@ -11,8 +11,8 @@ from calibrant.numerics.pair_tables import PairCells, PairTables
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.smoothers import MIN_WEIGHT, LogitBins, SmootherAverage
 from calibrant.recalibrate.base import BinaryRecalibrator, Recalibrator
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, expit, mixture
 from calibrant.recalibrate.inputs import BinomialCells, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores
 
 #: Parts of the rows over which the isotonic member is cross-fitted.
 PARTS = 5
@@ -60,7 +60,7 @@ class Smoothed(BinaryRecalibrator):
         )
         return average.predict(0, scores.log_odds)
 
-    def _map_sql(self, scores: SqlScores) -> str:
+    def _map_expression(self, scores: ScoreExpressions) -> Expression:
         members = np.flatnonzero(self.member_weight_ >= MIN_WEIGHT)
         used = self.steps_weight_ >= MIN_WEIGHT
         share = (1 - self.steps_weight_ * used) / self.member_weight_[members].sum()
@@ -68,18 +68,14 @@ class Smoothed(BinaryRecalibrator):
         pieces = []
         for index in range(len(self.edges_) + 1):
             shift, shrink = self.shift_[members, index], self.shrink_[members, index]
-            parts = self._members_sql(scores, z, shift, shrink)
-            steps = [f"{scores.dialect.number(self.steps_weight_ * self.steps_[index])} + "] if used else []
-            pieces.append(f"({''.join(steps)}{scores.dialect.mixture(share * self.member_weight_[members], parts)})")
+            largest = (self.limit_ + np.abs(shift)) * shrink
+            parts = [
+                expit((z + float(move)) * float(factor), largest=float(size))
+                for move, factor, size in zip(shift, shrink, largest, strict=True)
+            ]
+            smooth = mixture(share * self.member_weight_[members], parts)
+            pieces.append(float(self.steps_weight_ * self.steps_[index]) + smooth if used else smooth)
         return scores.steps("log_odds", self.edges_, pieces)
-
-    def _members_sql(self, scores: SqlScores, z: str, shift: Floats, shrink: Floats) -> list[str]:
-        """The probabilities of the members within one bin."""
-        number, largest = scores.dialect.number, (self.limit_ + np.abs(shift)) * shrink
-        return [
-            scores.dialect.expit(f"(({z} + {number(move)}) * {number(factor)})", largest=float(size))
-            for move, factor, size in zip(shift, shrink, largest, strict=True)
-        ]
 
 
 def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[Floats, Floats]:

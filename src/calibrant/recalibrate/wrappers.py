@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator, Sample
-from calibrant.recalibrate.export import predicted_sql
+from calibrant.recalibrate.export import predicted_expressions
+from calibrant.recalibrate.expressions import Expression, ScoreExpressions, normalised
 from calibrant.recalibrate.inputs import Input, Scores
-from calibrant.recalibrate.sql_expressions import SqlScores
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,11 +59,11 @@ class OneVsRest(Recalibrator):
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
-    def _sql(self, scores: SqlScores) -> list[str]:
+    def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         if scores.classes == 2:
-            return predicted_sql(self.maps_[0], scores)
-        p = [predicted_sql(inner, scores.one_vs_rest(k))[1] for k, inner in enumerate(self.maps_)]
-        return scores.dialect.normalised(p)
+            return predicted_expressions(self.maps_[0], scores)
+        p = [predicted_expressions(inner, scores.one_vs_rest(k))[1] for k, inner in enumerate(self.maps_)]
+        return normalised(p)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
