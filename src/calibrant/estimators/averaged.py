@@ -134,23 +134,13 @@ class _Curves:
     @classmethod
     def of(cls, bins: LogitBins, positive: Floats) -> _Curves:
         """From the number of positive outcomes per set and bin."""
-        from calibrant.numerics.logistic.stacked import logistic_fits, unfitted
-        from calibrant.numerics.smoothers import families
+        from calibrant.numerics.smoothers import member_fits
 
-        negative = np.maximum(bins.mass - positive, 0.0)
-        predicted, none = expit(bins.logit), np.zeros((len(positive), 1, len(bins)))
-        fits, start = [unfitted(bins.logit, positive, negative)], None
-        gaps, noises = [none], [none]  # the identity has neither gap nor noise
-        for family in families(bins):
-            fit = logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start)
-            start = fit.coefficients[:, -1] if start is None else start
-            fitted = expit(fit.eta)
-            gaps.append(fitted - predicted)
-            slope = fitted * (1 - fitted)
-            noises.append(fit.sampling_variance(family.basis, family.precision) * slope**2)
-            fits.append(fit)
-        share = bins.mass / bins.mass.sum()
-        return cls(share, np.concatenate(gaps, axis=1), np.concatenate(noises, axis=1), _weights(fits))
+        fits = member_fits(bins, positive, np.maximum(bins.mass - positive, 0.0))
+        fitted = expit(np.concatenate([fit.eta for fit in fits], axis=1))
+        variance = np.concatenate([fit.sampling_variance for fit in fits], axis=1)
+        share, noise = bins.mass / bins.mass.sum(), variance * (fitted * (1 - fitted)) ** 2
+        return cls(share, fitted - expit(bins.logit), noise, _weights(fits))
 
     @property
     def squares(self) -> tuple[Floats, Floats]:

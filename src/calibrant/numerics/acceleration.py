@@ -24,15 +24,18 @@ from calibrant._version import __version__
 Made = TypeVar("Made")
 
 #: What starting Numba takes in each process, in nanoseconds, with a margin for kernels that are not on disk yet.
+#: Speed: benchmarks/fast.py; no result depends on it.
 START = 1e9
 
-#: Below this many rows a compiled loop is not worth loading, unless `start` loaded all of them before.
+#: Below this many rows a compiled loop is not worth loading, unless `start` loaded all of them before. Speed:
+#: benchmarks/fast.py; no result depends on it.
 FEW_ROWS = 100_000
 
-#: Rows of a chunk with totals of its own; results do not depend on the number of threads that work on chunks.
+#: Rows of a chunk with totals of its own, whatever the number of threads that work on chunks. Speed:
+#: benchmarks/fast.py; no result depends on it but for the rounding of sums.
 CHUNK_ROWS = 1 << 20
 
-#: From this many rows on, chunks are shared among threads.
+#: From this many rows on, chunks are shared among threads. Speed: benchmarks/fast.py; no result depends on it.
 THREADED_ROWS = 1 << 22
 
 _OFF, _ON = ("0", "off", "false", "no"), ("1", "on", "true", "yes")

@@ -23,11 +23,13 @@ Scratch = tuple[Singles, Singles, NDArray[np.int32]]
 #: Finds the bin of each key; the result may be overwritten by the next call.
 Indexer = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: Copies of the sums that rows are added to in turn where one bin holds most of them: an addition to a number in memory
-#: waits for the one before it to the same number, which takes several times as long.
+#: Copies of the sums that rows are added to in turn where one bin holds most of them: an addition to a number in
+#: memory waits for the one before it to the same number. Speed: benchmarks/fast.py; no result depends on it but for
+#: the rounding of sums.
 LANES = 8
 
-#: One of so many bins must hold more than a quarter of a sample of rows for lanes to be worth their while.
+#: At most this many bins, of which one holds more than a quarter of a sample of rows, make lanes pay. Speed:
+#: benchmarks/fast.py; no result depends on it but for the rounding of sums.
 SAMPLE = 1 << 10
 
 
@@ -332,11 +334,13 @@ class _Count:
         return counts
 
 
-#: Columns of a cell: three sums, the lowest key, three sums, the highest key.
+#: Columns of a cell: three sums, the lowest key, three sums, the highest key. Derived: eight float64 are a line of the
+#: cache.
 COLUMNS, LOW, HIGH = 8, 3, 7
 _SUMS = (0, 1, 2, 4, 5, 6)
 
-#: A table of logarithms with more cells would take more memory than it is worth: such keys are left to NumPy.
+#: A table of logarithms with more cells would take more memory than the rows. Derived: 2^24 cells of 64 bytes are 1
+#: GB.
 MOST_CELLS = 1 << 24
 
 

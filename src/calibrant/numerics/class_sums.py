@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.numerics.acceleration import by_chunks, compiled
 from calibrant.numerics.arrays import Codes, Floats
 
-#: From this many classes on, vector instructions over a row pay.
+#: From this many classes on, vector instructions over a row pay. Speed: benchmarks/fast.py; no result depends on it.
 MANY = 64
 
 

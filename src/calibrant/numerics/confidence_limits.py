@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_odds
 
-#: Steps of Newton's method at most; three to five are usual, and the range is halved where one would leave it.
-SHARE_STEPS = 60
-#: The last step is the one from where the logarithm of the tail is off by at most this, since it squares what is off;
-#: or one that rounding decides, or that is smaller than any share that matters.
+#: The last step of Newton's method is the one from where the logarithm of the tail is off by at most the first, since
+#: it squares what is off; or one that is below the rounding of a share, or below any share that matters. Derived: the
+#: square of 1e-7, the rounding of a float64, and less than one event in 1e18 rows.
 NEAR, SHARE_ROUNDING, NOTHING = 1e-7, 1e-15, 1e-18
 
 
@@ -58,7 +57,7 @@ def _low_end(x: Floats, n: Floats, tail: float) -> Floats:
     low = betaincinv(x, above + 1, tail)
     high = np.where(above > 0, betaincinv(x + 1, np.where(above > 0, above, 1.0), tail), 1.0)
     at, constant = np.sqrt(low * high), -np.log(x) - betaln(x, above + 1)
-    for _ in range(SHARE_STEPS):
+    for _ in range(60):
         with np.errstate(divide="ignore", invalid="ignore"):
             others = np.where(above > 0, above * np.log1p(-at), 0.0)
             equal = np.exp(constant + x * np.log(at) + others)
@@ -118,10 +117,7 @@ def _recovered(distance: Floats, share: Floats, factor: Floats) -> Floats:
     return np.sqrt(np.maximum((distance**2).sum(axis=0) - pairs, 0.0))
 
 
-#: Halvings of a range that is known to hold an end: to about the digits of a float.
-HALVINGS = 60
-
-#: Variances of less, by the square of one part, are rounding.
+#: Variances of less, by the square of one part, are rounding. Derived: that of sums of up to 1e4 squares.
 ROUNDING = 1e-12
 
 
@@ -163,7 +159,7 @@ def gamma_interval(value: float, variance: float, step: float, level: float) -> 
     low, high = float(value), float(value) + step
     while above(high) > tail:
         low, high = high, 2 * high
-    for _ in range(HALVINGS):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if above(middle) > tail else (low, middle)
     return (float(scale * gammaincinv(shape, tail)) if seen else float(value)), high
@@ -212,7 +208,7 @@ def bernstein_lower_bound(values: Floats, count: Floats, alpha: float) -> float:
     return max(0.0, mean - math.sqrt(2 * variance * term / n) - 7 * term / (3 * (n - 1)))
 
 
-#: Numbers of blocks whose gaps are added up.
+#: Numbers of blocks whose gaps are added up. Test: tests/numerics/test_confidence_limits.py::test_blocks_of_a_limit.
 BLOCKS = (1, 2, 4, 8)
 
 
@@ -301,13 +297,11 @@ def _most_wealth(values: Floats, stake: Floats, m: float) -> float:
     return float(np.cumsum(np.log1p(safe * (values - m))).max())
 
 
-#: Steps of Newton's method, which halves a bracket where it would leave it.
-STEPS = 60
-
-#: Where the saddlepoint is closer to zero than this, the number of events is the expected one.
+#: Where the saddlepoint is closer to zero than this, the number of events is the expected one. Derived: closer to it
+#: the two terms of the formula cancel to rounding, and its limit is off by less than 1e-4.
 CENTRE = 1e-4
 
-#: The log odds of probabilities stay within this.
+#: The log odds of probabilities stay within this. Derived: exp(709.8) is the largest float64.
 LIMIT = 700.0
 
 
@@ -376,7 +370,7 @@ def _saddlepoints(count: Floats, odds: Floats, wanted: Floats) -> Floats:
     size = np.maximum(count.sum(axis=1), 1e-300)
     middle = (count * odds).sum(axis=1) / size
     t = log_odds(np.clip(wanted / size, 1e-12, 1 - 1e-12)) - middle  # exact for rows of one probability
-    for _ in range(STEPS):
+    for _ in range(60):
         chance = expit(odds + t[:, None])
         excess = (count * chance).sum(axis=1) - wanted
         low, high = np.where(excess > 0, low, t), np.where(excess > 0, t, high)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 
-#: Rows per chunk, each of which also touches every node: long enough to make that cheap.
+#: Rows per chunk, each of which also touches every node: long enough to make that cheap. Speed: benchmarks/smooth.py;
+#: no result depends on it but for the rounding of sums.
 NODE_CHUNK = 1 << 18
 
-#: Rows, or nodes, of the samples that are worked on at once: they stay in the cache.
+#: Rows, or nodes, of the samples that are worked on at once: they stay in the cache. Speed: benchmarks/smooth.py; no
+#: result depends on it.
 SAMPLE_NUMBERS = 1 << 16
 
 

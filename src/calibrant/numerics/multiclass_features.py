@@ -19,9 +19,11 @@ from calibrant.numerics.arrays import Codes, Floats, Reals, Singles, row_blocks
 from calibrant.numerics.smoothers import kernel_basis, matern
 from calibrant.numerics.special import log_softmax, row_sum
 
-#: Up to this many classes all are entries; with more, the leading ones are, and bands of ranks.
+#: Up to this many classes all are entries; with more, this many leading ones are, and bands of ranks. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 FEW_CLASSES, LEADING = 40, 16
-#: One minus the top confidence is not taken to be smaller than this.
+#: One minus the top confidence is not taken to be smaller than this. Derived: fewer than 1e8 rows cannot show a
+#: smaller one.
 LEAST_DOUBT = 1e-9
 
 
@@ -286,12 +288,16 @@ def _times_blocks(blocks: Floats, values: Floats) -> Floats:
     return np.concatenate([first * upper + cross * lower, cross * upper + last * lower])
 
 
-#: Smooth functions of a class's own logit and of the top confidence: number and length scale.
+#: Smooth functions of a class's own logit and of the top confidence: number and length scale. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 OWN, TOP = (9, 0.4), (4, 0.7)
-#: Number of the shared features: slope, functions of the own logit, interactions, top class, second class.
+#: Number of the shared features. Derived: slope, functions of the own logit, interactions, top class, second class.
 SHARED = 2 + OWN[0] + 2 * TOP[0]
-#: Entries beyond which the information matrix is estimated from part of the rows, for few and for many classes.
+#: Entries beyond which the information matrix is estimated from part of the rows, for few and for many classes. Speed:
+#: benchmarks/variational.py; gradients are of all rows, and so is the optimum.
 INFORMATION_SIZE = 30_000, 100_000
+#: Points at which the smooth functions are tabulated, and quantiles that scale them. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 _GRID, _KNOTS = 201, 65
 _OWN_TABLE, _TOP_TABLE = (
     kernel_basis(np.linspace(0, 1, _GRID), matern, length, knots).astype(np.float32) for knots, length in (OWN, TOP)

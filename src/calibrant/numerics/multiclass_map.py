@@ -45,8 +45,10 @@ from calibrant.numerics.pair_tables import STAGES, PairCells, PairTables, fit_ta
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import LOG_FLOOR, log_softmax
 
-#: With many classes, the number of principal scores, and of the rows from which their axes are found.
+#: With many classes, the number of principal scores, and of the rows from which their axes are found. Speed:
+#: benchmarks/variational_many.py; axes of other rows differ by sampling error.
 PRINCIPAL, PRINCIPAL_ROWS = 48, 12_000
+#: Rows that are worked on at once. Speed: benchmarks/variational_many.py; no result depends on it.
 _ROWS = 4096
 
 
@@ -162,13 +164,18 @@ def _principal_axes(logs: Singles, mean: Singles) -> NDArray[np.float64]:
     return axes
 
 
-#: With more rows than twice this, a fit to so many of them gives start and precisions of the first stage.
+#: With more than twice as many rows, a fit to this many of them gives start and precisions of the first stage. Speed:
+#: benchmarks/variational.py; precisions are then updated from all rows.
 FIRST_ROWS = 1000
-#: With many classes, the most rows of each half in which the precision of the matrix is chosen.
+#: With many classes, the most rows of each half in which the precision of the matrix is chosen. Speed:
+#: benchmarks/variational_many.py; more rows choose among the same seven precisions.
 HALF = 12_000
-#: Many classes have local corrections only where rows times classes are at most this.
+#: Many classes have local corrections only where rows times classes are at most this. Speed:
+#: benchmarks/variational_many.py; of three networks with 100 classes they changed no error by more than 0.2 %
+#: (reproduce/results/class_map_stages.md).
 LOCAL_SIZE = 4_000_000
-#: Points at which the shared function of a class's own log probability is tabulated for many classes.
+#: Points at which the shared function of a class's own log probability is tabulated for many classes. Derived: steps
+#: of 0.05 in log probability at most.
 _GRID = 2001
 
 

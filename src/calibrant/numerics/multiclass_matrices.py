@@ -16,13 +16,19 @@ from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.multiclass_features import LEADING
 from calibrant.numerics.special import log_softmax, row_max, row_sum, softmax
 
-#: Precisions that are tried, strong to weak, each with this many steps; and the steps of the final fits.
+#: Precisions that are tried, strong to weak. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 PRECISIONS = 4000.0 / 2.5 ** np.arange(7)
+#: Steps of L-BFGS of each trial, and of the final fits. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 TRIAL_ITERATIONS, FINAL_ITERATIONS = 5, 6
-#: Trials end after two losses in a row, or one of this many units of log-likelihood.
+#: Trials end after two losses in a row, or one of this many units of log-likelihood. Speed:
+#: benchmarks/variational_many.py; losses grow from there on.
 _GREAT_LOSS = 8.0
 #: Up to this many classes all logits are formed and the leading ones taken; with more they are formed one by one.
+#: Speed: benchmarks/variational_many.py; no result depends on it.
 _ALL_AT_ONCE = 200
+#: Rows that are worked on at once. Speed: benchmarks/variational_many.py; no result depends on it.
 _ROWS = 4096
 
 
@@ -142,8 +148,11 @@ def leading_logits(inputs: Reals, matrix: Floats, index: NDArray[np.int32]) -> R
 
 
 #: The first precision, as a share of the mean information. It is weak on purpose: from a strong start the marginal
-#: likelihood sticks there and misses signal, from a weak one it still shrinks to nothing on calibrated rows.
+#: likelihood sticks there and misses signal, from a weak one it still shrinks to nothing on calibrated rows. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 WEAK_START = 0.02
+#: Steps of L-BFGS between two precisions. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 ITERATIONS = 12
 
 

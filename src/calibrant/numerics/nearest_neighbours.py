@@ -11,17 +11,23 @@ from calibrant.numerics.arrays import Codes, Floats, Reals, Singles
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import log_softmax, softmax
 
-#: Numbers of neighbours used, and the number of rows searched for them.
+#: Numbers of neighbours used, and the number of rows searched for them. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 SIZES, REFERENCES = (10, 40), 3750
-#: Reference rows from which the coefficients are fitted.
+#: Reference rows from which the coefficients are fitted. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 SAMPLE = 2500
-#: Neighbours kept per row, so that enough are left when those of the held-out fold are taken away.
+#: Neighbours kept per row. Derived: of five folds, 4/5 of 64 leave the 40 of `SIZES` when those of the held-out fold
+#: are taken away, but for one row in some thousands.
 KEPT = 64
-#: Prior rows added to observed and expected counts, with the fitted probabilities of the row itself.
+#: Prior rows added to observed and expected counts, with the fitted probabilities of the row itself. Test:
+#: tests/numerics/test_multiclass_map.py::test_shares_recovered_with_these_constants.
 PRIOR_ROWS = 2.0
-#: Units of log-likelihood which the correction must gain on the rows it was fitted to.
+#: Units of log-likelihood which the correction must gain on the rows it was fitted to. Derived: one for each of its
+#: two coefficients, as in Akaike's criterion.
 LEAST_GAIN = 2.0
-#: Up to this many dimensions a tree finds neighbours faster than all distances do.
+#: Up to this many dimensions a tree finds neighbours faster than all distances do. Speed: benchmarks/variational.py;
+#: no result depends on it.
 _TREE_DIMENSIONS = 6
 
 

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Codes, Floats
 
-#: Rows of uniform numbers drawn at a time, few enough for the cache.
+#: Rows of uniform numbers drawn at a time, few enough for the cache. Speed: benchmarks/simulate.py; no result depends
+#: on it.
 _DRAWN_AT_ONCE = 128
 
-#: Up to this many classes, comparing with every bound is faster than searching.
+#: Up to this many classes, comparing with every bound is faster than searching. Speed: benchmarks/simulate.py; no
+#: result depends on it.
 _FEW = 40
 
 
@@ -92,13 +94,16 @@ def bounds_reached(bounds: Floats, values: Floats) -> NDArray[np.integer[Any]]:
     return count
 
 
-#: Standard deviations above the mean, and counts beyond them, up to which probabilities are tabulated.
+#: Standard deviations above the mean, and counts beyond them, up to which probabilities are tabulated. Derived: by
+#: Chernoff's bound less than 1e-9 of a binomial count is beyond.
 _BEYOND, _MORE = 8.0, 10
 
 #: Up to this number of expected events (or others) a table of their probabilities takes less time than rejection.
+#: Speed: benchmarks/inference.py; both draw from the same distribution.
 _TABULATED = 200.0
 
-#: Lines at a time, few enough for the cache.
+#: Lines at a time, few enough for the cache. Speed: benchmarks/inference.py; no result depends on it but for the order
+#: of draws.
 _BLOCK = 64
 
 

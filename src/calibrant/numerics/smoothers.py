@@ -22,20 +22,23 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.stacked import LogisticFits, logistic_fits, unfitted
-from calibrant.numerics.special import clipped_log_odds, expit
+from calibrant.numerics.special import clipped_log_odds, expit, log_softmax
 
-#: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are not binned.
+#: Quantile bins of the score, and bins of equal width on the logit scale; fewer distinct scores are not binned. Test:
+#: tests/numerics/test_smoothers.py::test_curves_fitted_with_these_constants.
 QUANTILE_BINS, LOGIT_BINS = 100, 60
 _Kernel = Callable[[Floats, float], Floats]
 Criterion = Literal["evidence", "held_out"]
 
-#: Logarithm of the smallest normal number, used in place of log 0.
+#: Logarithm of the smallest normal number, used in place of log 0. Derived: IEEE 754.
 _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
-#: Members with less weight than this are left out of predictions.
+#: Members with less weight than this are left out of predictions. Speed: most members have none; each moves
+#: probabilities by less than 1e-3 times their spread.
 MIN_WEIGHT = 1e-3
-#: A bin with less weight than this is empty up to rounding.
+#: A bin with less weight than this is empty up to rounding. Derived: that of differences of sums of up to 1e6 rows.
 EMPTY = 1e-9
-#: Prior standard deviations of the coefficients, for corrections with few and with many coefficients.
+#: Prior standard deviations of the coefficients, for corrections with few and with many coefficients. Test:
+#: tests/numerics/test_smoothers.py::test_curves_fitted_with_these_constants.
 COARSE_SCALES, FINE_SCALES = (0.1, 0.4, 1.6), (0.2, 0.6, 1.8)
 
 
@@ -101,16 +104,8 @@ class LogitBins:
         return 0.5 * self.rank + 0.5 * (self.logit - self.logit[0]) / max(span, 1e-9)
 
 
-@dataclass(frozen=True, eq=False)
-class Family:
-    """Members that share a basis and differ in their penalty."""
-
-    basis: Floats
-    precision: Floats
-
-
-def families(bins: LogitBins) -> list[Family]:
-    """The corrections that are averaged, from stiff to flexible."""
+def families(bins: LogitBins) -> list[tuple[Floats, Floats]]:
+    """The corrections that are averaged, from stiff to flexible: bases, each with the precisions of its members."""
     z = bins.logit
     scale = max(float(np.sqrt(np.average(z**2, weights=bins.mass))), 0.5)
     slope = z / scale
@@ -149,10 +144,7 @@ class SmootherAverage:
         `ones` and `zeros`, arrays (folds, bins), count the rows with outcome 1 and 0.
         """
         positive, negative = ones.sum(axis=0) - ones[targets], zeros.sum(axis=0) - zeros[targets]
-        fits, start = [unfitted(bins.logit, positive, negative)], None
-        for family in families(bins):
-            fits.append(logistic_fits(family.basis, bins.logit, positive, negative, family.precision, start=start))
-            start = fits[1].coefficients[:, -1]  # all bases begin with those of the affine family, the first
+        fits = member_fits(bins, positive, negative)
         by_evidence, _ = member_weights(fits, "evidence")
         by_held_out, smooth = member_weights(fits, "held_out")
         weight = (by_evidence + by_held_out) / 2
@@ -216,6 +208,15 @@ def _sums(index: NDArray[np.intp], values: Floats, size: int) -> Floats:
     return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
+def member_fits(bins: LogitBins, positive: Floats, negative: Floats) -> list[LogisticFits]:
+    """All members fitted to the outcomes (data sets, bins): the predictions as they are, then each family."""
+    fits, start = [unfitted(bins.logit, positive, negative)], None
+    for basis, precision in families(bins):
+        fits.append(logistic_fits(basis, bins.logit, positive, negative, precision, start=start))
+        start = fits[1].coefficients[:, -1]  # all bases begin with those of the affine family, the first
+    return fits
+
+
 def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Floats]:
     """Weights of the members by their evidence or held-out likelihood, and the log of their prior-weighted sum.
 
@@ -223,10 +224,8 @@ def member_weights(fits: list[LogisticFits], by: Criterion) -> tuple[Floats, Flo
     """
     prior = np.concatenate([np.full(fit.evidence.shape[1], -np.log(fit.evidence.shape[1])) for fit in fits])
     score = np.concatenate([getattr(fit, by) for fit in fits], axis=1) + prior
-    top = score.max(axis=1, keepdims=True)
-    share = np.exp(score - top)
-    total = share.sum(axis=1)
-    return share / total[:, None], top[:, 0] + np.log(total)
+    logs = log_softmax(score)
+    return np.exp(logs), score[:, 0] - logs[:, 0]
 
 
 def _isotonic(bins: LogitBins, ones: Floats, zeros: Floats, targets: Sequence[int]) -> tuple[Floats, Floats]:
@@ -270,15 +269,15 @@ def _steps(predicted: Floats, ones: Floats, zeros: Floats) -> Floats:
     return level[np.maximum(block, 0)]
 
 
-def _coarse(basis: Floats) -> Family:
+def _coarse(basis: Floats) -> tuple[Floats, Floats]:
     scales = np.array(COARSE_SCALES)
-    return Family(basis, np.ones(basis.shape[1]) / scales[:, None] ** 2)
+    return basis, np.ones(basis.shape[1]) / scales[:, None] ** 2
 
 
-def _fine(trend: Floats, basis: Floats) -> Family:
+def _fine(trend: Floats, basis: Floats) -> tuple[Floats, Floats]:
     scales = np.array(FINE_SCALES)[:, None]
     trend_precision = np.ones(trend.shape[1]) / np.maximum(scales, 0.4) ** 2
-    return Family(np.hstack([trend, basis]), np.hstack([trend_precision, np.ones(basis.shape[1]) / scales**2]))
+    return np.hstack([trend, basis]), np.hstack([trend_precision, np.ones(basis.shape[1]) / scales**2])
 
 
 def kernel_basis(x: Floats, kernel: _Kernel, length: float, knots: int) -> Floats:

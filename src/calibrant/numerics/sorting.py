@@ -177,21 +177,24 @@ def sort_with_outcomes(
     return key, sorted_outcome
 
 
-#: Bits of the fraction that distinguish buckets.
+#: Bits of the fraction that distinguish buckets. Speed: benchmarks/fast.py; no result depends on it.
 FRACTION = 5
 
-#: Powers of two that distinguish buckets; all smaller distances share the outermost bucket.
+#: Powers of two that distinguish buckets; all smaller distances share the outermost bucket. Speed: benchmarks/fast.py;
+#: no result depends on it.
 POWERS = 64
 
-#: Buckets from 0 to 0.5. The scores 0.5 and 1 have their own buckets: no other float is as near 1 as the last power.
+#: Buckets from 0 to 0.5, and in all. Derived: the scores 0.5 and 1 have their own buckets, since no other float is as
+#: near 1 as the last power.
 HALF = (POWERS << FRACTION) + 1
 
 BUCKETS = 2 * HALF
 
 #: Selection sorts the rows of the buckets that edges fall into. Beyond this share of all rows, sorting is faster.
+#: Speed: benchmarks/binned.py; no result depends on it.
 OPENED_BUCKETS = 0.5
 
-#: Number of sampled rows that estimate that share.
+#: Number of sampled rows that estimate that share. Speed: benchmarks/binned.py; no result depends on it.
 SAMPLE = 1 << 12
 
 
@@ -355,10 +358,11 @@ def _in_order(by_code: NDArray[Any], *, positive: bool = False) -> NDArray[Any]:
     return np.concatenate([buckets[:HALF], buckets[: HALF - 1 : -1]])
 
 
-#: Cells per unit of the score: with the outcome, their number still fits in two bytes.
+#: Cells per unit of the score. Derived: with the outcome, their number still fits in two bytes.
 CELLS = 1 << 13
 
-#: Beyond this share of all rows in cells to be opened, sorting all rows is faster.
+#: Beyond this share of all rows in cells to be opened, sorting all rows is faster. Speed: benchmarks/fast.py; no
+#: result depends on it.
 OPENED_GAP_CELLS = 0.5
 
 

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.numerics.arrays import Floats, Reals
 
-#: Logarithms of probabilities are floored here (that of the smallest normal float32), so that 0 has a logit.
+#: Logarithms of probabilities are floored here, so that 0 has a logit. Derived: that of the smallest normal float32.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 
-#: Up to this many columns a maximum is taken column by column: NumPy's reductions of short rows are slow.
+#: Up to this many columns a maximum is taken column by column: NumPy's reductions of short rows are slow. Speed:
+#: benchmarks/fast.py; no result depends on it.
 _FEW = 16
 
 

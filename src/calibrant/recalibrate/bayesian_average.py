@@ -18,33 +18,38 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.logistic.stacked import logistic_fits, unfitted
 from calibrant.numerics.piecewise_linear import broken_line
 from calibrant.numerics.smoothers import matern, nystrom_root
-from calibrant.numerics.special import expit
+from calibrant.numerics.special import expit, softmax
 from calibrant.recalibrate.base import BinaryRecalibrator, Sample
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, kept_from_certainty
 from calibrant.recalibrate.expressions import expit as expit_expression
 from calibrant.recalibrate.inputs import BinomialCells, Scores, pooled_log_odds
 from calibrant.recalibrate.model_averaging import certainty_floor
 
-#: Log odds are cut at this size.
+#: Log odds are cut at this size. Derived: those of 1 - 1e-12, beyond which a float64 loses digits of 1 - p.
 LARGEST = 27.6
-#: Rows are pooled into at most this many groups of neighbouring log odds.
+#: Rows are pooled into at most this many groups of neighbouring log odds. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _GROUPS = 200
 
-#: What a correction counts that turns the order of the scores round: models that are wrong in this way are rare, small
-#: samples that look so are not.
+#: The factor of a correction that reverses the order of the scores: models that are wrong in this way are rare, small
+#: samples that look so are not. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _REVERSED = 0.1
 
 #: The power of the marginal likelihoods. Members are fitted by their modes, which few rows flatter: below 1, a sample
-#: that looks wrong by chance does less harm, and no correction needs less prior weight to be as safe.
+#: that looks wrong by chance does less harm, and no correction needs less prior weight to be as safe. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _POWER = 0.7
 
-#: The least weight of a member that is used.
+#: The least weight of a member that is used. Speed: most members have none; each moves probabilities by less than 1e-4
+#: times their spread.
 _MIN_WEIGHT = 1e-4
 
-#: How far the lines between the points of the map are from the average, in log odds: a log loss of less than 1e-7.
+#: How far the lines between the points of the map are from the average, in log odds. Derived: a log loss of less than
+#: 1e-7.
 _TOLERANCE = 1e-3
 
-#: So many maps are fitted at once.
+#: Maps that are fitted at once. Speed: most of the time of a single fit is that of calls; no result depends on it.
 _TOGETHER = 16
 
 #: Rising log odds, the weight of the rows there, and of those with the outcome 1.
@@ -121,10 +126,8 @@ class BayesianAverage(BinaryRecalibrator):
         for family, (coefficients, evidence) in zip(families, fits, strict=True):
             turned = np.where(family.slope(coefficients) < 0, np.log(_REVERSED), 0.0)
             scores.append(np.log(family.weight) + _POWER * evidence + turned)
-        score = np.concatenate(scores)
-        share = np.exp(score - score.max())
         self.members_ = [name for family in families for name in family.members]
-        self.member_weight_ = share / share.sum()
+        self.member_weight_ = softmax(np.concatenate(scores)[None])[0]
         fitted = [coefficients for coefficients, _ in fits]
         self.log_odds_, self.corrected_ = broken_line(
             lambda at: _averaged(corrections, at, fitted, self.member_weight_),
@@ -179,31 +182,38 @@ def _averaged(corrections: Corrections, x: Floats, coefficients: list[Floats], m
 
 #: Prior standard deviations of level and slope, in units of the spread of the log odds, and their prior weights. Those
 #: of Platt's maps fitted to 76 real sets of predictions have the quartiles .2, .6, 1.2 and .4, .7, 1.1. Slopes can be
-#: far off (boosted trees need 8); a level that far off is mostly a small sample with too many events or too few.
+#: far off (boosted trees need 8); a level that far off is mostly a small sample with too many events or too few. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _LEVELS, _SCALES, _SCALE_WEIGHTS = (0.3, 0.6, 2.0, 2.0), (0.3, 1.0, 4.0, 16.0), (0.40, 0.46, 0.12, 0.02)
 
 #: Prior weights of no correction, of a level or a slope alone, an affine correction, one with a bend, and wavy ones.
 #: Corrections of one parameter are found by few rows, at half the harm that affine ones do to calibrated predictions.
+#: Test: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _IDENTITY, _LEVEL, _SLOPE, _AFFINE, _BENT, _WAVY = 0.50, 0.03, 0.26, 0.12, 0.04, 0.05
 
 #: Prior standard deviations of a level alone, and of the slope of the log odds about 0, less 1, with their weights.
+#: Test: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _LEVEL_SCALES, _LEVEL_WEIGHTS = (0.3, 1.0), (0.5, 0.5)
 _SLOPE_SCALES, _SLOPE_WEIGHTS = (0.3, 0.8), (0.35, 0.65)
 
-#: Wavy corrections need this many rows and distinct scores; their length scales and prior standard deviations.
+#: Wavy corrections need this many rows and distinct scores; their length scales and prior standard deviations. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _WAVY_ROWS, _WAVY_SCORES = 50, 8
 _LENGTHS, _WAVE_SCALES = (0.4, 0.15), (0.15, 0.4, 1.0)
 
 #: Prior weight of log odds that are cut where n rows cannot tell a probability from 0 or 1, at log 4n, and the same
-#: where some scores are certain to within 1e-6: see `_cuts`.
+#: where some scores are certain to within 1e-6: see `_cuts`. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _CUT, _CUT_IF_CERTAIN, _CERTAIN = 0.4, 0.6, 13.8
 
-#: The smallest spread of log odds that corrections are measured in, and the smallest step between corners.
+#: The smallest spread of log odds that corrections are measured in, and the smallest step between corners. Test:
+#: tests/recalibrate/test_bayesian_average.py::test_maps_fitted_with_these_constants.
 _SMALLEST_SPREAD, _SMALLEST_STEP = 0.05, 1e-4
 
-#: Part of all rows that differences of sums of weights may miss zero by.
+#: Part of all rows that differences of sums of weights may miss zero by. Derived: the rounding of sums of 1e4 weights.
 _ROUNDING = 1e-12
 
+#: Prior standard deviations of level, slope and bend. Derived: from those above, half as much for the bend.
 _SDS = np.stack([_LEVELS, _SCALES, np.array(_SCALES) / 2], axis=1)
 
 #: Precisions of the coefficients, a member per line, and prior weights of the members of each family but waves.
@@ -214,9 +224,6 @@ _PRIORS = {
     "affine": (1 / _SDS[:, :2] ** 2, _AFFINE * np.array(_SCALE_WEIGHTS)),
     "bent": (1 / _SDS**2, _BENT * np.array(_SCALE_WEIGHTS)),
 }
-
-#: What is used of fits.
-_FITTED = ("coefficients", "evidence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +376,9 @@ def fit_families(families: Sequence[Family], outcomes: Sequence[tuple[Floats, Fl
             fits = [logistic_fits(basis, offset, positive, negative, families[alike[0]].precision)]
         else:
             fits = [unfitted(*one) for one in zip(offset, positive[:, None], negative[:, None], strict=True)]
-        coefficients, evidence = (np.concatenate([getattr(fit, part) for fit in fits]) for part in _FITTED)
+        coefficients, evidence = (
+            np.concatenate([getattr(fit, part) for fit in fits]) for part in ("coefficients", "evidence")
+        )
         found.update(zip(alike, zip(coefficients, evidence, strict=True), strict=True))
     return [found[i] for i in range(len(families))]
 

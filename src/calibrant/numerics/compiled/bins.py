@@ -27,8 +27,9 @@ from calibrant.numerics.compiled.kernel import (
     to_totals,
 )
 
-#: Copies of the table, so that neighbouring rows never wait for the same number; blocks between two additions to the
-#: totals, so that no running sum has many terms.
+#: Copies of the table, so that neighbouring rows never wait for the same number, and blocks between two additions to
+#: the totals, so that no running sum has many terms. Speed: benchmarks/fast.py; no result depends on it but for the
+#: rounding of sums.
 LANES, FLUSH = 16, 16
 
 
@@ -224,25 +225,27 @@ def marked_rows(codes: Any, marked: Any, first: Any, rows: Any) -> Any:
     return found
 
 
-#: Columns of a cell: one line of the cache.
+#: Columns of a cell. Derived: eight float64 are a line of the cache.
 COLUMNS = 8
 
-#: Cells are asked for so many rows before they are added to: the table is larger than the cache.
+#: Rows by which cells are asked for before they are added to: the table is larger than the cache. Speed:
+#: benchmarks/fast.py; no result depends on it.
 AHEAD = 32
 
-#: The fast logarithms are off by less than this.
+#: The fast logarithms are off by less than this. Derived: twice the errors of the polynomials below.
 LOG_ERROR = 2e-9
 
-#: Other roundings of a place, as a part of a cell.
+#: Other roundings of a place, as a part of a cell. Derived: places are below 2^24, so that each of them is below 4e-9.
 NEAR_EDGE = 1e-6
 
+#: Bits of floats, and 2^52 with the bias of exponents. Derived: IEEE 754.
 _FRACTION, _MANTISSA, _TO_FLOAT, _ONE = U64(52), U64((1 << 52) - 1), U64(0x433 << 52), U64(ONE)
 _BIAS, _LN2 = 2.0**52 + 1023.0, float(np.log(2.0))
 
-#: atanh(s) / s by s^2 for |s| up to 1/3, off by 1.1e-10.
+#: atanh(s) / s by s^2 for |s| up to 1/3. Derived: the lowest degree that is off by less than 1e-9 (1.1e-10).
 _C0, _C1, _C2, _C3, _C4, _C5 = polynomial(atanh_ratio, 0.0, 1 / 9, 5)
 
-#: The log of numbers from 1 to 2, off by 9.5e-10.
+#: The log of numbers from 1 to 2. Derived: the lowest degree that is off by less than 1e-9 (9.5e-10).
 _D0, _D1, _D2, _D3, _D4, _D5, _D6, _D7, _D8, _D9, _D10 = polynomial(np.log, 1.0, 2.0, 10)
 
 

@@ -17,16 +17,16 @@ from numba.core import types
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-#: Rows of a block, which stays in the first-level cache.
+#: Rows of a block, which stays in the first-level cache. Speed: benchmarks/fast.py; no result depends on it.
 BLOCK = 1024
 
-#: Terms after which a running sum is moved to its total, so that no sum has many terms.
+#: Terms after which a running sum is moved to its total. Derived: 1024 additions lose at most 1e-13 of a sum.
 TERMS = 1024
 
 #: The types that indices and whole numbers are computed in: the test for negative indices would double the time.
 U64, I64 = np.uint64, np.int64
 
-#: The bits of 1.0: as whole numbers, the bits of floats in [0, 1] go from 0 to these.
+#: The bits of 1.0: as whole numbers, the bits of floats in [0, 1] go from 0 to these. Derived: IEEE 754.
 ONE = np.int64(1023 << 52)
 
 

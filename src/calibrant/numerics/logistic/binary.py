@@ -14,8 +14,9 @@ from calibrant.numerics.arrays import CHUNK, Floats
 from calibrant.numerics.logistic.stacked import Fit, crossing, minimum
 from calibrant.numerics.special import expit
 
-#: Ridge per unit of weight, on standardised features, towards the starting map. It moves no coefficient by more
-#: than about 1e-9, and gives separable data a finite optimum (probabilities of about 1e-8 from 0 and 1).
+#: Ridge per unit of weight, on standardised features, towards the starting map: separable data then have a finite
+#: optimum (probabilities of about 1e-8 from 0 and 1). Derived: it moves no other coefficient by more than about 1e-9,
+#: which is below the solver's tolerance.
 RIDGE = 1e-9
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.special import expit
 
-#: Multiplications up to which OpenBLAS uses one thread.
+#: Multiplications up to which OpenBLAS uses one thread. Reference: OpenBLAS, interface/gemm.c, SMP_THRESHOLD_MIN times
+#: GEMM_MULTITHREAD_THRESHOLD.
 _ONE_THREAD = 2**18
 
-#: Lines at a time, at most.
+#: Lines at a time, at most. Speed: benchmarks/latency.py; no result depends on it.
 _LINES = 96
 
 
@@ -41,10 +42,11 @@ def product(left: Floats, right: Floats) -> Floats:
     return found
 
 
-#: Newton stops when half a squared step promises less than this in log-likelihood.
+#: Newton's method stops when half a squared step promises less than this in log-likelihood. Test:
+#: tests/numerics/test_smoothers.py::test_curves_fitted_with_these_constants.
 DECREMENT = 1e-3
-MAX_STEPS = 60
-#: A step that promises less than this leaves the Hessian as it is.
+#: A step that promises less than this leaves the Hessian as it is. Speed: benchmarks/latency.py; results move by less
+#: than `DECREMENT` allows.
 KEEP_MATRIX = 2.0
 
 
@@ -61,7 +63,7 @@ class LogisticFits:
         Laplace approximation of the log marginal likelihood.
     factor : array (..., p, p)
         Cholesky factor of the Hessian at the fit.
-    basis, positive, negative
+    basis, precision, positive, negative
         What was fitted: see `logistic_fits`.
     """
 
@@ -70,6 +72,7 @@ class LogisticFits:
     evidence: Floats
     factor: Floats
     basis: Floats
+    precision: Floats
     positive: Floats
     negative: Floats
 
@@ -96,13 +99,14 @@ class LogisticFits:
         hits = np.einsum("dm,djm->dj", self.positive, np.logaddexp(0, -without_one))
         return np.asarray(-hits - np.einsum("dm,djm->dj", self.negative, np.logaddexp(0, without_zero)))
 
-    def sampling_variance(self, basis: Floats, precision: Floats) -> Floats:
-        r"""Variance of each fitted logit over new outcomes, of the same basis and penalties.
+    @cached_property
+    def sampling_variance(self) -> Floats:
+        r"""Variance of each fitted logit over new outcomes, where all data sets have the same basis.
 
         The sandwich :math:`\phi' C H C \phi` with :math:`C = (H + P)^{-1}`, H the information and P the precision.
         """
-        moved = self.covariance @ basis.T
-        return np.asarray(self.variance - np.einsum("jp,djpm->djm", precision, moved**2))
+        moved = self.covariance @ self.basis.T
+        return np.asarray(self.variance - np.einsum("jp,djpm->djm", self.precision, moved**2))
 
     @cached_property
     def _root(self) -> Floats:
@@ -144,6 +148,7 @@ def logistic_fits(
         evidence.reshape(shape),
         factor.reshape(*shape, *factor.shape[1:]),
         basis,
+        precision,
         positive,
         negative,
     )
@@ -155,7 +160,7 @@ def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits
     likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
     shape = (len(positive), 1, 0)
     none, factor, basis = np.empty(shape), np.empty((*shape, 0)), np.empty((len(offset), 0))
-    return LogisticFits(none, eta, likelihood, factor, basis, positive, negative)
+    return LogisticFits(none, eta, likelihood, factor, basis, none[0], positive, negative)
 
 
 class Problems(Protocol):
@@ -184,7 +189,7 @@ def newton(
     every = live = np.arange(len(b))
     promised, steps, inverse = np.full(len(b), np.inf), np.empty_like(b), np.empty((*b.shape, b.shape[1]))
     value, state = problems.evaluate(b, live)
-    for _ in range(MAX_STEPS):
+    for _ in range(60):
         stale = live[promised[live] > keep]
         if len(stale):
             inverse[stale] = _inverse(problems.hessians(state[stale], stale))
