@@ -218,3 +218,15 @@ def test_of_one_cell_the_limit_is_the_exact_one():
     one = np.ones(1)
     limit = mean_gap_size_limit(0.05 * one, 0 * one, one, 400 * one, 1e-4)
     assert limit == pytest.approx(0.05 - (1 - (1e-4 / 8) ** (1 / 400)))
+
+
+def test_blocks_of_a_limit():
+    """Gaps of one sign need one block; signs that change in every eighth of the rows need eight."""
+    eight = np.ones(8)
+    assert mean_gap_size_limit(0.6 * eight, 0.35 * eight, eight / 8, 25 * eight, 0.05) == pytest.approx(
+        0.1606, abs=1e-3
+    )
+    signs = np.tile([0.3, -0.3], 4)
+    assert mean_gap_size_limit(0.5 + signs, 0.5 * eight, eight / 8, 500 * eight, 0.01) == pytest.approx(
+        0.2599, abs=1e-3
+    )

@@ -131,3 +131,16 @@ def test_weights_are_repeats_and_ties_are_averaged():
     rows = np.repeat(np.arange(60), weight)
     assert loess(X[rows], Y[rows], np.ones(len(rows))) == pytest.approx(loess(X, Y, weight.astype(float))[rows])
     assert loess(np.full(3, 0.2), np.array([0.0, 1.0, 1.0]), np.ones(3)) == pytest.approx(np.full(3, 2 / 3))
+
+
+@pytest.mark.parametrize(
+    ("rows", "seed", "expected"),
+    [(400, 1, (0.0982841, 0.9932764, 0.3642448, 0.9222893)), (5000, 2, (0.4082136, 0.9851394, 0.3781217, 0.3892387))],
+)
+def test_curves_fitted_with_these_constants(rows, seed, expected):
+    """Bins and prior scales were chosen, not derived: whoever changes one looks at benchmarks/variational.py."""
+    rng = np.random.default_rng(seed)
+    f = rng.beta(0.5, 0.5, rows)
+    y = (rng.random(rows) < np.clip(f + 0.1 * np.sin(9 * f), 0, 1)).astype(float)
+    g = smoothers.cross_fitted(f, np.arange(rows) % 3, y, 1 - y)
+    assert g[[0, 3, 6, 9]] == pytest.approx(expected, abs=1e-6)

@@ -18,7 +18,7 @@ from calibrant.results.estimate import Estimate, Interval
 from calibrant.results.target import Target
 
 #: Prior weight of leaving the predictions as they are; the other maps share the rest. Test:
-#: tests/recalibrate/test_model_averaging.py::test_prior_weights_of_the_maps.
+#: tests/recalibrate/test_model_averaging.py::test_the_identity_has_its_prior_and_the_others_share_the_rest.
 IDENTITY_PRIOR = 0.3
 
 #: Maps of less posterior weight are left out of the mixture. Speed: they cost time; each moves probabilities by less

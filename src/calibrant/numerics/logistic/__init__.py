@@ -1,3 +1,3 @@
-"""Logistic regressions, all of them: binary, many at once, multinomial, conditional, and their optimisers."""
+"""Logistic regressions, all of them: binary, many at once, multinomial and conditional, by one stacked Newton."""
 
 __all__: list[str] = []
