@@ -187,7 +187,6 @@ POWERS = 64
 #: Buckets from 0 to 0.5, and in all. Derived: the scores 0.5 and 1 have their own buckets, since no other float is as
 #: near 1 as the last power.
 HALF = (POWERS << FRACTION) + 1
-
 BUCKETS = 2 * HALF
 
 #: Selection sorts the rows of the buckets that edges fall into. Beyond this share of all rows, sorting is faster.

@@ -2,6 +2,8 @@
 
 The vector operations are written in LLVM's language because a Numba loop cannot express them: Numba adds to
 neighbouring numbers one by one, each with a read and a write of its own, and cannot fetch a line of the cache ahead.
+Without them, 5 million rows take a tenth to a fifth longer in bins of equal width, and half as long again in a hybrid
+grid.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """All compiled loops, how to try one, and how to make all of them ready."""
 
+# ruff: noqa: F401 - other modules read the loops from here, where `acceleration` has loaded them
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,40 +41,6 @@ from calibrant.numerics.compiled.order import (
     running_positives,
     sums_between,
 )
-
-__all__ = [
-    "LANES",
-    "LOG_ERROR",
-    "NEAR_EDGE",
-    "ROWS",
-    "SCORES",
-    "STEP",
-    "EqualWidthSums",
-    "Labels",
-    "compile_all",
-    "decode",
-    "encode",
-    "equal_width",
-    "few_class_sums",
-    "few_classes",
-    "gap_cells",
-    "hybrid",
-    "isotonic_blocks",
-    "largest_rising",
-    "log_grid",
-    "many_class_sums",
-    "many_classes",
-    "marked_rows",
-    "pool_adjacent_violators",
-    "radix_cells",
-    "rises_everywhere",
-    "run_ends",
-    "running_positives",
-    "sums_between",
-    "temperature",
-    "try_out",
-    "vector_scaling",
-]
 
 
 def try_out() -> None:
