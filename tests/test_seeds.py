@@ -221,7 +221,7 @@ def shuffled(order: int) -> Rows:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_shuffle_of_a_user_with_the_same_seed_changes_nothing_but_noise(name):
-    orders = [101, 102, 103, 104, 105]
+    orders = [101, 102, 103]
     with np.errstate(all="ignore"):
         others = [float(CALLS[name](shuffled(order), SEED)) for order in orders]
         found = float(CALLS[name](shuffled(SEED), SEED))

@@ -26,6 +26,7 @@ TOGETHER = (
     "tests/reporting/test_worlds.py",
     "tests/reproduce/",
     "tests/test_docs.py",
+    "tests/test_seeds.py",
 )
 
 

@@ -5,6 +5,8 @@ Run as ``python -m tools.findings_page``.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from calibrant.reporting.model import EXPLANATIONS
 from tools.project import ROOT
 
@@ -25,9 +27,9 @@ def text() -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
+def main(root: Path = ROOT) -> None:
     """Write the page."""
-    (ROOT / PATH).write_text(text(), encoding="utf8")
+    (root / PATH).write_text(text(), encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -94,20 +94,22 @@ def other_tests(project: Project, module: str, durations: Durations) -> list[Pat
 
 def mutations(root: Path, module: Path) -> list[Any]:
     """What Cosmic Ray can change in a file, without annotations, which nothing executes, and stars of arguments."""
-    import attrs
-    from cosmic_ray.commands import init
-    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.ast import ast_nodes, get_ast_from_path
+    from cosmic_ray.plugins import get_operator
+    from cosmic_ray.work_item import MutationSpec
 
-    with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
-        init([root / module], session, {})
-        found = [attrs.evolve(item.mutations[0], module_path=module) for item in session.work_items]
+    nodes = list(ast_nodes(get_ast_from_path(root / module)))
+    found = []
+    for name in sorted(OPERATORS):
+        operator = get_operator(name)()
+        places = [place for node in nodes for place in operator.mutation_positions(node)]
+        found += [MutationSpec(module, name, number, start, end) for number, (start, end) in enumerate(places)]
     text = (root / module).read_text(encoding="utf8")
     lines, ignored = text.splitlines(), list(_annotations(ast.parse(text)))
     return [
         mutation
         for mutation in found
-        if mutation.operator_name in OPERATORS
-        and not any(low <= mutation.start_pos < high for low, high in ignored)
+        if not any(low <= mutation.start_pos < high for low, high in ignored)
         and not _is_star(lines[mutation.start_pos[0] - 1], mutation.start_pos[1])
     ]
 
@@ -189,21 +191,26 @@ def run(
     project: Project, modules: list[str], *, minutes: float, seed: int, jobs: int, sample: int | None = None
 ) -> list[Mutant]:
     """Try the mutants of the modules in random order until the time is up."""
-    chosen = drawn(project, modules, sample=sample, seed=seed)
-    modules = sorted({module for module, _ in chosen})
     deadline = time.time() + 60 * minutes
-    with (
-        tempfile.TemporaryDirectory(prefix="calibrant-") as folder,
-        _environment(MUTANTS_FOLDER=folder, CI="1"),
-        ProcessPoolExecutor(jobs, get_context("spawn"), _enter_copy, (project.root,)) as pool,
-    ):
+    with tempfile.TemporaryDirectory(prefix="calibrant-") as folder, _environment(MUTANTS_FOLDER=folder, CI="1"):
+        project = Project(copy_project(project.root, Path(folder)))  # what is edited meanwhile does not matter
+        chosen = drawn(project, modules, sample=sample, seed=seed)
+        return _run(project, chosen, deadline=deadline, jobs=jobs)
+
+
+def _run(project: Project, chosen: list[tuple[str, Any]], *, deadline: float, jobs: int) -> list[Mutant]:
+    modules = sorted({module for module, _ in chosen})
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _enter_copy, (project.root,)) as pool:
         near = {module: [*nearest_tests(project, module), project.modules[module]] for module in modules}
         seconds = dict(zip(modules, pool.map(_baseline, near.values()), strict=True))
         if failing := [module for module in modules if seconds[module] is None]:
             message = f"These modules' tests fail without any fault: {', '.join(failing)}"
             raise SystemExit(message)
         tasks = [Task(module, mutation, near[module], seconds[module] or 0) for module, mutation in chosen]
-        mutants = list(pool.map(partial(_tried, deadline=deadline), tasks))
+        mutants = []
+        for mutant in pool.map(partial(_tried, deadline=deadline), tasks):
+            print(f"{mutant.outcome:8} {mutant.module}:{mutant.line} {mutant.operator}", flush=True)
+            mutants.append(mutant)
         return _tried_elsewhere(project, pool, tasks, mutants, deadline=deadline)
 
 

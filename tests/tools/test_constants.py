@@ -2,10 +2,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from tools.constants import changed_values, constants, is_numeric, page, unknown_tests, unnoticed
+from tools.constants import PAGE, changed_values, constants, is_numeric, main, page, unknown_tests, unnoticed
 from tools.project import ROOT, Project
-
-from tools import constants as tool
 
 SOURCE = '''"""Bins."""
 import math
@@ -107,19 +105,15 @@ def test_the_page_counts_by_room_and_lists_each_constant(with_constants):
     assert low in text
 
 
-def test_the_check_wants_a_page_that_is_up_to_date_and_no_more_constants_without_a_source(
-    with_constants, monkeypatch, capsys
-):
-    monkeypatch.setattr(tool, "ROOT", with_constants.root)
-    monkeypatch.setattr(tool, "ALLOWED", 2)
-    (with_constants.root / "docs").mkdir()
-    assert tool.main(["--check"])
+def test_the_check_wants_a_page_that_is_up_to_date_and_no_more_constants_without_a_source(with_constants, capsys):
+    root = with_constants.root
+    (root / "docs").mkdir()
+    assert main(["--check"], root=root, allowed=2)
     assert "out of date: run `make constants`" in capsys.readouterr().out
-    assert tool.main([]) == 0
+    assert main([], root=root, allowed=2) == 0
     assert "6 constants, 2 without a source (2 allowed)" in capsys.readouterr().out
-    assert tool.main(["--check"]) == 0
-    monkeypatch.setattr(tool, "ALLOWED", 1)
-    assert tool.main(["--check"])
+    assert main(["--check"], root=root, allowed=2) == 0
+    assert main(["--check"], root=root, allowed=1)
     assert "src/calibrant/table/bins.py: TIMES has no source" in capsys.readouterr().out
 
 
@@ -156,5 +150,5 @@ def test_every_named_test_of_the_package_exists():
 
 
 def test_the_page_is_where_the_site_looks_for_it():
-    assert (ROOT / tool.PAGE).exists()
-    assert Path("docs") in tool.PAGE.parents
+    assert (ROOT / PAGE).exists()
+    assert Path("docs") in PAGE.parents
