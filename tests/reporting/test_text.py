@@ -201,6 +201,7 @@ def test_estimates_have_units():
     assert estimate_texts(cal.coverage(SPREAD))[0].endswith(" %")
     assert estimate_texts(partial(cal.brier)(OVER))[0] == f"{cal.brier(OVER):.4f}"
     assert estimate_texts(cal.variational_error(OVER))[0].endswith(" points")
+    assert estimate_texts(cal.overconfidence(OVER))[0].endswith(" points")
 
 
 def test_every_table_is_whole(over):

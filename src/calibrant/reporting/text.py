@@ -275,7 +275,7 @@ def estimate_texts(estimate: Estimate) -> tuple[str, str]:
     if found is not None and found.side == "two-sided":
         held = Value(float(estimate), float(found.low), float(found.high))
     unit = "%" if target in _IN_PERCENT else "points"
-    if target in _IN_PERCENT or target in _IN_POINTS or estimate.name.startswith(_ERRORS):
+    if target in _IN_PERCENT or target in _IN_POINTS:
         text = points(held)
         ends = f"{text.ends}{' %' if unit == '%' else ''}"
         return f"{text.value} {unit}", f"{ends}{_kind_of_range(estimate)}" if text.ends else ""
@@ -284,10 +284,10 @@ def estimate_texts(estimate: Estimate) -> tuple[str, str]:
 
 
 #: Targets that are errors of probabilities, told in points, and those that are shares, told in percent.
-_IN_POINTS = {"true error", "smooth error", "cumulative error", "classwise mean", "coverage error"}
+_IN_POINTS = {
+    "true error", "smooth error", "cumulative error", "classwise mean", "coverage error", "over- or underconfidence",
+}  # fmt: skip
 _IN_PERCENT = {"coverage", "relative spread error"}
-#: Errors of probabilities by name, where a method computes them without the target.
-_ERRORS = ("Calibration error", "Overconfidence", "Underconfidence")
 
 
 def _kind_of_range(estimate: Estimate) -> str:
