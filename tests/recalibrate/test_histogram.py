@@ -38,7 +38,7 @@ def test_scaling_binning_averages_the_scaled_scores_of_a_bin():
     table = cal.BinTable.of(cal.Binary(y, scaled), cal.EqualMass(5))
     np.testing.assert_allclose(fitted.values_, table.predicted_mean, atol=1e-9)
     assert len(np.unique(fitted.predict_proba(p)[:, 1])) == 5
-    with pytest.raises(TypeError, match="map of one event"):
+    with pytest.raises(TypeError, match="binary map is needed"):
         rc.ScalingBinning(scaling=rc.Temperature()).fit(p, y)
 
 

@@ -22,7 +22,7 @@ def test_one_vs_rest_is_one_map_per_class_scaled_to_one():
 
 
 def test_one_vs_rest_needs_a_map_and_survives_columns_of_zero():
-    with pytest.raises(TypeError, match="OneVsRest needs a map"):
+    with pytest.raises(TypeError, match="OneVsRest needs a binary map"):
         rc.OneVsRest(LogisticRegression()).fit([[0.2, 0.3, 0.5]] * 3, [0, 1, 2])
     certain = rc.OneVsRest(rc.Isotonic(allow_certainty=True)).fit(np.eye(3), [1, 2, 0])
     np.testing.assert_allclose(certain.predict_proba(np.eye(3)).sum(axis=1), 1)

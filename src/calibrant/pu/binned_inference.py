@@ -28,9 +28,11 @@ from calibrant.table.task import largest_prior as largest_prior
 Source = PositiveUnlabeled | BinTable
 
 #: Fewest labelled positives that calibration must predict in a bin of the score test, as of other chi-square tests.
+#: Reference: Cochran (1954), Some Methods for Strengthening the Common chi-square Tests, Biometrics 10.
 FEWEST = 5.0
 
 #: Rounding error of an error mass, which is at most 1.
+#: Derived: thousands of sums of doubles, each rounded by 1.1e-16.
 ROUNDING = 1e-12
 
 

@@ -60,7 +60,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
     Notes
     -----
     Weights are importance weights: multiplying all of them by a constant changes nothing, equal weights are no weights,
-    and a row of weight 0 is no row. The hooks get weights that are scaled to add up to the effective number of rows,
+    and zero-weight rows are ignored. The hooks get weights that are scaled to add up to the effective number of rows,
     which is what penalties, prior counts and marginal likelihoods then see.
 
     Examples
@@ -135,7 +135,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         return self
 
     def fit_table(self, table: BinTable) -> Self:
-        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        """Fit the map to a binary table: its cells count as rows at their mean score. Classes are 0 and 1."""
         message = f"{type(self).__name__} cannot be fitted to a table; fit it to scores and outcomes."
         raise TypeError(message)
 
@@ -215,7 +215,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, weight
 
     def _cells_of(self, table: BinTable) -> BinomialCells:
-        """The cells of a table of one event; sets the attributes of every map fitted to them."""
+        """The cells of a binary table; sets the attributes of every map fitted to them."""
         cells = BinomialCells.of_table(table)
         self._set_one_event(cells.total)
         return cells
@@ -236,7 +236,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
             message = f"scores has {scores.columns} columns, but {name} was fitted with {self.n_features_in_}."
             raise InvalidPredictions(message)
         if scores.classes > 2 and not self._multiclass:
-            message = f"{name} is a map of one event, got {scores.columns} columns; use OneVsRest({name}())."
+            message = f"{name} is a binary map, got {scores.columns} columns; use OneVsRest({name}())."
             raise InvalidPredictions(message)
         return scores
 
@@ -282,7 +282,7 @@ class BinaryRecalibrator(BinaryMap):
     _distinct: ClassVar[bool] = False
 
     def fit_table(self, table: BinTable) -> Self:
-        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        """Fit the map to a binary table: its cells count as rows at their mean score. Classes are 0 and 1."""
         self._fit_cells(self._cells_of(table))
         return self
 

@@ -186,7 +186,7 @@ class SqlMap:
         str, or list of str
             The probability of the second class (the event), for one column; one expression per class for several.
             It is NULL where the score is, and where `predict_proba` would refuse it: not a number, infinite, outside
-            [0, 1], or a row of several classes that does not sum to 1.
+            [0, 1], or a multiclass row that does not sum to 1.
 
         Raises
         ------

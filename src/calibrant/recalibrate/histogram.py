@@ -34,7 +34,7 @@ class StepMap(BinaryMap):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Histogram(StepMap, BinaryRecalibrator):
-    r"""Histogram binning: the share of positives in the bin of p.
+    r"""Recalibration map, histogram binning: the share of positives in the bin of p.
 
     .. math:: q = s_k / w_k, \qquad p \in \text{bin } k
 
@@ -90,7 +90,7 @@ class ScalingBinning(BinaryRecalibrator):
 
     Parameters
     ----------
-    scaling : Recalibrator of one event, optional
+    scaling : binary Recalibrator, optional
         The map g; `Platt()` by default.
     bins : EqualMass, EqualWidth or Edges
     input, laplace, clip
@@ -144,7 +144,7 @@ def fitted_inside(inner: Any, default: BinaryRecalibrator, cells: BinomialCells)
     """A clone of `inner` fitted to validated cells."""
     chosen = clone(default if inner is None else inner)
     if not isinstance(chosen, BinaryRecalibrator):
-        message = f"A map of one event is needed here, e.g. Platt(); got {inner!r}."
+        message = f"A binary map is needed here, e.g. Platt(); got {inner!r}."
         raise TypeError(message)
     chosen._set_one_event(cells.total)
     chosen._fit_cells(cells)

@@ -22,12 +22,13 @@ Input = Literal["probabilities", "logits"]
 
 
 #: Logits beyond this count as this: certain by any measure, and their squares stay finite.
+#: Derived: exp(-1e6) is 0 in double precision, and the square, 1e12, is far below the largest double.
 LARGEST_LOGIT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Validated scores: (n,) of one event, or (n, K) of K classes; probabilities or logits.
+    """Validated scores: (n,) for binary outcomes, or (n, K) for K classes; probabilities or logits.
 
     Attributes
     ----------

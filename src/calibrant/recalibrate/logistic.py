@@ -98,7 +98,7 @@ def two_expressions(log_odds: Expression, *, largest: float) -> list[Expression]
 
 
 class Temperature(Recalibrator):
-    r"""Temperature scaling: all logits divided by one number.
+    r"""Recalibration map, temperature scaling: all logits divided by one number.
 
     .. math:: q = \mathrm{softmax}(\log p / T)
 
@@ -124,7 +124,7 @@ class Temperature(Recalibrator):
     temperature_: float
 
     def fit_table(self, table: BinTable) -> Self:
-        """Fit the map to a table of one event: its cells count as rows at their mean score. Classes are 0 and 1."""
+        """Fit the map to a binary table: its cells count as rows at their mean score. Classes are 0 and 1."""
         self._fit_cells(self._cells_of(table))
         return self
 
@@ -173,7 +173,7 @@ class _Polynomial(LogisticMap):
 
 
 class Platt(_Polynomial):
-    r"""Platt scaling: an affine function of the log odds.
+    r"""Recalibration map, Platt scaling: an affine function of the log odds.
 
     .. math:: q = \sigma(a + b \operatorname{logit} p)
 
@@ -197,7 +197,7 @@ class Platt(_Polynomial):
 
 
 class Quadratic(_Polynomial):
-    r"""Quadratic scaling: a second-degree polynomial of the log odds.
+    r"""Recalibration map, quadratic scaling: a second-degree polynomial of the log odds.
 
     .. math:: q = \sigma\bigl(a + b \operatorname{logit} p + c (\operatorname{logit} p)^2\bigr)
 
@@ -228,7 +228,7 @@ def beta_features(x: Floats) -> Floats:
 
 
 class Beta(LogisticMap):
-    r"""Beta calibration: the monotone three-parameter map of a ratio of beta densities.
+    r"""Recalibration map, beta calibration: the monotone three-parameter map of a ratio of beta densities.
 
     .. math:: q = \sigma\bigl(a \log p - b \log(1 - p) + c\bigr), \qquad a, b \ge 0
 

@@ -235,7 +235,7 @@ class MatrixScaling(MatrixMap):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Dirichlet(MatrixMap):
-    r"""Dirichlet calibration: matrix scaling of log probabilities, penalised off the diagonal (ODIR).
+    r"""Recalibration map, Dirichlet: matrix scaling of log probabilities, penalised off the diagonal (ODIR).
 
     .. math:: q = \mathrm{softmax}(M \log p + b), \quad
               \text{penalty}\;\; \frac{\lambda}{K (K-1)} \sum_{k \ne j} M_{kj}^2 + \frac{\mu}{K} \sum_k b_k^2

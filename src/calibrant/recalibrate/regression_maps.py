@@ -36,6 +36,7 @@ Criterion = Literal["nll", "crps", "mad"]
 #: A single row that carries more than this part of the sum of z^2 decides the factor by itself.
 CARRIED_BY_ONE = 0.1
 #: The median of |Z| for a standard normal Z.
+#: Derived: the quantile of the standard normal distribution at 3/4.
 NORMAL_MAD = 0.6744897501960817
 
 

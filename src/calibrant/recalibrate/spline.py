@@ -23,7 +23,7 @@ _SMOOTHNESS = 10.0 ** np.arange(-4.0, 7.0, 0.5)
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Spline(LogisticMap):
-    r"""Penalised logistic spline: the predicted log odds plus a smooth correction.
+    r"""Recalibration map, penalised logistic spline: the predicted log odds plus a smooth correction.
 
     .. math:: \operatorname{logit} q = x + f(x), \qquad x = \operatorname{logit} p, \qquad
               \min_f \; \text{log loss} + \tfrac\lambda2 \int f''(t)^2\,dt

@@ -98,7 +98,7 @@ def _parts(values: Floats, log_odds: Floats, index: Codes, size: int) -> tuple[F
 
 
 class ConditionalLogit(Recalibrator):
-    r"""Conditional logit of several classes, with a matrix, interactions and a correction by near training rows.
+    r"""Multiclass conditional logit, with a matrix, interactions and a correction by near training rows.
 
     .. math:: \log g_c = z_c + x_c(z)^\top b + (W u)_c + t_c(z) + \gamma^\top r_c(z) - \text{normaliser}
 
@@ -173,7 +173,7 @@ class ConditionalLogit(Recalibrator):
 
 
 def _matrix(scores: Scores) -> Reals:
-    """Scores with one column per class, as they were given; logits of one event get a zero for the other class."""
+    """Scores with one column per class, as they were given; binary logits get a zero for the other class."""
     if scores.values.ndim == 2:
         return scores.values
     return scores.log_probabilities if scores.logits else scores.probabilities

@@ -20,11 +20,11 @@ from calibrant.recalibrate.inputs import Input, Scores
 class OneVsRest(Recalibrator):
     r"""One binary map per class, each fitted to "this class or another", then scaled to sum to 1.
 
-    Two classes are one event, so they need one map and no scaling.
+    Two classes need one map and no scaling.
 
     Parameters
     ----------
-    binary : Recalibrator of one event
+    binary : binary Recalibrator
         Cloned for each class.
     input, laplace, clip
         As for all maps: see `Recalibrator`; those of `binary` are not used, but for its `laplace`.
@@ -46,7 +46,7 @@ class OneVsRest(Recalibrator):
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if not isinstance(self.binary, Recalibrator):
-            message = f"OneVsRest needs a map of one event, e.g. OneVsRest(Beta()); got {self.binary!r}."
+            message = f"OneVsRest needs a binary map, e.g. OneVsRest(Beta()); got {self.binary!r}."
             raise TypeError(message)
         events = [1] if scores.classes == 2 else range(scores.classes)
         self.maps_ = list(fitted_each(self.binary, ((scores.one_vs_rest(k), codes == k, weight) for k in events)))
@@ -76,7 +76,7 @@ class FromClassifier(Recalibrator):
     ----------
     classifier : scikit-learn classifier with `predict_proba`
     features : {"logits", "probabilities"}
-        What the classifier is fitted to: log probabilities (log odds, for one event) or probabilities.
+        What the classifier is fitted to: log probabilities (log odds, for two classes) or probabilities.
     input, laplace, clip
         As for all maps: see `Recalibrator`.
 
@@ -142,7 +142,7 @@ def _begun(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | 
     """A clone with the attributes of every map, and what it is to be fitted to."""
     if scores.classes > 2 and not template._multiclass:
         name = type(template).__name__
-        message = f"{name} is a map of one event; use OneVsRest({name}())."
+        message = f"{name} is a binary map; use OneVsRest({name}())."
         raise ValueError(message)
     inner: Recalibrator = clone(template)
     inner.classes_, inner.n_features_in_ = np.arange(scores.classes), scores.columns

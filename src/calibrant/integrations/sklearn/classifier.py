@@ -96,7 +96,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator : classifier
         Its `predict_proba` gives the scores; without one, its `decision_function`, as logits.
     recalibrator : Recalibrator, optional
-        The map; `Auto()` by default. A map of one event is wrapped in `OneVsRest` if there are more than two classes.
+        The map; `Auto()` by default. A binary map is wrapped in `OneVsRest` if there are more than two classes.
     cv : int, splitter, iterable of splits, or "prefit"
         How rows are held out. "prefit" takes the estimator as it is, fitted, and all rows given for the map.
     ensemble : bool

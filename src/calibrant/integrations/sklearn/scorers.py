@@ -43,7 +43,7 @@ def task_of(labels: NDArray[Any], p: Floats, classes: NDArray[Any], weight: Any)
 class Scorer:
     """Minus a calibration error or proper score of the predicted probabilities, as scikit-learn's tools want it.
 
-    Errors of one event are taken of the second of two classes, and of the predicted class (top label) of more;
+    Binary errors are those of the second of two classes, and of the predicted class (top label) of more;
     proper scores see all classes.
 
     Parameters
