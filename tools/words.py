@@ -60,19 +60,19 @@ class Phrase:
 
 
 PHRASES = (
-    Phrase(r"several(?: |_|-)classes", "multiclass, or more than two classes", 59),
-    Phrase(r"\b(?:of|for|from|with) one event\b", "binary", 28),
-    Phrase(r"\bso many\b(?![^.;:]*\bthat\b)", "this many, or name the number", 30),
+    Phrase(r"several(?: |_|-)classes", "multiclass, or more than two classes", 51),
+    Phrase(r"\b(?:of|for|from|with) one event\b", "binary", 26),
+    Phrase(r"\bso many\b(?![^.;:]*\bthat\b)", "this many, or name the number", 21),
     Phrase(r"\bso often\b(?![^.;:]*\bthat\b)", "this often"),
     Phrase(r"\bbad cells\b", "worst cases", 1),
     Phrase(r"\bbe believed\b", "be trusted"),
     Phrase(r"\band leave\.", "and exit"),
-    Phrase(r"(?<!there\s)\bis no row\b", "rows of weight zero are ignored", 2),
+    Phrase(r"(?<!there\s)\bis no row\b", "rows of weight zero are ignored", 1),
     Phrase(
         r"(?<!there\s)\b(?:is|are|was|were) no (?!longer|more|fewer|less|lower|higher|other|better|worse"
         r"|larger|smaller|wider|narrower|slower|faster|greater|older|closer|further|later|such\b|one\b|way\b|need\b|row\b)\w+",
         "is not a ...",
-        36,
+        31,
     ),
     Phrase(r"\bspoken of\b", "reported", 1),
     Phrase(r"\bspeaks? (?:against|for)\b", "is evidence against, or for", 2),
@@ -94,7 +94,7 @@ PHRASES = (
     Phrase(r"\b(?:can|could|may|to) be had\b", "be obtained, computed", 3),
     Phrase(r"\banew\b", "again", 5),
     Phrase(r"\bweighs? nothing\b", "has weight zero", 2),
-    Phrase(r"\bworth (?:its|their) while\b", "faster, or worth its cost", 1),
+    Phrase(r"\bworth (?:its|their) while\b", "faster, or worth its cost"),
     Phrase(r"\b(?:is|are) taken for\b", "is treated as", 8),
 )
 
