@@ -17,6 +17,7 @@ ROOMS = [
     "recalibrate",
     "pu",
     "inference",
+    "monitor",
     "simulate",
     "scale",
     "plot",

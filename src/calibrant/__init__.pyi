@@ -2,6 +2,7 @@ from . import data as data
 from . import estimators as estimators
 from . import inference as inference
 from . import integrations as integrations
+from . import monitor as monitor
 from . import plot as plot
 from . import pu as pu
 from . import recalibrate as recalibrate
@@ -75,6 +76,7 @@ from .inference.multiclass_tests import by_class as by_class
 from .inference.reliability import reliability_curve as reliability_curve
 from .inference.selective_prediction import risk_coverage as risk_coverage
 from .integrations.testing import assert_calibrated as assert_calibrated
+from .monitor.monitoring import Monitor as Monitor
 from .numerics.acceleration import show_versions as show_versions
 from .numerics.acceleration import warm_up as warm_up
 from .reporting.build import report as report

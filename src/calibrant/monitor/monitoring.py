@@ -1,0 +1,551 @@
+"""The monitor: deliveries of rows in, one status out, and a state that adds up, is saved and read back."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.data import validation
+from calibrant.data.predictions import Predictions
+from calibrant.data.validation import InvalidPredictions
+from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
+from calibrant.monitor import state
+from calibrant.monitor.bets import CELLS, LEAVES, Bets, cell_edges, cells_of, log_evidence, log_sum, strongest
+from calibrant.monitor.blocks import FIRST, LIFE, Blocks, start_weight
+from calibrant.monitor.deliveries import EVERYTHING, GROUP_CELLS, Delivery, Kind, Times, period_name, period_numbers
+from calibrant.monitor.sequences import closed_testing, improvement, mean_sequence, sequence_interval
+from calibrant.monitor.status import Status, Where
+from calibrant.numerics.arrays import Floats
+from calibrant.recalibrate.auto import Auto
+from calibrant.recalibrate.logistic import Platt
+from calibrant.results.estimate import Estimate
+from calibrant.results.target import Target
+from calibrant.table.binning import Distinct
+from calibrant.table.bintable import BinTable
+
+#: Of the evidence, half is that of all rows and half that of groups; of this, groups that come later share a tenth.
+#: Derived: with groups, an alarm of all rows needs twice the evidence, and one of a group 2 G / 0.9 times.
+ALL_ROWS, LATER_GROUPS = 0.5, 0.1
+#: Days without an alarm that `gap` and `observed_expected` look back. Derived: four weeks hold each weekday equally.
+LATELY = 28
+#: Largest distance between two periods with rows; beyond it a date is taken for a slip. Derived: a year of days.
+LARGEST_STEP = 366
+#: Periods for which the ids of deliveries are remembered, and after which rows are too late. Derived: more than a year,
+#: so that what is sent again at the end of a year is recognised.
+MEMORY = 400
+#: Points of the curve of evidence over time that are kept. Derived: more than a line on a page can show.
+HISTORY = 200
+#: Starts with at least this share of the evidence at an alarm stay, so that the time of the change becomes clearer.
+#: Derived: what is left out could shift the central 90 % of the evidence by at most LIFE * 8 of these.
+_PINNED = 1e-4
+#: Odds, relative to those predicted and tolerated, that must be noticeable before `Status.enough` is true. Derived:
+#: the convention that odds ratios below 2 are small.
+_NOTICEABLE = 2.0
+
+
+class Monitor:
+    r"""Calibration watched over time, with alarms that mean something.
+
+    **A calibrated model raises an alarm with a probability of at most `alpha`, ever**, however often one looks and
+    whatever the rows are. The evidence is the wealth of bets against calibration (`calibrant.monitor.bets`), averaged
+    over many alternatives and over the periods since which the model may be off; an alarm is a wealth of 1 / alpha. All
+    of it follows from sums of rows per cell of the score and block of periods, so that deliveries may be late, in any
+    order, and merged.
+
+    It holds if, given the outcomes already delivered, the rows of a delivery are independent with the predicted
+    probabilities. Three things break it: outcomes of one kind that become known earlier (give `horizon`, and deliver
+    whole periods), dependence between the rows of a delivery (give `cluster`), and outcomes of overlapping windows of
+    time (predict, or deliver, windows that do not overlap).
+
+    Parameters
+    ----------
+    alpha : float
+        Probability of any false alarm, ever.
+    arl : float, optional
+        Instead: a false alarm every `arl` periods on average, at the earliest.
+    tolerance : float
+        Relative error of the odds that is tolerated: with 0.1, a probability of 20 % may be 18.5 to 21.6 %.
+    points : float
+        Absolute error of a probability that is tolerated besides.
+    horizon : int
+        Periods until an outcome is final. Rows that are younger (see `today` of `update`) are refused.
+    reference : array-like, optional
+        Scores, without outcomes, from which the ranges of scores are made; by default those of the first delivery.
+    origin : int or date, optional
+        The first period; by default that of the first delivery. Shards that are merged later need the same
+        `reference`, `origin` and `groups`.
+    groups : sequence, optional
+        The groups, if known before the first delivery.
+
+    References
+    ----------
+    Ville (1939); Shin, Ramdas, Rinaldo (2023), E-detectors, for `arl`; Vovk, Wang (2021), E-values, for groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = Monitor()
+    >>> for day in range(60):
+    ...     p = rng.beta(1, 3, 300)
+    ...     rate = p if day < 30 else p / (p + 0.5 * (1 - p))  # the odds double
+    ...     status = monitor.update(rng.random(300) < rate, p, time=day)
+    >>> status.alarm, status.first_alarm, status.since
+    (True, '31', '30')
+    >>> monitor.repair().predict_proba([0.2]).round(2).tolist()  # it was 0.2, and is 1/3
+    [[0.67, 0.33]]
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        arl: float | None = None,
+        tolerance: float = 0.1,
+        points: float = 0.0,
+        horizon: int = 0,
+        reference: ArrayLike | None = None,
+        origin: Any = None,
+        groups: Iterable[Any] | None = None,
+    ) -> None:
+        self.alpha = validation.fraction("alpha", alpha)
+        self.arl = arl if arl is None else _at_least("arl", arl, 1.0)
+        self.tolerance = _at_least("tolerance", tolerance, 0.0)
+        self.points = _at_least("points", points, 0.0)
+        self.horizon = validation.whole("horizon", horizon, minimum=0)
+        self.kind: Kind | None = None
+        self.columns: dict[str, str] = {}
+        self.dates: bool | None = None
+        self.origin: int | None = None
+        if origin is not None:
+            first = period_numbers(origin, 1)
+            self.origin, self.dates = int(first.number[0]), first.dates
+        self.reference: Floats | None = None
+        if reference is not None:
+            scores = validation.probabilities("reference", reference).astype(np.float64)
+            self.reference = np.bincount(cells_of(scores), minlength=CELLS).astype(np.float64)
+        self.now = self.deliveries = self.rows = 0
+        self.peak = -math.inf
+        self.alarmed: int | None = None
+        self.pinned: tuple[int, ...] = ()
+        self.shares = {} if groups is None else _shares([str(name) for name in groups])
+        self.declared = len(self.shares)
+        self.seen: dict[str, tuple[int, int]] = {}
+        self.history: list[tuple[int, float]] = []
+        self.series: dict[str, Blocks] = {}
+
+    def update(
+        self,
+        y_true: Predictions | BinTable | ArrayLike,
+        y_prob: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        group: Any = None,
+        batch: Any = None,
+        cluster: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        today: Any = None,
+        force: bool = False,
+    ) -> Status:
+        """Add a delivery of rows with known outcomes. Where something is wrong with it, nothing is added.
+
+        Parameters
+        ----------
+        y_true : array-like, Binary, Multiclass, Gaussian, Quantiles, Samples, Distribution, or BinTable
+            Outcomes, or predictions with outcomes, or the fine table of one period. Of multiclass predictions the top
+            label and each class are watched, of forecasts the probability integral transform.
+        y_prob : array-like, optional
+        time : array-like, or one value
+            The period of each row: a date (its day) or a whole number. By default each delivery is a period.
+        group : array-like, or one value for a table
+            Groups that are watched apart as well.
+        batch : any value, optional
+            Names the delivery: the same name again changes nothing.
+        cluster : array-like, optional
+            Rows that belong together; each cluster counts as one row of this delivery.
+        weight : array-like in [0, 1], optional
+        today : date or int, optional
+            Needed with `horizon`: rows of the last `horizon` periods up to today are refused.
+        force : bool
+            Accept periods that are more than a year apart.
+        """
+        delivery = Delivery.of(y_true, y_prob, group=group, cluster=cluster, weight=weight)
+        key = None if batch is None else hashlib.blake2s(str(batch).encode(), digest_size=6).hexdigest()
+        if key in self.seen:
+            return self._sent_again(batch, self.seen[key][1], delivery.rows)
+        times = self._times(delivery.rows, time)
+        self._require_alike(delivery, times)
+        self._require_timely(times, today, force=force)
+        self._begin(delivery, times)
+        assert self.origin is not None
+        period = np.maximum(times.number - self.origin, 0)
+        distinct, index = np.unique(period, return_inverse=True)
+        self.now = max(self.now, int(distinct[-1]))
+        for series, cells, squares in delivery.sums(index.reshape(-1), len(distinct)):
+            blocks = self._blocks(series)
+            blocks.advance(self.now, self.pinned)
+            for k, one in enumerate(distinct.tolist()):
+                if cells[k, :, 0].any():
+                    blocks.add(one, cells[k], float(squares[k]))
+        self.deliveries += 1
+        self.rows += delivery.rows
+        if key is not None:
+            self.seen[key] = (self.now, delivery.rows)
+        self.seen = {one: when for one, when in self.seen.items() if self.now - when[0] <= MEMORY}
+        return self._looked()
+
+    def status(self, *notes: str) -> Status:
+        """What is known now, without new rows."""
+        alarm, total = self.alarmed is not None, self._total()
+        lead = self._lead() if alarm else EVERYTHING
+        since, first, last = self._change(lead)
+        recent = (start for start in self.series[lead].sums if start <= self.now - LATELY)
+        window = since if alarm else max(recent, default=min(self.series[lead].sums))
+        gap, ratio = self._sizes(lead, window)
+        return Status(
+            alarm=alarm,
+            p_value=None if self.arl is not None else min(1.0, math.exp(-max(self.peak, total))),
+            evidence=total / math.log(10),
+            rows=self.rows,
+            enough=self._enough(),
+            kind=self.kind or "binary",
+            series=lead,
+            now=self._name(self.now),
+            first_alarm=None if self.alarmed is None else self._name(self.alarmed),
+            since=self._name(since) if alarm else None,
+            since_set=(self._name(first), self._name(last)) if alarm else None,
+            window=self._name(window),
+            gap=gap,
+            observed_expected=ratio,
+            where=self._where(lead, since) if alarm else None,
+            groups=self._groups() if alarm else (),
+            notes=(*notes, *self._remarks(gap)),
+        )
+
+    def curve(self, *, half_life: float = 30) -> ReliabilityCurve:
+        """The reliability curve now: a row counts half for each `half_life` periods that have passed since."""
+        self._require_probabilities("A reliability curve")
+        squares = self._everything.faded(half_life / 2)[:, 0]
+        return reliability_curve(_table(self._everything.faded(half_life), squares))
+
+    def repair(self) -> Auto | Platt:
+        """A map fitted to the rows since the change: `recalibrate.Auto`, or `Platt` if rows are weighted or clustered.
+
+        Deploy it at the alarm, start a new monitor for its output, and give all rows since then to `improvement` at
+        every look: roll back once its upper end is below zero.
+        """
+        self._require_probabilities("A repair")
+        sums = self._everything.since(self._change(EVERYTHING)[0]).sums
+        whole = np.array_equal(sums[:, [0, 2]], np.rint(sums[:, [0, 2]]))
+        return (Auto() if whole else Platt()).fit_table(_table(sums, sums[:, 0]))
+
+    def improvement(self, y_true: ArrayLike, before: ArrayLike, after: ArrayLike) -> Estimate:
+        """`calibrant.monitor.improvement` at the level of this monitor."""
+        return improvement(y_true, before, after, alpha=self.alpha)
+
+    def merge(self, other: Monitor) -> Status:
+        """Add the rows of a shard that was watched apart, with the same settings, reference, origin and groups.
+
+        The merged monitor speaks of all rows together: what a shard said by itself, an alarm included, is not taken
+        over. Rows of one cluster must not be divided between shards. Until the first alarm of either, the evidence is
+        that of one monitor of all rows.
+        """
+        for name in ("alpha", "arl", "tolerance", "points", "horizon", "kind", "dates", "origin", "columns"):
+            if getattr(self, name) != getattr(other, name):
+                both = f"{getattr(self, name)!r} and {getattr(other, name)!r}"
+                message = f"Only shards with the same {name} can be merged, not {both}."
+                raise ValueError(message)
+        if not np.array_equal(_or_empty(self.reference), _or_empty(other.reference)) or self.shares != other.shares:
+            message = "Only shards with the same reference and groups can be merged: pass reference= and groups=."
+            raise ValueError(message)
+        if common := set(self.seen) & set(other.seen):
+            message = f"Shards hold {len(common):,} deliveries in common: their rows would count twice."
+            raise ValueError(message)
+        self.now = max(self.now, other.now)
+        self.pinned = tuple(sorted({*self.pinned, *other.pinned}))
+        self.rows, self.deliveries, self.seen = (
+            self.rows + other.rows,
+            self.deliveries + other.deliveries,
+            self.seen | other.seen,
+        )
+        for blocks in self.series.values():
+            blocks.advance(self.now, self.pinned)
+        for name, theirs in other.series.items():
+            mine = self._blocks(name)
+            for start, sums in theirs.sums.items():
+                mine.add(start, sums, theirs.squares[start])
+        self.peak, self.alarmed = -math.inf, None
+        return self._looked()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a JSON file, all of it or nothing."""
+        state.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a state that `save` wrote; what is damaged or of another kind is refused."""
+        return state.load(cls, path)
+
+    def __repr__(self) -> str:
+        promise = f"alpha={self.alpha:g}" if self.arl is None else f"arl={self.arl:g}"
+        return f"<Monitor, {promise}, tolerance={self.tolerance:g}, {self.rows:,} rows in {len(self.series)} series>"
+
+    # --- deliveries
+
+    def _sent_again(self, batch: Any, before: int, rows: int) -> Status:
+        if before != rows:
+            message = (
+                f"batch {str(batch)!r} was delivered before with {before:,} rows, now with {rows:,}: give this "
+                "delivery another name."
+            )
+            raise InvalidPredictions(message)
+        return self.status("This delivery was counted before; nothing was added.")
+
+    def _times(self, rows: int, time: Any) -> Times:
+        if time is not None:
+            return period_numbers(time, rows)
+        if self.dates:
+            message = "The periods of this monitor are dates: pass time=...."
+            raise InvalidPredictions(message)
+        return Times(np.full(rows, (self.origin or 0) + self.deliveries), dates=False)
+
+    def _require_timely(self, times: Times, today: Any, *, force: bool) -> None:
+        """Refuse rows whose outcomes are not final, dates that look mistyped, and rows that are too late."""
+        shown = partial(period_name, dates=times.dates)
+        if self.horizon:
+            if today is None:
+                message = f"Outcomes are final after {self.horizon} periods (horizon), so update needs today=...."
+                raise InvalidPredictions(message)
+            last = int(period_numbers(today, 1).number[0]) - self.horizon
+            rule = f"must be at most {shown(last)}, {self.horizon} periods before today"
+            remedy = " Outcomes that are known early are not a fair sample: deliver these rows when all are known."
+            validation.require("time", times.number, times.number <= last, rule, remedy=remedy)
+        newest = None if self.origin is None or not self.rows else self.origin + self.now
+        steps = np.unique(times.number if newest is None else [newest, *times.number])
+        far = np.flatnonzero(np.diff(steps) > LARGEST_STEP)
+        if len(far) and not force:
+            before, after = (shown(int(steps[far[0] + k])) for k in (0, 1))
+            message = (
+                f"time jumps from {before} to {after}, by more than {LARGEST_STEP} periods: is a date mistyped? "
+                "Pass force=True if it is right."
+            )
+            raise InvalidPredictions(message)
+        if newest is not None and steps[0] < newest - MEMORY:
+            message = (
+                f"time reaches back to {shown(int(steps[0]))}, more than {MEMORY} periods before the last row: whether "
+                "these rows were delivered before is no longer known."
+            )
+            raise InvalidPredictions(message)
+
+    def _require_alike(self, delivery: Delivery, times: Times) -> None:
+        """Refuse what is not of the kind that this monitor watches."""
+        if self.kind is not None and delivery.kind != self.kind:
+            message = f"This monitor watches {self.kind} predictions; these are {delivery.kind}. Start another one."
+            raise InvalidPredictions(message)
+        if self.dates is not None and times.dates != self.dates:
+            kinds = ("dates", "numbers") if self.dates else ("numbers", "dates")
+            message = "The periods of this monitor are {}; these are {}.".format(*kinds)
+            raise InvalidPredictions(message)
+        if self.rows and delivery.groups and not self.shares:
+            message = (
+                "The first delivery had no groups, and evidence must be set aside for them from the start. Start "
+                "another monitor, with groups in its first delivery or in groups=...."
+            )
+            raise InvalidPredictions(message)
+
+    def _begin(self, delivery: Delivery, times: Times) -> None:
+        """What the first delivery decides, from its scores and groups but not from its outcomes."""
+        self.kind, self.dates = delivery.kind, times.dates
+        if self.reference is None:
+            self.reference = delivery.reference
+        if self.origin is None:
+            self.origin = int(times.number.min())
+        if not self.shares and delivery.groups:
+            self.shares = _shares(delivery.groups)
+            self.declared = len(self.shares)
+
+    def _blocks(self, series: str) -> Blocks:
+        if series not in self.series:
+            whole = series == EVERYTHING
+            blocks = Blocks(self._bets(CELLS if whole else GROUP_CELLS), LIFE if whole else LIFE // 4)
+            blocks.advance(self.now, self.pinned)
+            self.series[series] = blocks
+            if not whole and series not in self.shares:
+                later = len(self.shares) - self.declared + 1
+                self.shares[series] = LATER_GROUPS * start_weight(later) / (1 - FIRST)
+        return self.series[series]
+
+    def _bets(self, cells: int) -> Bets:
+        if self.kind == "forecast":
+            return Bets.on_tree(self.tolerance, self.points)
+        assert self.reference is not None
+        return Bets.on_scores(self.reference.reshape(cells, -1).sum(axis=1), self.tolerance, self.points)
+
+    # --- evidence
+
+    @property
+    def _everything(self) -> Blocks:
+        if EVERYTHING not in self.series:
+            message = "There are no rows yet: call update first."
+            raise ValueError(message)
+        return self.series[EVERYTHING]
+
+    def _prior(self, series: str) -> float:
+        """The share of a series in the evidence."""
+        if not self.shares:
+            return 1.0
+        return ALL_ROWS if series == EVERYTHING else (1 - ALL_ROWS) * self.shares[series]
+
+    def _weighted(self) -> dict[str, float]:
+        """The logarithm of the evidence of each series, times its share."""
+        arl = self.arl is not None
+        return {name: math.log(self._prior(name)) + one.evidence(arl=arl).total for name, one in self.series.items()}
+
+    def _total(self) -> float:
+        """Logarithm of the evidence of all rows and of the groups together."""
+        self._everything  # noqa: B018 - an error if there are no rows
+        return float(log_sum(np.array(list(self._weighted().values())), axis=0))
+
+    def _lead(self) -> str:
+        """The series with most evidence: all rows, or a group or class."""
+        weighted = self._weighted()
+        return max(weighted, key=lambda name: weighted[name])
+
+    @property
+    def _limit(self) -> float:
+        """Logarithm of the evidence of an alarm."""
+        return math.log(self.arl) if self.arl is not None else -math.log(self.alpha)
+
+    def _looked(self) -> Status:
+        """The status after new rows; the largest evidence and the first alarm are remembered."""
+        total = self._total()
+        self.peak = max(self.peak, total)
+        if self.peak >= self._limit and self.alarmed is None:
+            self.alarmed = self.now
+            starts, shares = self._wealth(self._lead())
+            self.pinned = tuple(start for start, share in zip(starts, shares, strict=True) if share > _PINNED)
+        self.history = [*(one for one in self.history if one[0] != self.now), (self.now, total / math.log(10))]
+        if len(self.history) > HISTORY:  # without every second of the older half
+            self.history = self.history[: HISTORY // 2 : 2] + self.history[HISTORY // 2 :]
+        return self.status()
+
+    def _wealth(self, series: str) -> tuple[list[int], Floats]:
+        """The starts, and the share of each in the evidence if every period is as likely to be the first one."""
+        found = self.series[series].evidence(arl=self.arl is not None)
+        logs = found.own + np.log(np.diff([*found.starts, self.now + 1]))
+        shares = np.exp(logs - logs.max())
+        return found.starts, shares / shares.sum()
+
+    def _change(self, series: str) -> tuple[int, int, int]:
+        """The most likely start of the miscalibration, and the first and last period of the central 90 %."""
+        starts, shares = self._wealth(series)
+        low, high = np.minimum(np.searchsorted(np.cumsum(shares), [0.05, 0.95]), len(shares) - 1)
+        ends = [*(start - 1 for start in starts[1:]), self.now]
+        return starts[int(shares.argmax())], starts[low], ends[high]
+
+    def _sizes(self, series: str, window: int) -> tuple[Estimate, Estimate]:
+        """Gap and ratio of the rows since a start, with confidence sequences that hold for all starts together."""
+        sums, squares = self.series[series].since(window)
+        n, expected, observed = sums.sum(axis=0)
+        if self.kind == "forecast":  # outside the central half: the lower half of the lower half, and the reverse
+            n, expected, observed = sums[0, 0], sums[0, 1], sums[1, 0] - sums[1, 2] + sums[2, 2]
+        low, high = mean_sequence(
+            n, observed - expected, squares, self.alpha * start_weight(window) * self._prior(series)
+        )
+        level, about = 1 - self.alpha, {"method": "sums of rows", "n": round(n)}
+        gap = Estimate((observed - expected) / n, name="Observed minus predicted", **about)
+        gap = gap.with_interval(sequence_interval(low, high, level))
+        if expected == 0:
+            return gap, Estimate(math.nan, name="Observed over expected", **about)
+        ratio = Estimate(observed / expected, name="Observed over expected", **about)
+        low, high = (max(0.0, 1 + n * end / expected) for end in (low, high))
+        return gap, ratio.with_interval(sequence_interval(low, high, level, Target("observed to expected ratio")))
+
+    def _where(self, series: str, start: int) -> Where:
+        blocks = self.series[series]
+        sums = blocks.since(start).sums
+        found = strongest(blocks.bets.gains(sums))
+        if self.kind == "forecast":
+            return Where(found.leaves.start / LEAVES, found.leaves.stop / LEAVES, found.shift)
+        inside = (blocks.bets.leaf >= found.leaves.start) & (blocks.bets.leaf < found.leaves.stop)
+        cells = np.flatnonzero(inside & (sums[:, 0] > 0))
+        edges = cell_edges(blocks.bets.cells)
+        return Where(float(edges[cells[0]]), float(edges[cells[-1] + 1]), found.shift)
+
+    def _groups(self) -> tuple[str, ...]:
+        """Groups named by closed testing, the most evident first."""
+        names = [name for name in self.series if name != EVERYTHING]
+        if not names:
+            return ()
+        evidence = np.array([self.series[name].evidence().total for name in names])
+        adjusted = closed_testing(np.exp(np.minimum(evidence, 600.0)))
+        order = np.argsort(-evidence, kind="stable")
+        return tuple(names[k] for k in order if adjusted[k] >= 1 / self.alpha)
+
+    def _enough(self) -> bool:
+        """Whether odds twice or half of those tolerated would be expected to have raised an alarm."""
+        blocks = self._everything
+        sums = blocks.since(0).sums.copy()
+        mean = sums[:, 1] / np.where(sums[:, 0] > 0, sums[:, 0], 1.0)
+        for sign in (1, -1):
+            edge = blocks.bets.allowed(mean, sign)
+            odds = _NOTICEABLE**sign
+            sums[:, 2] = sums[:, 0] * edge * odds / (1 + edge * (odds - 1))
+            if (
+                float(log_evidence(blocks.bets.gains(sums))) + math.log(start_weight(0) * self._prior(EVERYTHING))
+                < self._limit
+            ):
+                return False
+        return True
+
+    def _remarks(self, gap: Estimate) -> tuple[str, ...]:
+        """Why there is no alarm although the interval of the gap excludes zero."""
+        if self.alarmed is not None or gap.interval is None or 0.0 in gap.interval:
+            return ()
+        if self.tolerance or self.points:
+            return ("No alarm, since it is not shown to exceed the tolerance.",)
+        return ("It is not yet enough for an alarm.",)
+
+    def _require_probabilities(self, what: str) -> None:
+        if self.kind != "binary":
+            remedy = "recalibrate.AutoForecast" if self.kind == "forecast" else "recalibrate.Auto"
+            message = (
+                f"{what} needs binary predictions; of {self.kind} ones, fit {remedy} to the rows since the change."
+            )
+            raise ValueError(message)
+
+    def _name(self, period: int) -> str:
+        return period_name((self.origin or 0) + period, dates=bool(self.dates))
+
+
+def _shares(groups: list[str]) -> dict[str, float]:
+    """Equal shares of the evidence for the groups that are known from the beginning."""
+    return {name: (1 - LATER_GROUPS) / len(groups) for name in groups}
+
+
+def _table(sums: Floats, weight_squares: Floats) -> BinTable:
+    """The cells that hold rows as a fine table, each with its mean score."""
+    some = sums[:, 0] > 0
+    weight, predicted, observed = sums[some].T
+    mean = np.clip(predicted / weight, 0.0, 1.0)
+    columns = [weight, weight, weight_squares[some], predicted, observed, predicted * mean, observed * mean, observed]
+    return BinTable(Distinct(), mean, mean, mean, np.stack(columns))
+
+
+def _at_least(name: str, value: float, least: float) -> float:
+    number = validation.as_number(value)
+    if not (math.isfinite(number) and number >= least):
+        message = f"{name} must be a number of at least {least:g}, got {value!r}."
+        raise ValueError(message)
+    return number
+
+
+def _or_empty(values: Floats | None) -> Floats:
+    return np.empty(0) if values is None else values
