@@ -74,6 +74,7 @@ STUDIES = (
     "coverage",
     "decisions_coverage",
     "groups_coverage",
+    "monitoring",
     "multiclass_coverage",
     "regression_coverage",
     "report_gains",
