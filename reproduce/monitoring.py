@@ -1,7 +1,8 @@
 """Does the monitor keep its promise, and how soon does it notice a change?
 
 ``python -m reproduce.monitoring`` writes reproduce/results/monitoring.md; what its CSV files hold already is not
-measured again. Many streams are watched at once here (`Streams`); a test compares their evidence with that of `cal.Monitor`.
+measured again. Many streams are watched at once here (`Streams`); a test compares their evidence with that of
+`cal.Monitor`.
 """
 
 from __future__ import annotations
