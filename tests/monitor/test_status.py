@@ -25,7 +25,7 @@ def test_a_status_without_an_alarm_is_one_sentence_that_a_person_understands():
 
 def test_an_alarm_says_since_when_which_scores_and_by_how_much():
     status = after(30, lambda p: p * 0.5)
-    assert status.sentence.startswith("ALARM on 2026-01-0")
+    assert status.sentence.startswith("Alarm on 2026-01-0")
     assert "are too high" in status.sentence
     assert status.exit_code == 1
     low, high = status.gap.interval.low, status.gap.interval.high

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,14 @@ _PINNED = 1e-4
 #: Odds, relative to those predicted and tolerated, that must be noticeable before `Status.enough` is true. Derived:
 #: the convention that odds ratios below 2 are small.
 _NOTICEABLE = 2.0
+
+
+class Series(NamedTuple):
+    """A class or group: its rows and observed over expected since the change (or lately), and all its evidence."""
+
+    n: float
+    ratio: float
+    evidence: float
 
 
 class Monitor:
@@ -206,8 +214,7 @@ class Monitor:
         alarm, total = self.alarmed is not None, self._total()
         lead = self._lead() if alarm else EVERYTHING
         since, first, last = self._change(lead)
-        recent = (start for start in self.series[lead].sums if start <= self.now - LATELY)
-        window = since if alarm else max(recent, default=min(self.series[lead].sums))
+        window = self._window(lead)
         gap, ratio = self._sizes(lead, window)
         return Status(
             alarm=alarm,
@@ -217,11 +224,11 @@ class Monitor:
             enough=self._enough(),
             kind=self.kind or "binary",
             series=lead,
-            now=self._name(self.now),
-            first_alarm=None if self.alarmed is None else self._name(self.alarmed),
-            since=self._name(since) if alarm else None,
-            since_set=(self._name(first), self._name(last)) if alarm else None,
-            window=self._name(window),
+            now=self.period_name(self.now),
+            first_alarm=None if self.alarmed is None else self.period_name(self.alarmed),
+            since=self.period_name(since) if alarm else None,
+            since_set=(self.period_name(first), self.period_name(last)) if alarm else None,
+            window=self.period_name(window),
             gap=gap,
             observed_expected=ratio,
             where=self._where(lead, since) if alarm else None,
@@ -249,6 +256,29 @@ class Monitor:
     def improvement(self, y_true: ArrayLike, before: ArrayLike, after: ArrayLike) -> Estimate:
         """`calibrant.monitor.improvement` at the level of this monitor."""
         return improvement(y_true, before, after, alpha=self.alpha)
+
+    def tables(self) -> tuple[BinTable | None, BinTable]:
+        """The rows of binary predictions before the change and since it; without an alarm, before lately and lately."""
+        blocks = self._everything
+        window = self._window(EVERYTHING)
+        since, whole = blocks.since(window).sums, blocks.since(0).sums
+        before = whole - since
+        return (_table(before, before[:, 0]) if before[:, 0].any() else None), _table(since, since[:, 0])
+
+    def by_series(self) -> dict[str, Series]:
+        """For each class and group: rows and observed over expected since the change (or lately), and evidence."""
+        found = {}
+        for name, blocks in self.series.items():
+            if name != EVERYTHING:
+                n, expected, observed = self._totals(blocks.since(self._window(EVERYTHING)).sums)
+                found[name] = Series(
+                    n, observed / expected if expected else math.nan, math.exp(min(blocks.evidence().total, 600.0))
+                )
+        return found
+
+    def period_name(self, period: int) -> str:
+        """The date or number of a period counted from the first."""
+        return period_name((self.origin or 0) + period, dates=bool(self.dates))
 
     def merge(self, other: Monitor) -> Status:
         """Add the rows of a shard that was watched apart, with the same settings, reference, origin and groups.
@@ -450,21 +480,34 @@ class Monitor:
         ends = [*(start - 1 for start in starts[1:]), self.now]
         return starts[int(shares.argmax())], starts[low], ends[high]
 
+    def _window(self, series: str) -> int:
+        """The start of the rows that sizes speak of: the change after an alarm, else about `LATELY` periods ago."""
+        if self.alarmed is not None:
+            return self._change(self._lead())[0]
+        starts = self.series[series].sums
+        return max((start for start in starts if start <= self.now - LATELY), default=min(starts))
+
+    def _totals(self, sums: Floats) -> tuple[float, float, float]:
+        """Rows, expected and observed; of forecasts outcomes outside the central half."""
+        if self.kind == "forecast":  # the lower half of the lower half, and the upper half of the upper
+            return float(sums[0, 0]), float(sums[0, 1]), float(sums[1, 0] - sums[1, 2] + sums[2, 2])
+        n, expected, observed = sums.sum(axis=0).tolist()
+        return n, expected, observed
+
     def _sizes(self, series: str, window: int) -> tuple[Estimate, Estimate]:
         """Gap and ratio of the rows since a start, with confidence sequences that hold for all starts together."""
         sums, squares = self.series[series].since(window)
-        n, expected, observed = sums.sum(axis=0)
-        if self.kind == "forecast":  # outside the central half: the lower half of the lower half, and the reverse
-            n, expected, observed = sums[0, 0], sums[0, 1], sums[1, 0] - sums[1, 2] + sums[2, 2]
+        n, expected, observed = self._totals(sums)
         low, high = mean_sequence(
             n, observed - expected, squares, self.alpha * start_weight(window) * self._prior(series)
         )
-        level, about = 1 - self.alpha, {"method": "sums of rows", "n": round(n)}
-        gap = Estimate((observed - expected) / n, name="Observed minus predicted", **about)
+        level = 1 - self.alpha
+        estimate = partial(Estimate, method="sums of rows", n=round(n))
+        gap = estimate((observed - expected) / n, name="Observed minus predicted")
         gap = gap.with_interval(sequence_interval(low, high, level))
         if expected == 0:
-            return gap, Estimate(math.nan, name="Observed over expected", **about)
-        ratio = Estimate(observed / expected, name="Observed over expected", **about)
+            return gap, estimate(math.nan, name="Observed over expected")
+        ratio = estimate(observed / expected, name="Observed over expected")
         low, high = (max(0.0, 1 + n * end / expected) for end in (low, high))
         return gap, ratio.with_interval(sequence_interval(low, high, level, Target("observed to expected ratio")))
 
@@ -520,9 +563,6 @@ class Monitor:
                 f"{what} needs binary predictions; of {self.kind} ones, fit {remedy} to the rows since the change."
             )
             raise ValueError(message)
-
-    def _name(self, period: int) -> str:
-        return period_name((self.origin or 0) + period, dates=bool(self.dates))
 
 
 def _shares(groups: list[str]) -> dict[str, float]:

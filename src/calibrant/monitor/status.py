@@ -110,8 +110,17 @@ class Status:
     @property
     def sentence(self) -> str:
         """The status in words."""
-        notes = "".join(f" {note}" for note in self.notes)
-        return printable(f"{self._news()} {self._size()}{self._groups()}{notes}")
+        return f"{self.headline} {self.rest}"
+
+    @property
+    def rest(self) -> str:
+        """By how much, which groups, and remarks."""
+        return printable(" ".join(filter(None, [self._size(), self._groups(), *self.notes])))
+
+    @property
+    def headline(self) -> str:
+        """Whether there is an alarm, since when, and where."""
+        return printable(self._news())
 
     def _news(self) -> str:
         p = "" if self.p_value is None else f", anytime p = {self.p_value:.2g}"
@@ -123,7 +132,7 @@ class Status:
         assert self.since_set is not None
         first, last = self.since_set
         about = self.since if first == last else f"about {self.since} ({first} to {last})"
-        return f"ALARM on {self.first_alarm}: off since {about}{p}. {self._where()}"
+        return f"Alarm on {self.first_alarm}: off since {about}{p}. {self._where()}"
 
     def _where(self) -> str:
         of = f" of {self.series}" if self.series else ""
@@ -150,7 +159,7 @@ class Status:
         if not self.groups:
             return ""
         more = f" and {len(self.groups) - _NAMED} more" if len(self.groups) > _NAMED else ""
-        return f" Off by themselves: {', '.join(self.groups[:_NAMED])}{more}."
+        return f"Off by themselves: {', '.join(self.groups[:_NAMED])}{more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""

@@ -85,10 +85,10 @@ def monitor(
             named["batch"] = f"{named['batch']}, next"
         watched.save(state)
     if html is not None:
-        from calibrant.reporting.monitor_page import monitor_page
+        from calibrant.reporting.monitor_page import save_page
 
         with stage("Writing"), writing(html, force=force):
-            monitor_page(watched, found, html)
+            save_page(watched, found, html, state=str(state))
         say(f"Wrote {html}")
     print(json.dumps(found.to_dict(), indent=2) if as_json else found)
     if found.exit_code:

@@ -89,12 +89,14 @@ def write_along_the_diagonal(canvas: Canvas, words: str, blocked: Sequence[Box])
     return best[3]
 
 
-def _near(points: Iterable[tuple[float, float]], reach: float) -> list[Box]:
+def near(points: Iterable[tuple[float, float]], reach: float) -> list[Box]:
+    """Boxes around places, which labels must not cover."""
     return [Box(x - reach, y - reach, x + reach, y + reach) for x, y in points]
 
 
-def _on_the_diagonal(canvas: Canvas) -> list[Box]:
-    return _near(((canvas.x(p), canvas.y(p)) for p in evenly(canvas.across, 60)), 4)
+def on_the_diagonal(canvas: Canvas) -> list[Box]:
+    """Boxes along the diagonal, which labels must not cover."""
+    return near(((canvas.x(p), canvas.y(p)) for p in evenly(canvas.across, 60)), 4)
 
 
 #: Width of the diagram, space above it for the histogram, and its height.
@@ -298,12 +300,12 @@ def _labels(canvas: Canvas, corners: Sequence[tuple[float, float]], boxes: list[
     line = [(canvas.x(a), canvas.y(b)) for a, b in corners]
     blocked = [
         *boxes,
-        *_near(line, 3),
+        *near(line, 3),
         Box(canvas.left, canvas.top, canvas.left + 190, canvas.top + 46),
         Box(canvas.right - 190, canvas.bottom - 46, canvas.right, canvas.bottom),
     ]
     blocked += write_along_the_diagonal(canvas, "perfect calibration", blocked)
-    blocked += _on_the_diagonal(canvas)
+    blocked += on_the_diagonal(canvas)
     right_half = [p for p in line if p[0] > canvas.left + 0.35 * canvas.plot_width] or line
     canvas.name(wording.curve, right_half, blocked, "m halo")
 
@@ -328,13 +330,13 @@ def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Ca
     if after.confidence is not None:
         canvas.band(after.confidence, "afterband")
     diagonal(canvas)
-    blocked = _on_the_diagonal(canvas)
+    blocked = on_the_diagonal(canvas)
     lines = [[(canvas.x(a), canvas.y(b)) for a, b in curve_points(curve)] for curve in (before, after)]
     for line, kind in zip(lines, ("curve", "curve2"), strict=True):
         canvas.path(line, kind)
         if len(line) == 1:
             canvas.add(dot(*line[0], 4.5, "dotf" if kind == "curve" else "dota"))
-        blocked += _near(line, 3)
+        blocked += near(line, 3)
     for line, words, kind in zip(lines, ("before", "after"), ("m halo", "a halo"), strict=True):
         canvas.name(words, line, blocked, kind)
     return canvas
@@ -435,7 +437,7 @@ def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -
     for key, values in series:
         line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
         lines[key] = _dense(line)
-        blocked += _near(lines[key], 4)
+        blocked += near(lines[key], 4)
     if error is not None:
         y = canvas.y(error.value)
         found = points(error)
