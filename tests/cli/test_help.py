@@ -22,6 +22,7 @@ FIRST_LINES = {
     "simulate": "How biased is each estimator at my sample size, and how small an error can I detect?",
     "compare": "Which of two models is better calibrated on the same rows?",
     "serve": "Open the report in the browser, served on this machine only.",
+    "monitor": "Watch calibration: add rows with known outcomes.",
     "demo": "Train real models, write their predictions, and report on them: what you would do with your own file.",
 }
 READING = "--where --percent --logits --drop-missing --hive --decimal-comma"
@@ -31,6 +32,7 @@ OPTIONS = {
     "report": f"{TASK} --by --time --threshold --tolerance --model --event --row --title --output --force --json",
     "measure": f"{TASK} --by --norm --level --fail-above --limit --gate --per-group --max-missing --json",
     "test": f"{TASK} --alpha --fail --max-missing --json",
+    "monitor": "--truth --state --time --cluster --by --alpha --arl --tolerance --points --horizon --today --html",
     "recalibrate": f"{TASK} --method --output --force",
     "apply": f"{PREDICTIONS} --percent --logits --output --suffix --force --sql --dialect",
     "simulate": f"--scores --truth --prob --positive {READING} --seed --json",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.integrations.mlflow import evaluation_metric, log_report, report_metrics
+from calibrant.integrations.mlflow import evaluation_metric, log_report, log_status, report_metrics
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,20 @@ def test_a_report_is_logged_with_its_numbers_and_its_page(report, tmp_path, mlfl
     assert report.headline.value in logged.values()
     names = {path.name for path in tmp_path.rglob("report.*")}
     assert names == {"report.json", "report.md", "report.html"}
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own
+def test_the_status_of_a_monitor_is_logged_by_step(rows, mlflow):
+    monitor = cal.Monitor()
+    with mlflow.start_run(experiment_id=mlflow.create_experiment("monitor")) as run:
+        for day, (y, p) in enumerate(zip(*(np.array_split(part, 3) for part in rows), strict=True)):
+            status = monitor.update(y, p, time=day)
+            logged = log_status(status, step=day)
+    stored = mlflow.get_run(run.info.run_id).data
+    assert stored.metrics == pytest.approx(logged)
+    assert stored.metrics["monitor/alarm"] == status.alarm
+    assert stored.metrics["monitor/gap_low"] < stored.metrics["monitor/gap"] < stored.metrics["monitor/gap_high"]
+    assert stored.tags["monitor.status"] == status.sentence
 
 
 def test_measures_of_one_name_keep_apart(report):

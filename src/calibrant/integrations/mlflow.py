@@ -12,10 +12,11 @@ import numpy as np
 from calibrant.data.predictions import Binary, Multiclass
 from calibrant.estimators.averaged import averaged_error
 from calibrant.inference.intervals import interval
+from calibrant.monitor.status import Status
 from calibrant.reporting import Report
 from calibrant.results.estimate import Estimate
 
-__all__ = ["evaluation_metric", "log_report", "report_metrics"]
+__all__ = ["evaluation_metric", "log_report", "log_status", "report_metrics"]
 
 
 def evaluation_metric(
@@ -121,6 +122,35 @@ def log_report(report: Report, *, prefix: str = "calibration", page: bool = True
     if page:
         mlflow.log_text(report.to_html(), f"{prefix}/report.html")
     return metrics
+
+
+def log_status(status: Status, *, prefix: str = "monitor", step: int | None = None) -> dict[str, float]:
+    """Log the status of a monitor to the active run (needs mlflow): metrics over steps, and the sentence as a tag.
+
+    Logged are ``<prefix>/alarm`` (0 or 1), ``/evidence`` (logarithm, base 10), ``/p_value``, ``/gap`` and
+    ``/observed_expected``, the last two with ``_low`` and ``_high``; numbers that are not finite are left out.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> status = cal.Monitor().update([0, 1, 0], [0.2, 0.6, 0.1])
+    >>> log_status(status, step=1)  # doctest: +SKIP
+    """
+    mlflow = _mlflow()
+    metrics = {f"{prefix}/{name}": value for name, value in status_metrics(status).items()}
+    mlflow.log_metrics(metrics, step=step)
+    mlflow.set_tag(f"{prefix}.status", status.sentence)
+    return metrics
+
+
+def status_metrics(status: Status) -> dict[str, float]:
+    """The finite numbers of a status, by name."""
+    found: dict[str, float | None] = {"alarm": status.alarm, "evidence": status.evidence, "p_value": status.p_value}
+    for name, estimate in (("gap", status.gap), ("observed_expected", status.observed_expected)):
+        found[name] = float(estimate)
+        if estimate.interval is not None:
+            found |= {f"{name}_low": estimate.interval.low, f"{name}_high": estimate.interval.high}
+    return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
 
 
 def report_metrics(report: Report, *, prefix: str = "calibration") -> dict[str, float]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from calibrant._atomic_write import replacing
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
-from calibrant.monitor import Monitor, Status
+from calibrant.monitor.monitoring import Monitor
+from calibrant.monitor.status import Status
 from calibrant.plot.scales import Scale, covering, probability_scale
 from calibrant.reporting.contents import Number
 from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, Margins, plain_tick

@@ -19,7 +19,7 @@ from calibrant.cli.console import UsageError, require_writable, say, stage, writ
 from calibrant.cli.options import TASK, Files, Force, Json, takes
 
 if TYPE_CHECKING:
-    from calibrant.monitor import Monitor
+    from calibrant.monitor.monitoring import Monitor
 
 
 @app.command()
@@ -97,7 +97,7 @@ def monitor(
 
 def _opened(state: Path, given: dict[str, Any], names: dict[str, str]) -> Monitor:
     """The monitor in a file, whose settings and columns must be those given; a new one if there is no file."""
-    from calibrant.monitor import Monitor
+    from calibrant.monitor.monitoring import Monitor
 
     if not state.exists():
         made = Monitor(**given)
