@@ -35,7 +35,7 @@ from calibrant.table.bintable import BinTable
 ALL_ROWS, LATER_GROUPS = 0.5, 0.1
 #: Days without an alarm that `gap` and `observed_expected` look back. Derived: four weeks hold each weekday equally.
 LATELY = 28
-#: Largest distance between two periods with rows; beyond it a date is taken for a slip. Derived: a year of days.
+#: Largest distance between two periods with rows; beyond it a date is treated as mistyped. Derived: a year of days.
 LARGEST_STEP = 366
 #: Periods for which the ids of deliveries are remembered, and after which rows are too late. Derived: more than a year,
 #: so that what is sent again at the end of a year is recognised.

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor
 
 M = TypeVar("M", bound="Monitor")
-FORMAT, VERSION = "calibrant-monitor", 1
+FORMAT = "calibrant-monitor"
+#: The layout that is written and read. Test: tests/monitor/test_state.py::test_what_is_damaged_is_refused.
+VERSION = 1
 #: The largest whole number of 48 bits. Derived: a mean is then off by at most 2e-15.
 _LARGEST = 2**48 - 1
 #: Settings, and what is counted; both are attributes of the monitor.

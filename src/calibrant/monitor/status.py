@@ -8,9 +8,10 @@ from typing import Any
 from calibrant.monitor.deliveries import Kind
 from calibrant.results.estimate import Estimate, printable
 
-#: What the exit code of a command says.
+#: What the exit code of a command says. Derived: those of a gate, passed, failed and undecided.
 ALARM, NO_ALARM, NOT_ENOUGH = 1, 0, 3
 #: Groups that a sentence names; `Status.groups` lists all.
+#: Test: tests/monitor/test_status.py::test_many_groups_are_counted_not_listed.
 _NAMED = 8
 
 
