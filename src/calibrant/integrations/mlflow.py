@@ -137,13 +137,13 @@ def log_status(status: Status, *, prefix: str = "monitor", step: int | None = No
     >>> log_status(status, step=1)  # doctest: +SKIP
     """
     mlflow = _mlflow()
-    metrics = {f"{prefix}/{name}": value for name, value in status_metrics(status).items()}
+    metrics = {f"{prefix}/{name}": value for name, value in _status_metrics(status).items()}
     mlflow.log_metrics(metrics, step=step)
     mlflow.set_tag(f"{prefix}.status", status.sentence)
     return metrics
 
 
-def status_metrics(status: Status) -> dict[str, float]:
+def _status_metrics(status: Status) -> dict[str, float]:
     """The finite numbers of a status, by name."""
     found: dict[str, float | None] = {"alarm": status.alarm, "evidence": status.evidence, "p_value": status.p_value}
     for name, estimate in (("gap", status.gap), ("observed_expected", status.observed_expected)):
