@@ -1,4 +1,4 @@
-"""Sums per class and bin: only where a compiled loop is at hand and the matrix is plain."""
+"""Sums per class and bin: only with a compiled loop and a plain matrix."""
 
 import numpy as np
 import pytest

@@ -217,7 +217,7 @@ def by_second_class(z, f):
     ],
 )
 def test_shares_recovered_with_these_constants(classes, rows, change, shares):
-    """The constants of the map were chosen, not derived: whoever changes one looks at the shares of the true error that
+    """The constants of the map were chosen, not derived: before changing one, compare the shares of the true error that
     held-out rows recover (in L1, squared and KL), here and in benchmarks/variational_worlds.py."""
     rng = np.random.default_rng(7)
     z = 2 * rng.normal(size=(rows, classes))

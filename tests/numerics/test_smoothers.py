@@ -138,7 +138,7 @@ def test_weights_are_repeats_and_ties_are_averaged():
     [(400, 1, (0.0982841, 0.9932764, 0.3642448, 0.9222893)), (5000, 2, (0.4082136, 0.9851394, 0.3781217, 0.3892387))],
 )
 def test_curves_fitted_with_these_constants(rows, seed, expected):
-    """Bins and prior scales were chosen, not derived: whoever changes one looks at benchmarks/variational.py."""
+    """Bins and prior scales were chosen, not derived: before changing one, run benchmarks/variational.py."""
     rng = np.random.default_rng(seed)
     f = rng.beta(0.5, 0.5, rows)
     y = (rng.random(rows) < np.clip(f + 0.1 * np.sin(9 * f), 0, 1)).astype(float)

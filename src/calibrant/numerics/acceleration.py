@@ -63,7 +63,7 @@ def setting() -> str:
 
 
 def compiled(rows: int, *, saves: float) -> ModuleType | None:
-    """The compiled loops if they are to be used for so many rows, each of which `saves` so many nanoseconds."""
+    """The compiled loops if they are to be used for this many rows, each of which `saves` nanoseconds."""
     wanted = setting()
     if wanted == "off":
         return None
@@ -165,9 +165,9 @@ def warm_up() -> bool:
     """Start the compiled loops of ``calibrant[fast]`` now, so that no later call waits for them.
 
     Numba takes half a second to start in each process, and some twenty seconds the very first time on a machine, when
-    it compiles and keeps the machine code on disk. Without this call it is started by the first call on so many rows
-    that it pays (some hundred million rows in a few bins). A service that streams or measures all day calls this once
-    when it starts. Results are the same with and without: bins and cells to the bit, sums to 1e-12.
+    it compiles and keeps the machine code on disk. Without this call it is started by the first call on an array
+    so large that it pays (some hundred million rows in a few bins). A service that streams or measures all day calls
+    this once when it starts. Results are the same with and without: bins and cells to the bit, sums to 1e-12.
 
     The environment variable ``CALIBRANT_FAST=off`` switches the compiled loops off, ``on`` demands them. Arrays of
     millions of rows are shared among as many threads as ``OMP_NUM_THREADS`` says, or else as there are processors.

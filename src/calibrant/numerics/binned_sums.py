@@ -166,7 +166,7 @@ def equal_width_sums(rows: Rows, edges: Floats, *, squares: bool = True) -> Floa
 def checked_equal_width_sums(y: NDArray[Any], p: NDArray[Any], edges: Floats) -> Floats | None:
     """The sums of rows that nobody has checked yet, in one pass that also checks them; None if it cannot be done.
 
-    That is where rows are few, or not plain numbers, or a score or a label is bad, so that somebody has to look closer.
+    That is where rows are few, or not plain numbers, or a score or a label is bad, which the caller then has to check.
     """
     if y.dtype == np.bool_:
         y = y.view(np.int8)
@@ -183,7 +183,7 @@ def plain_arrays(y: Any, p: Any) -> bool:
 
 
 def checked_counts(y: NDArray[Any] | None, p: NDArray[Any], edges: Floats) -> Floats | None:
-    """Rows and sums of p per bin and outcome, of shape (2, bins, 2); None where no compiled loop is at hand or fits."""
+    """Rows and sums of p per bin and outcome, of shape (2, bins, 2); None without a compiled loop that fits."""
     contiguous = (
         p.flags.c_contiguous and p.dtype.isnative and (y is None or (y.flags.c_contiguous and y.dtype.isnative))
     )

@@ -18,7 +18,7 @@ MANY = 64
 def checked_top_class(matrix: NDArray[Any], tolerance: float) -> tuple[Codes, NDArray[Any]] | None:
     """The first largest class of each row and its probability, if all rows lie in [0, 1] and sum to 1 but `tolerance`.
 
-    None where a row does not, or no compiled loop is at hand: then somebody has to look closer.
+    None where a row does not, or there is no compiled loop: the caller then has to check.
     """
     rows, columns = matrix.shape
     plain = matrix.dtype.char in "fd" and matrix.dtype.isnative and matrix.flags.c_contiguous
@@ -41,7 +41,7 @@ def checked_class_sums(matrix: NDArray[Any], codes: Codes, bins: int, tolerance:
     """Rows, sums of p and positives per class and bin of equal width, of shape (3, classes, bins).
 
     The pass that sums the matrix also checks that its rows lie in [0, 1] and sum to 1 but for `tolerance`, and that the
-    codes are columns of it. None where they do not, or no compiled loop is at hand: then somebody has to look closer.
+    codes are columns of it. None where they do not, or there is no compiled loop: the caller then has to check.
     """
     plain = matrix.dtype.char in "fd" and matrix.dtype.isnative and matrix.flags.c_contiguous
     fast = compiled(matrix.size, saves=4.0) if plain and codes.dtype.kind in "iu" and codes.dtype.isnative else None

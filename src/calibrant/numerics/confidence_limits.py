@@ -263,7 +263,7 @@ def mean_gap_size_limit(
 
 
 def _blocks(gap: Floats, observed: Floats, share: Floats, count: Floats, most: int) -> tuple[Floats, ...]:
-    """Gap, rate, share and effective rows of at most so many blocks of neighbouring cells."""
+    """Gap, rate, share and effective rows of at most `most` blocks of neighbouring cells."""
     block = np.minimum((most * (np.cumsum(share) - share / 2)).astype(np.intp), most - 1)
     sums = np.stack([np.bincount(block, values) for values in (share * gap, share * observed, share, share**2 / count)])
     gaps, events, part, squares = sums[:, sums[2] > 0].astype(np.float64)
@@ -365,7 +365,7 @@ def _upper_tail(count: Floats, odds: Floats, size: Floats, s: Floats) -> Floats:
 
 
 def _saddlepoints(count: Floats, odds: Floats, wanted: Floats) -> Floats:
-    """The shift of all log odds of each line at which so many events are expected."""
+    """The shift of all log odds of each line at which this many events are expected."""
     low, high = np.full(len(wanted), -2 * LIMIT), np.full(len(wanted), 2 * LIMIT)
     size = np.maximum(count.sum(axis=1), 1e-300)
     middle = (count * odds).sum(axis=1) / size

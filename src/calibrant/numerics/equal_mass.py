@@ -232,7 +232,7 @@ class SortedSamples:
     def largest_rising(self) -> int | None:
         """Of a single sample, the last number of equal-mass bins before the first whose mean outcomes fall.
 
-        By a compiled loop; None where none is at hand.
+        Needs a compiled loop; None where there is none.
         """
         fast = compiled(self.n, saves=4.0)
         if fast is None:

