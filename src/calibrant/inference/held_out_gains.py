@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from calibrant.data.predictions import Binary
 from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
+from calibrant.recalibrate.inputs import BinomialCells, Scores
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable, merge
@@ -269,14 +271,24 @@ class HeldOut:
 
     def fitted(self, recalibrator: Any) -> list[Any]:
         """The map fitted without each fold."""
-        return [clone(recalibrator).fit_table(table) for table in self.training]
+        return [clone(recalibrator).fit_table(cells) for cells in self._training_cells]
 
     def predicted(self, fitted: list[Any]) -> Floats:
         """What the map predicts for each entry when it is fitted without the entry's fold."""
         found = np.empty(len(self.score))
-        for where, one in zip(self.bounds, fitted, strict=True):
-            found[where] = one.predict_proba(self.score[where])[:, 1]
+        for where, one, scores in zip(self.bounds, fitted, self._scores, strict=True):
+            found[where] = one.predict_checked(scores)[:, 1]
         return found
+
+    @cached_property
+    def _training_cells(self) -> list[BinomialCells]:
+        """The rows of the other folds as every map is fitted to them."""
+        return [BinomialCells.of_table(table) for table in self.training]
+
+    @cached_property
+    def _scores(self) -> list[Scores]:
+        """The scores of each fold, whose log odds all maps share."""
+        return [Scores(self.score[where], logits=False) for where in self.bounds]
 
     def gain(self, after: Floats, loss: Loss, *, parameters: float) -> Value:
         """By how much the loss falls, as a share of the loss before."""

@@ -158,6 +158,10 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         p, shape = self.predict_proba(scores), validation.as_array("scores", scores).shape
         return p if len(shape) == 2 and shape[1] > 1 else p[:, 1].reshape(shape)
 
+    def predict_checked(self, scores: Scores) -> Floats:
+        """What `predict_proba` returns, for scores that were validated before and may be shared by several maps."""
+        return self._mixed(self._predict(scores))
+
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
         best = self.predict_proba(scores).argmax(axis=1)
@@ -214,9 +218,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""
         self.classes_, self.n_features_in_, self.weight_ = np.array([0, 1]), 1, weight
 
-    def _cells_of(self, table: BinTable) -> BinomialCells:
+    def _cells_of(self, table: BinTable | BinomialCells) -> BinomialCells:
         """The cells of a binary table; sets the attributes of every map fitted to them."""
-        cells = BinomialCells.of_table(table)
+        cells = table if isinstance(table, BinomialCells) else BinomialCells.of_table(table)
         self._set_one_event(cells.total)
         return cells
 

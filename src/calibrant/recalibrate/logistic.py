@@ -89,7 +89,7 @@ def _limits(cells: BinomialCells, *, bounded: bool) -> Floats:
 
 def two_columns(log_odds: Floats) -> Floats:
     """Probabilities of both classes, each accurate however close to 0."""
-    return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+    return expit(np.stack([-log_odds, log_odds], axis=1))
 
 
 def two_expressions(log_odds: Expression, *, largest: float) -> list[Expression]:

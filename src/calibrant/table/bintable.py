@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,7 @@ class BinTable:
             return NotImplemented
         return merge([self, other])
 
-    @property
+    @cached_property
     def fine(self) -> bool:
         """Whether this is a table of cells, from which any bins can be made."""
         return not isinstance(self.cut, Edges)
@@ -129,48 +130,48 @@ class BinTable:
             raise AttributeError(message)
         return self.cut.edges
 
-    @property
+    @cached_property
     def n(self) -> int:
         """Number of rows."""
         return round(float(self.count.sum()))
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Sum of all weights."""
         return float(self.weight.sum())
 
-    @property
+    @cached_property
     def share(self) -> Floats:
         """The part of the total weight in each bin."""
         return self.weight / self.total
 
-    @property
+    @cached_property
     def observed_scale(self) -> float:
         """Factor of the observed column: 1 but for labelled positives, which stand for all positives."""
         return self.task.observed_scale(float(self.observed.sum()), self.total)
 
-    @property
+    @cached_property
     def predicted_mean(self) -> Floats:
         """Mean prediction per bin; NaN where the bin is empty."""
         return self._per_weight(self.predicted)
 
-    @property
+    @cached_property
     def observed_mean(self) -> Floats:
         """Mean outcome per bin; NaN where the bin is empty."""
         return self._per_weight(self.observed * self.observed_scale)
 
-    @property
+    @cached_property
     def effective_count(self) -> Floats:
         """Kish's effective number of rows per bin, (sum w)^2 / sum w^2: the count itself without weights."""
         squares = self.weight_squares
         return np.divide(self.weight**2, squares, out=np.zeros_like(squares), where=squares > 0)
 
-    @property
+    @cached_property
     def population(self) -> Mass:
         """Sums of the weights and squared weights of all bins."""
         return Mass(self.total, float(self.weight_squares.sum()))
 
-    @property
+    @cached_property
     def positives(self) -> Mass:
         """The same of labelled positives, where the rows are positive and unlabeled ones."""
         return Mass(float(self.observed.sum()), float(self.observed_squares.sum()))
@@ -272,42 +273,42 @@ class BinTable:
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
 
-    @property
+    @cached_property
     def count(self) -> Floats:
         """Rows."""
         return self.sums[0]
 
-    @property
+    @cached_property
     def weight(self) -> Floats:
         """Sum of weights."""
         return self.sums[1]
 
-    @property
+    @cached_property
     def weight_squares(self) -> Floats:
         """Sum of squared weights."""
         return self.sums[2]
 
-    @property
+    @cached_property
     def predicted(self) -> Floats:
         """Weighted sum of predictions."""
         return self.sums[3]
 
-    @property
+    @cached_property
     def observed(self) -> Floats:
         """Weighted sum of outcomes; on positive-unlabeled data, of labelled positives."""
         return self.sums[4]
 
-    @property
+    @cached_property
     def predicted_squares(self) -> Floats:
         """Weighted sum of squared predictions; NaN in bins of fixed edges made from unweighted probabilities."""
         return self.sums[5]
 
-    @property
+    @cached_property
     def product(self) -> Floats:
         """Weighted sum of prediction times outcome."""
         return self.sums[6]
 
-    @property
+    @cached_property
     def observed_squares(self) -> Floats:
         """Weighted sum of squared outcomes."""
         return self.sums[7]

@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.estimators.norms import weighted_norm
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.inference.sample import cluster_labels, coarse_cells, design_effect, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import mid_p_interval
-from calibrant.numerics.equal_mass import sums_between
+from calibrant.numerics.equal_mass import RunningWeight, positions_of, sums_between
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
 from calibrant.reporting.part_results import Part
 from calibrant.results.estimate import Value
-from calibrant.table.binning import Edges, EqualMass, EqualWidth
+from calibrant.table.binning import Edges, EqualMass
 from calibrant.table.bintable import BinTable
 
 LEVEL = 0.95
@@ -381,7 +380,8 @@ def bin_counts(part: Part) -> BinCounts:
     if len(cells) < 2 or len(counts) < 2:
         message = "The number of bins matters only for several scores and more than a few rows."
         raise CannotBuild(message)
-    places = [cells.places(EqualMass(stop)) for stop in counts]
+    running = RunningWeight.of(cells.weight, cells.weight_squares, atom=cells.low == cells.high)
+    places = [running.cuts(stop, EqualMass.rank) for stop in counts]
     union = np.unique(np.concatenate(places))
     index = [np.searchsorted(union, place) for place in places]
     segments = sums_between(cells.sums, union)
@@ -391,7 +391,7 @@ def bin_counts(part: Part) -> BinCounts:
     return BinCounts(
         counts=tuple(counts),
         equal_mass=tuple(_binned_errors(observed, index)[:, 0].tolist()),
-        equal_width=tuple(_equal_width_error(cells, stop) for stop in counts),
+        equal_width=_equal_width_errors(cells, counts),
         null_low=tuple(low.tolist()),
         null_high=tuple(high.tolist()),
     )
@@ -418,6 +418,9 @@ def _binned_errors(gaps: Floats, index: list[NDArray[np.intp]]) -> Floats:
     return np.asarray(np.add.reduceat(np.abs(running[ends] - running[starts]), first, axis=0))
 
 
-def _equal_width_error(cells: BinTable, bins: int) -> float:
-    some = cells.coarsen(EqualWidth(bins)).filled()
-    return float(weighted_norm(some.predicted_mean - some.observed_mean, some.share, 1))
+def _equal_width_errors(cells: BinTable, counts: list[int]) -> tuple[float, ...]:
+    edges = [np.linspace(0.0, 1.0, stop + 1) for stop in counts]
+    union = np.unique(np.concatenate(edges))
+    segments = sums_between(cells.sums, positions_of(union, cells.low, cells.high))
+    gaps = (segments[3] - segments[4])[:, None] / cells.total
+    return tuple(_binned_errors(gaps, [np.searchsorted(union, some) for some in edges])[:, 0].tolist())
