@@ -72,9 +72,8 @@ def modules_of(project: Project, room: str) -> list[str]:
 
 def nearest_tests(project: Project, module: str) -> list[Path]:
     """The tests that mirror a module; if there are none, those that use it; if none, those of its importers."""
-    mirror = project.mirror(module)
-    if mirror in project.test_files:
-        return [mirror]
+    if mirrors := [path for path in project.test_files if project.mirrored(path) == module]:
+        return mirrors
     of_importers = (project.mirror(importer) for importer in project.importers(module))
     return project.tests_of(module) or [path for path in of_importers if path in project.test_files]
 
