@@ -45,6 +45,9 @@ STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 7, 5, 12
 #: Number of multiples between two of these where the quantile jumps.
 FINER_STEPS = 6
 
+#: The smoother shape is used if it keeps this part of the squared norm that is not noise.
+KEPT = 0.7
+
 #: Knots for each cell from which on a fit is a fine one.
 FINE = 1 / 3
 
@@ -67,6 +70,7 @@ class SmoothPart:
     cells: PooledCells
     noise: CellNoise
     fit: HatFit
+    smoother: HatFit
     noise_size: float
     norms: Floats
     risk: float
@@ -82,11 +86,6 @@ class SmoothPart:
         """The norms of the fitted gap, which noise biases upward."""
         powers = [float(self.cells.share @ np.abs(self.fitted) ** norm) for norm in self.norms]
         return np.array(powers) ** (1 / self.norms)
-
-    @cached_property
-    def smoother(self) -> HatFit:
-        """The fit of the shape."""
-        return self.cells.hat_fit(SHAPE_KNOTS * self.fit.knots)
 
     @cached_property
     def shape(self) -> Floats:
@@ -443,7 +442,9 @@ class MisfitBound:
     def upper(self, norm: float, middle: float, high: float) -> float:
         """The upper limit in a norm of 1 to 2, given the middle and the upper limit of the fitted part."""
         cells, sigma = self.resolution.cells, self.resolution.sigma
-        level = sigma ** (2 / norm - 1)
+        # For a calibrated model the limit in L1 is the root of Σ w l times the noise of Σ w s² / l, and that of equal
+        # cells is √Σ (σ² / l)²: the product is least where l³ is proportional to σ⁴. In L2 any weight loses.
+        level = sigma ** (4 / 3 * (2 / norm - 1))
         likely, largest = self.squared_misfit(cells.share / level, within=WITHIN * (norm - 1))
         angle = np.linspace(0, np.pi / 2, DIRECTIONS)
         fitted = np.sqrt(middle**2 + np.cos(angle) * (high**2 - middle**2))
@@ -634,13 +635,14 @@ class Limits:
     @cached_property
     def smooth(self) -> SmoothPart:
         """The fitted part, simulated on cells no finer than its knots need."""
-        fit, sample, noise = self.resolution.fit, self.sample, self._noise
+        fit, shape, sample, noise = self.resolution.fit, self._shape, self.sample, self._noise
         if not fit.identity:
             sample = sample.merged(max(SMOOTH_CELLS, CELLS_PER_KNOT * round(fit.knots)))
         if sample is not self.sample:
-            fit, noise = sample.cells.hat_fit(fit.knots), sample.noise(self.draws, self.seed)
-        size = float(np.sqrt((self.sample.cells.share @ self._fitted_noise**2).mean()))
-        return SmoothPart(sample.cells, noise, fit, size, np.array(self.norms), self.told, self.farther)
+            fit, shape = (sample.cells.hat_fit(one.knots) for one in (fit, shape))
+            noise = sample.noise(self.draws, self.seed)
+        size = float(np.sqrt(self._noise_power))
+        return SmoothPart(sample.cells, noise, fit, shape, size, np.array(self.norms), self.told, self.farther)
 
     @cached_property
     def _fitted_uppers(self) -> list[float]:
@@ -665,10 +667,22 @@ class Limits:
         return self.resolution.fit(self._drawn)
 
     @cached_property
+    def _noise_power(self) -> float:
+        """What noise adds to the squared norm of the fitted gap."""
+        return float((self.sample.cells.share @ self._fitted_noise**2).mean())
+
+    @cached_property
+    def _shape(self) -> HatFit:
+        """The fit of the shape: smoother than that of the gap, unless it loses too much of it."""
+        cells, found = self.sample.cells, self.resolution
+        smoother = cells.hat_fit(SHAPE_KNOTS * found.fit.knots)
+        left, kept = (float(cells.share @ gap**2) for gap in (found.gap, smoother(cells.gap)))
+        return smoother if kept >= KEPT * (left - self._noise_power) else found.fit
+
+    @cached_property
     def _misfit(self) -> MisfitBound:
-        cells, fit = self.sample.cells, self.resolution.fit
-        shape = cells.hat_fit(SHAPE_KNOTS * fit.knots)(cells.gap)
-        return MisfitBound(self.resolution, self._drawn - self._fitted_noise, shape, self.told, self.farther)
+        shape, noise = self._shape(self.sample.cells.gap), self._drawn - self._fitted_noise
+        return MisfitBound(self.resolution, noise, shape, self.told, self.farther)
 
     @cached_property
     def _l1_lower(self) -> float:

@@ -24,23 +24,13 @@ from calibrant.table.bintable import BinTable
 class Inversion:
     r"""Interval for the true error :math:`\theta_q = (E|S - h(S)|^q)^{1/q}`, h(s) = P(Y = 1 | S = s), by inversion.
 
-    *Resolution.* The scores are divided into about √n cells; scores that repeat have cells of their own. The gaps
-    between mean score and mean outcome are fitted by piecewise linear functions of the position, with
-    2.5 + 1.1 log n knots, doubled as long as a finer fit shows a misfit beyond noise.
-
-    *Fitted part.* The norm T of the fitted gap ĝ is biased upward by noise. So samples are simulated for multiples t of
-    a smoother gap, and the error is where T is a given quantile of the simulated norms. Scores are treated as random:
-    the target is the error in the population.
-
-    *Lower end.* For q = 2 it is the smallest multiple that is not rejected, and 0 unless calibration is rejected by the
-    largest of the norms at all resolutions. For q = 1 it uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all
-    :math:`|f| \le 1`, with f cross-fitted. Neither needs a smooth gap. Norms increase with q, so for 1 < q < 2 the
-    lower end is that of q = 1, and for q > 2 that of q = 2.
-
-    *Upper end.* To the fitted part is added the largest misfit, down to the cells, that the data do not exclude, placed
-    where it raises the norm most. If many knots were needed, a gap of the same size everywhere is tested too, unless
-    the ratio of the L1 and L2 norms of ĝ excludes it. For q > 2 only
-    :math:`\theta_q^q \le \theta_2^2 \max|S - h(S)|^{q - 2}` is used, since a narrow peak can hide.
+    A value belongs to the interval if a test does not reject an error of that size. The gap is fitted in about √n cells
+    with 2.5 + 1.1 log n knots, doubled as long as a finer fit shows a misfit beyond noise. Samples are simulated for
+    multiples of a smoother gap, and each end is the error under which the norm of the fit is a given quantile. The L1
+    lower end uses duality, :math:`E[f(S)(S - Y)] \le \theta_1` for all :math:`|f| \le 1`, with f cross-fitted; the
+    upper end adds the largest misfit that the data do not exclude. Lower ends need no smooth gap. For 1 < q < 2 the lower
+    end is that of q = 1; for q > 2 both ends follow from those of q = 2, since a narrow peak can hide. Each step is
+    derived in docs/methods/intervals.md.
 
     Outcomes are simulated by their binomial distribution where a cell expects few events or non-events. Clusters of
     rows (`group`) are simulated by random signs of whole clusters with their real sizes; fewer than five, or than two
@@ -55,7 +45,9 @@ class Inversion:
         the upper end uses quantiles that are bounded from the last one that the samples tell.
     seed : int
     side : {"two-sided", "lower", "upper"}
-        A one-sided bound uses all of 1 - level on its side.
+        A one-sided bound uses seven tenths of 1 - level on its side, a two-sided interval seven tenths of
+        (1 - level) / 2 on each. The rest is reserved for the shape of the gap, also where there is none to choose: with
+        one distinct score a two-sided interval of level 0.95 is one of 0.965.
 
     Notes
     -----
