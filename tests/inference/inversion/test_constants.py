@@ -27,6 +27,10 @@ def rare(rng, n):
     return rng.beta(0.6, 30, n)
 
 
+def levels(rng, n):
+    return rng.integers(1, 20, n) / 20
+
+
 def square_wave(p):
     return p + 0.06 * np.sign(np.sin(28 * np.pi * p)) * (np.abs(p - 0.5) < 0.4)
 
@@ -121,7 +125,8 @@ CASES = {
     "square wave": partial(binary, 20_000, square_wave, seed=4),
     "wave": partial(binary, 20_000, lambda p: p + 0.3 * np.sin(14 * np.pi * p) * p * (1 - p)),
     "small wave": partial(binary, 2000, lambda p: p + 0.6 * np.sin(14 * np.pi * p) * p * (1 - p)),
-    "levels": partial(binary, 1000, lambda p: p + 0.08 * (-1) ** np.round(20 * p), lambda rng, n: rng.integers(1, 20, n) / 20),
+    "levels": partial(binary, 1000, lambda p: p + 0.08 * (-1) ** np.round(20 * p), levels),
+    "far from zero": partial(binary, 20_000, lambda p: p**3),
     "two scores": partial(binary, 40, lambda p: 1 - p, lambda rng, n: rng.choice([0.2, 0.7], n)),
     "no event": partial(binary, 50, lambda p: 0 * p, lambda rng, n: np.zeros(n)),
     "clusters": partial(binary, 300, lambda p: p**1.5, group=np.arange(300) // 5),
@@ -174,6 +179,7 @@ FROZEN = {
     "wave": [0.0157402, 0.0381565, 0.0266927, 0.0433595],
     "small wave": [0.0457721, 0.115345, 0.0652092, 0.13422],
     "levels": [0.0436603, 0.12536, 0.0663914, 0.13027],
+    "far from zero": [0.245168, 0.254981, 0.26804, 0.279812],
     "two scores": [0.295799, 0.642163, 0.335636, 0.646537],
     "no event": [0.0, 0.0935017, 0.0, 0.0935017],
     "clusters": [0.0542388, 0.180878, 0.0643631, 0.194955],
