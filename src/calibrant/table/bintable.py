@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight, positions_of, require_inside, scores_at, sums_between
-from calibrant.numerics.rows import Mass, Rows
+from calibrant.numerics.rows import SUMS, Mass, Rows
 from calibrant.table.binning import (
     Binning,
     BoundBins,
@@ -57,8 +57,14 @@ class BinTable:
     low, high : array
         Bounds of the scores in the cell: the bin's edges, or the lowest and highest score seen.
     sums : array of shape (8, cells)
-        The columns `count`, `weight`, `weight_squares`, `predicted`, `observed`, `predicted_squares`, `product`,
-        `observed_squares`; each is also an attribute. Counts are whole unless an edge had to cut a cell.
+        The sums below, one row each.
+    n, total : int, float
+        Number of rows, and sum of all weights.
+    count, weight, weight_squares : array
+        Rows, sum of weights and of squared weights. Counts are whole unless an edge had to cut a cell.
+    predicted, observed, predicted_squares, product, observed_squares : array
+        Weighted sums of predictions, outcomes (of labelled positives on positive-unlabeled data), their squares and
+        their product. Squared predictions are NaN in bins of fixed edges made from unweighted probabilities.
     task : Labelled, Spread or Unlabeled
         What the columns mean: probabilities and outcomes, squares of predicted spreads and of errors, or probabilities
         of unlabeled rows and labelled positives. Only tables of equal tasks can be added.
@@ -86,6 +92,22 @@ class BinTable:
     task: Task = Labelled()
     invalid: Mapping[str, int] = field(default_factory=dict)
     weight_unit: int = 0
+    n: int = field(init=False)
+    total: float = field(init=False)
+    count: Floats = field(init=False)
+    weight: Floats = field(init=False)
+    weight_squares: Floats = field(init=False)
+    predicted: Floats = field(init=False)
+    observed: Floats = field(init=False)
+    predicted_squares: Floats = field(init=False)
+    product: Floats = field(init=False)
+    observed_squares: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, column in zip(SUMS, self.sums, strict=True):
+            object.__setattr__(self, name, column)
+        object.__setattr__(self, "n", round(float(self.count.sum())))
+        object.__setattr__(self, "total", float(self.weight.sum()))
 
     @classmethod
     def of(cls, data: Predictions | Rows, binning: Binning | Cells, *, squares: bool = True) -> BinTable:
@@ -129,16 +151,6 @@ class BinTable:
             message = "A fine table has cells, not edges; coarsen it first, e.g. table.coarsen(EqualMass(15))."
             raise AttributeError(message)
         return self.cut.edges
-
-    @cached_property
-    def n(self) -> int:
-        """Number of rows."""
-        return round(float(self.count.sum()))
-
-    @cached_property
-    def total(self) -> float:
-        """Sum of all weights."""
-        return float(self.weight.sum())
 
     @cached_property
     def share(self) -> Floats:
@@ -272,46 +284,6 @@ class BinTable:
 
     def _per_weight(self, column: Floats) -> Floats:
         return np.divide(column, self.weight, out=np.full(len(self), np.nan), where=self.weight > 0)
-
-    @cached_property
-    def count(self) -> Floats:
-        """Rows."""
-        return self.sums[0]
-
-    @cached_property
-    def weight(self) -> Floats:
-        """Sum of weights."""
-        return self.sums[1]
-
-    @cached_property
-    def weight_squares(self) -> Floats:
-        """Sum of squared weights."""
-        return self.sums[2]
-
-    @cached_property
-    def predicted(self) -> Floats:
-        """Weighted sum of predictions."""
-        return self.sums[3]
-
-    @cached_property
-    def observed(self) -> Floats:
-        """Weighted sum of outcomes; on positive-unlabeled data, of labelled positives."""
-        return self.sums[4]
-
-    @cached_property
-    def predicted_squares(self) -> Floats:
-        """Weighted sum of squared predictions; NaN in bins of fixed edges made from unweighted probabilities."""
-        return self.sums[5]
-
-    @cached_property
-    def product(self) -> Floats:
-        """Weighted sum of prediction times outcome."""
-        return self.sums[6]
-
-    @cached_property
-    def observed_squares(self) -> Floats:
-        """Weighted sum of squared outcomes."""
-        return self.sums[7]
 
 
 def merge(tables: list[BinTable]) -> BinTable:
