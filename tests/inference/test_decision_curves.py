@@ -121,3 +121,20 @@ def test_printed_numbers_of_dcurves():
     found = cal.net_benefit(cancer, np.repeat([1.0, 0.0], [115, 635]), thresholds=[1e-9])
     assert found.value == pytest.approx([0.032], abs=5e-8)
     assert found.treat_all == pytest.approx([0.140], abs=5e-8)
+
+
+def test_limits_of_the_standardized_net_benefit_are_those_of_sensitivity_and_false_positives_together():
+    from calibrant.inference.decision_curves import _standardized_limits
+    from calibrant.numerics.confidence_limits import mid_p_interval
+
+    true, false, prevalence, odds, n = 0.15, 0.1, 0.2, 0.25, 400.0
+    low, high = _standardized_limits(
+        *map(np.array, ([true], [false])), prevalence, np.array([odds]), np.array([n]), 0.95
+    )
+    (s_low,), (s_high,) = mid_p_interval(np.array([true * n]), np.array([prevalence * n]), 0.95)
+    (q_low,), (q_high,) = mid_p_interval(np.array([false * n]), np.array([(prevalence + false) * n]), 0.95)
+    sensitivity, ratio = true / prevalence, false / prevalence
+    value = sensitivity - odds * ratio
+    up = np.hypot(s_high - sensitivity, odds * (ratio - q_low / (1 - q_low)))
+    down = np.hypot(sensitivity - s_low, odds * (q_high / (1 - q_high) - ratio))
+    assert (low[0], high[0]) == pytest.approx((value - down, value + up))

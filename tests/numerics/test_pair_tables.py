@@ -96,3 +96,18 @@ def test_weights_are_rows_repeated():
     twice = tables.fit_tables(cells, codes[again], logs[again], y[again], np.ones(6000, np.float32))
     np.testing.assert_array_equal(heavy.pair, twice.pair)
     np.testing.assert_allclose(heavy.values, twice.values, atol=1e-3)
+
+
+def test_scores_of_tables_without_an_interaction_are_standardised(monkeypatch):
+    rng = np.random.default_rng(8)
+    information = rng.uniform(20, 200, (400, 3, 5, 4))
+    gap = rng.normal(size=information.shape) * np.sqrt(information)
+    largest = []
+    for limit in (1.0, 2.0, 3.0, 4.5):
+        monkeypatch.setattr(tables, "USED", limit)
+        largest.append(len(tables._candidates(gap, information, np.arange(400))[0]))
+    # The largest of five standard scores exceeds these limits in about 60, 11, 1 and 0 percent of the pairs.
+    assert 160 < largest[0] < 330
+    assert 15 < largest[1] < 100
+    assert largest[2] < 30
+    assert largest[3] <= 4
