@@ -1,6 +1,6 @@
 """Frozen ends of intervals in small worlds, in each of which some constants of the inversion matter.
 
-Every constant, doubled or halved, makes at least one of them fail.
+Most constants, doubled or halved, make at least one of them fail; docs/methods/intervals.md names those that do not.
 """
 
 from functools import partial
