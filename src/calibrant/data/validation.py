@@ -7,7 +7,7 @@ break it and the first of them. Nothing is repaired in silence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,11 @@ class UnsupportedPredictions(TypeError):
 
     Unlike any other TypeError it is no mistake of a program, so that a report may leave out what needs another kind.
     """
+
+
+def fail(message: str, error: type[Exception] = InvalidPredictions) -> NoReturn:
+    """Raise an error with this message."""
+    raise error(message)
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.sample import Sample, cluster_labels, cluster_repeats, row_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -67,10 +67,10 @@ class Bootstrap:
         validation.seed(self.seed)
         validation.whole("draws", self.draws, minimum=2)
         if self.kind not in get_args(Kind):
-            message = (
-                f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}."
+            fail(
+                f"kind must be 'basic' or 'bias-corrected' (percentile intervals do not cover), got {self.kind!r}.",
+                ValueError,
             )
-            raise ValueError(message)
 
     def interval(
         self, estimator: Callable[[Any], float], data: Predictions | BinTable, *, level: float = 0.95
@@ -94,10 +94,10 @@ class Bootstrap:
         if sample is not None and center is not None:
             return whole, of_resamples(estimator, sample.resample(self.draws, rng)) + whole - center
         if isinstance(data, BinTable):
-            message = (
-                f"{estimator!r} does not take tables, so it cannot be bootstrapped from a table; pass the predictions."
+            fail(
+                f"{estimator!r} does not take tables, so it cannot be bootstrapped from a table; pass the predictions.",
+                TypeError,
             )
-            raise TypeError(message)
         return whole, of_resamples(estimator, resampled_rows(data, self.draws, rng))
 
     def _assumption(self, data: Any) -> str:
@@ -120,8 +120,7 @@ class Clustered(Bootstrap):
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
         """As for `Bootstrap`."""
         if getattr(data, "group", None) is None:
-            message = "Clustered needs predictions with group=..., the ids of rows that belong together."
-            raise InvalidPredictions(message)
+            fail("Clustered needs predictions with group=..., the ids of rows that belong together.")
         return super().resampled(estimator, data)
 
 
@@ -137,8 +136,7 @@ def require_two_rows(data: Predictions | BinTable) -> None:
         mass = data.weight if labels is None else np.bincount(labels, data.weight).astype(np.float64)
         size = effective_n(mass, len(data))
     if size < 2 * (1 - 1e-9):
-        message = f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}."
-        raise InvalidPredictions(message)
+        fail(f"A bootstrap interval needs at least two {unit} that count; by their weights, these are {size:.3g}.")
 
 
 def to_resample(data: Predictions | BinTable) -> Sample:
@@ -181,11 +179,10 @@ def row_losses(found: float, data: Predictions) -> Floats | None:
     losses = np.asarray(target.losses(data), dtype=np.float64)
     if not np.isfinite(losses).all():
         first = int(np.flatnonzero(~np.isfinite(losses))[0])
-        message = (
+        fail(
             f"The loss of {int((~np.isfinite(losses)).sum())} rows is infinite (first at row {first}), so their mean "
             "has no interval; bound it by a floor, e.g. functools.partial(log_loss, floor=1e-6)."
         )
-        raise InvalidPredictions(message)
     return losses
 
 

@@ -33,17 +33,8 @@ class Periods:
 def periods_of(values: Any, *, name: str, length: int, most: int = MOST) -> Periods:
     """Dates and texts of dates as days, weeks, months, quarters or years; numbers by value or in equal steps.
 
-    The shortest periods of which there are at most `most`. Other texts are taken in alphabetical order, neighbours
-    joined where they are too many.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> periods_of(["2025-01-31", "2025-02-01", None, "2025-02-28"], name="day", length=4).index
-    array([ 0,  1, -1,  2])
-    >>> days = np.datetime64("2025-01-01") + np.arange(365)
-    >>> periods_of(days, name="day", length=365).names[:2]
-    ['Jan 2025', 'Feb 2025']
+    The shortest periods of which there are at most `most`. Other texts are in alphabetical order, neighbours joined
+    where they are too many.
     """
     try:
         array, missing = read(values)

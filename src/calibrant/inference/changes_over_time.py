@@ -1,8 +1,4 @@
-"""Calibration over time: `over_time`, periods of the calendar, their totals, and a test for a change.
-
-The test of a change point allows for the search over all points of time. It works on residuals of a model that is the
-same at all times, so events and squared standardised errors share it.
-"""
+"""Calibration over time: `over_time`, periods of the calendar, their totals, and a test for a change."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions, UnsupportedPredictions
+from calibrant.data.validation import InvalidPredictions, UnsupportedPredictions, fail
 from calibrant.estimators.regression_spread import mean_squared_z, scale_factor
 from calibrant.estimators.validation_study import joint_fit, observed_expected, recalibration_line
 from calibrant.inference.calendar_periods import MOST, periods_of
@@ -202,8 +198,7 @@ def over_time(
     validation.seed(seed)
     names, totals, left_out = _totals(data, time, most, seed)
     if len(names) < 2:
-        message = "time has fewer than two periods."
-        raise InvalidPredictions(message)
+        fail("time has fewer than two periods.")
     rows = tuple(
         Period(name, *totals.numbers(k), totals.ratio(k, k + 1, level), totals.null(k), p)
         for k, (name, p) in enumerate(zip(names, holm(totals.p_values.tolist()), strict=True))
@@ -225,12 +220,10 @@ def _totals(data: Any, time: Any, most: int, seed: int) -> tuple[list[str], Even
             return [str(name) for name in time], SpreadTotals(tables, None, None, seed), 0
         return [str(name) for name in time], EventTotals([one.filled() for one in tables], None, None, seed), 0
     if isinstance(data, BinTable):
-        message = "A table has no rows to put in order; give one table per period."
-        raise InvalidPredictions(message)
+        fail("A table has no rows to put in order; give one table per period.")
     data = data.top_label() if isinstance(data, Multiclass) else data
     if not isinstance(data, Binary | Forecast):
-        message = f"{type(data).__name__} has no events and no spread to follow over time."
-        raise UnsupportedPredictions(message)
+        fail(f"{type(data).__name__} has no events and no spread to follow over time.", UnsupportedPredictions)
     data.require_same_rows(time=time)
     found = periods_of(time, name="time", length=len(data), most=most)
     known = found.index >= 0
@@ -257,15 +250,9 @@ class ChangePoint(NamedTuple):
 class Residuals(NamedTuple):
     """Residuals, by period, of a model that is the same at all times and was fitted to all rows.
 
-    Attributes
-    ----------
-    sums, variance : array (periods,)
-        Sum of the residuals, and its variance.
-    scores : array (periods, parameters)
-        Covariance of the sum with the scores of the fitted parameters: the sum of v x.
-    information : array (parameters, parameters)
-    drawn, drawn_scores : array (periods, draws), array (parameters, draws)
-        Sums of the residuals, and scores, of simulated samples of the model.
+    Their `sums` with `variance`; `scores` (periods, parameters), the covariance of the sums with the scores of the
+    fitted parameters, whose `information` is H; `drawn` (periods, draws) and `drawn_scores` (parameters, draws) of
+    simulations.
     """
 
     sums: Floats
@@ -279,14 +266,10 @@ class Residuals(NamedTuple):
 def change_point(found: Residuals) -> ChangePoint | None:
     r"""The largest standardised sum of residuals before any split, ranked among those of simulated samples.
 
-    With :math:`R_k` the sum of residuals up to period k, :math:`V_k` its variance, :math:`c_k` its covariance with the
-    scores U of the fitted parameters, and H their information,
+    .. math:: T = \max_k \frac{(R_k - c_k' H^{-1} U)^2}{V_k - c_k' H^{-1} c_k}
 
-    .. math:: T = \max_k \frac{(R_k - c_k' H^{-1} U)^2}{V_k - c_k' H^{-1} c_k}.
-
-    U is zero in the data, since the model was fitted to them; in simulated samples that term stands for the fit to
-    each. The p-value is the rank of T, so that it allows for the search, and is at least 1 / (draws + 1). None where
-    there is nothing to split.
+    as in `over_time`. The scores U are zero in the data, since the model was fitted to them; in simulated samples that
+    term stands for the fit to each. None where there is nothing to split.
     """
     inverse = np.linalg.pinv(found.information)
     before, variance = (np.cumsum(values, axis=0)[:-1] for values in (found.scores, found.variance))
@@ -378,17 +361,7 @@ _GRID = HybridGrid(cells=128)
 
 @dataclass(frozen=True, eq=False)
 class EventTotals:
-    """Observed and expected events by period.
-
-    Attributes
-    ----------
-    tables : list of BinTable
-        The cells of each period.
-    rows : Binary or None
-        Rows that are clustered or weighted, whose variance the cells do not tell.
-    index : array or None
-        The period of each of these rows.
-    """
+    """Observed and expected events by period: the cells of each, and rows where these are clustered or weighted."""
 
     tables: list[BinTable]
     rows: Binary | None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.groupings import Grouping
 from calibrant.inference.residual_noise import LEAST_CLUSTERS, require_clusters
 from calibrant.inference.sample import cluster_labels
@@ -26,17 +26,7 @@ _LIMIT = 36.0
 
 @dataclass(frozen=True, eq=False)
 class ClusteredRows:
-    """The rows in the order of their clusters, without those of weight 0; sorted once for all groupings.
-
-    Attributes
-    ----------
-    row : array
-        The number of each row in the data.
-    cluster : array
-        Its cluster, ascending.
-    p, y, weight, odds : array
-        Prediction, outcome, weight and log odds.
-    """
+    """The rows (by number) in the order of their clusters, without those of weight 0; sorted once for all groupings."""
 
     row: NDArray[np.intp]
     cluster: NDArray[np.intp]
@@ -85,21 +75,12 @@ class ClusteredRows:
 class ClusterSums:
     r"""Sums over the rows of each cluster in each group, groups one after the other.
 
-    Attributes
-    ----------
-    group : array
-        The group of each cluster in a group.
-    scores : array (2, clusters)
-        :math:`\sum_i w_i (y_i - p_i)`, and that times the log odds about their mean in the group.
-    size, reach : array
-        :math:`\sum_i w_i` and :math:`\sum_i b_i` with :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`, the most that the sum of
-        calibrated outcomes can deviate (standard deviation), however they depend on each other.
-    products : array (4, clusters)
-        The sums of :math:`a_i^2, a_i b_i, b_i^2, b_i^4`, where :math:`a_i = w_i (y_i - p_i)`.
-    columns : array
-        For each group 2, or 1 where all scores are the same and the second sums are 0.
-    noise : array (groups, 2, 2)
-        The covariance of the scores of each group if outcomes are independent draws from the predictions.
+    `scores` are :math:`\sum_i w_i (y_i - p_i)`, and that times the log odds about their mean in the group; `size` is
+    :math:`\sum_i w_i`, and `reach` :math:`\sum_i b_i` with :math:`b_i = w_i \sqrt{p_i (1 - p_i)}`, the most that the
+    sum of calibrated outcomes can deviate (standard deviation), however they depend on each other. `products` are the
+    sums of :math:`a_i^2, a_i b_i, b_i^2, b_i^4`, where :math:`a_i = w_i (y_i - p_i)`; `columns` is 2 for each group, or
+    1 where all scores are the same; `noise` is the covariance of the scores of each group if outcomes are independent
+    (2 by 2).
     """
 
     group: NDArray[np.intp]
@@ -266,10 +247,7 @@ class ClusteredScore:
     def test(self, data: Binary) -> Significance:
         """Large values of F are evidence against calibration."""
         if data.group is None:
-            message = (
-                "ClusteredScore needs rows with a group; for independent rows use the default of calibration_test."
-            )
-            raise InvalidPredictions(message)
+            fail("ClusteredScore needs rows with a group; for independent rows use the default of calibration_test.")
         sums = ClusteredRows.of(data).sums()
         clusters, columns = int(sums.clusters[0]), int(sums.columns[0])
         require_clusters(clusters, needed_by="ClusteredScore")

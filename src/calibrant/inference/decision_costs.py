@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import CrossFitted, binary_rows, recalibrated, recalibrator_name, table_cells
 from calibrant.inference.decision_curves import checked_thresholds, net_benefit
 from calibrant.inference.isotonic_bands import Band, isotonic_band
@@ -139,8 +139,7 @@ def miscalibration_cost(
     check_band(band)
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled) or not isinstance(task, Binary | BinTable):
-        message = f"miscalibration_cost needs binary predictions with all outcomes, not {task!r}."
-        raise InvalidPredictions(message)
+        fail(f"miscalibration_cost needs binary predictions with all outcomes, not {task!r}.")
     split = table_cells if isinstance(task, BinTable) else binary_rows
     rows = recalibrated(split(task, [1.0] * folds, seed), recalibrator)  # type: ignore[arg-type]
     gains = _Gains.of(rows, at)
@@ -162,13 +161,8 @@ def miscalibration_cost(
 class _Gains:
     """What treating by recalibrated instead of predicted probabilities gains, entry by entry and threshold.
 
-    Attributes
-    ----------
-    first, last : array
-        The first threshold, in their order, at which an entry is treated by one of both probabilities only, and the
-        first after it at which it is not.
-    sign : array
-        1 if it is the recalibrated probability by which it is treated there, -1 if not.
+    `first` and `last` are the first threshold, in order, at which an entry is treated by one of both probabilities
+    only, and the first after it at which it is not; `sign` is 1 where that is the recalibrated probability, else -1.
     """
 
     rows: CrossFitted

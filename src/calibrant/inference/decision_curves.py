@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.multiplicity import BandKind, check_band, pointwise_level
 from calibrant.inference.residual_noise import require_clusters
@@ -142,8 +142,7 @@ def net_benefit(
     counts = _Counts.of(task, at)
     prevalence, odds = counts.events / counts.total, at / (1 - at)
     if standardized and not prevalence > 0:
-        message = "standardized=True divides by the prevalence, but y_true has no events."
-        raise InvalidPredictions(message)
+        fail("standardized=True divides by the prevalence, but y_true has no events.")
     unit = prevalence if standardized else 1.0
     clustered = _ClusteredWorth.of(task, at, odds)
     size = clustered.size(counts.effective_n) if clustered is not None else np.full(len(at), counts.effective_n)

@@ -1,8 +1,4 @@
-"""Intervals and tests of predicted distributions: scale factor, coverage, z-scores, PIT, mean error.
-
-Squared errors may have heavy tails, so the scale factor and the mean squared z-score get methods that rare large errors
-do not mislead.
-"""
+"""Intervals and tests of predicted distributions: scale factor, coverage, z-scores, PIT, mean error."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Gaussian
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import (
     ForecastData,
     forecast,
@@ -62,8 +58,7 @@ class Wilson:
         level = validation.fraction("level", level)
         losses = None if estimate.target is None else estimate.target.losses
         if losses is None or not isinstance(data, Forecast):
-            message = f"Wilson needs a share of rows of a forecast, such as coverage, not {estimate!r}."
-            raise InvalidPredictions(message)
+            fail(f"Wilson needs a share of rows of a forecast, such as coverage, not {estimate!r}.")
         inside = losses(data)
         clusters = row_clusters(data, len(inside))
         size = rows_that_count(data.flat_weight, [inside - float(estimate)], clusters, len(inside))
@@ -78,20 +73,13 @@ class Wilson:
 
 @dataclass(frozen=True)
 class LogMeanSquare:
-    r"""The logarithm L of the mean squared z-score, its standard error, and how much too low it may be.
+    r"""The logarithm L of the mean squared z-score, its standard error, and the most that it may be too low by.
 
     .. math:: L = \log \overline{z^2}, \qquad \mathrm{se}^2 = \frac{\kappa - 1}{N - 1},
 
     with κ the kurtosis of the z-scores; over clusters where there are some. A sample without the rare large errors of
-    its population looks too small and too quiet at once: `missing` is what the largest term suggests may be absent
-    from L.
-
-    Attributes
-    ----------
-    value, error, missing : float
-        L, its standard error, and the largest amount by which L is allowed to be too low.
-    heavy_tails : bool
-        Whether the effective number of rows is less than 20 (κ - 1).
+    its population looks too small and too quiet at once: `missing` is what the largest term suggests may be absent from
+    L.
     """
 
     value: float
@@ -161,8 +149,7 @@ class LogScale:
         """The interval of the factor, or of its square for a target of norm "squared"."""
         level = validation.fraction("level", level)
         if target.quantity != "scale factor":
-            message = f"LogScale is for scale_factor and mean_squared_z, not for a target {str(target)!r}."
-            raise TypeError(message)
+            fail(f"LogScale is for scale_factor and mean_squared_z, not for a target {str(target)!r}.", TypeError)
         found = LogMeanSquare.of(data, needed_by="LogScale")
         power = 1.0 if target.norm == "squared" else 0.5
         low, high = (float(np.exp(power * end)) for end in found.ends(level))
@@ -271,13 +258,7 @@ class MeanError(NamedTuple):
 
 
 def mean_standardised_error(data: Any, *, level: float = 0.95) -> MeanError | None:
-    """Student's interval and test, with clusters as units; None for what has no means and standard deviations.
-
-    >>> from calibrant import Gaussian
-    >>> found = mean_standardised_error(Gaussian([1.0, 2.0, 3.0], [0.0, 1.0, 2.5], [1.0, 1.0, 1.0]))
-    >>> round(found.value.value, 3), found.p_value < 0.05
-    (0.833, True)
-    """
+    """Student's interval and test, with clusters as units; None for what has no means and standard deviations."""
     from scipy.special import stdtr, stdtrit
 
     if not isinstance(data, Gaussian) or len(data) < 2:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.binned import ece
 from calibrant.estimators.regression_coverage import coverage, interval_error
@@ -98,8 +98,7 @@ class Decision:
 
     def __post_init__(self) -> None:
         if not self.checks:
-            message = "A gate without any check cannot decide."
-            raise InvalidPredictions(message)
+            fail("A gate without any check cannot decide.")
 
     @classmethod
     def of(cls, decisions: Iterable[Decision]) -> Decision:
@@ -201,25 +200,18 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.by not in ("lower", "estimate", "upper"):
-            message = f"A gate decides by 'lower', 'estimate' or 'upper', got {self.by!r}."
-            raise InvalidPredictions(message)
+            fail(f"A gate decides by 'lower', 'estimate' or 'upper', got {self.by!r}.")
         if self._kind not in QUANTITIES or (self.nominal is None) == (self._kind == "coverage"):
             names = ", ".join(f"{name}:LEVEL" if name == "coverage" else name for name in QUANTITIES)
-            message = f"A gate can limit {names}, not {self.of!r}."
-            raise InvalidPredictions(message)
+            fail(f"A gate can limit {names}, not {self.of!r}.")
         low, high = self.allowed
         if isinstance(self.limit, tuple) != (self._kind in RANGES):
             kind = "a range" if self._kind in RANGES else "one number"
-            message = f"The limit of {self.of} must be {kind}, got {self.limit!r}."
-            raise InvalidPredictions(message)
+            fail(f"The limit of {self.of} must be {kind}, got {self.limit!r}.")
         if not (low < high < math.inf and (high >= 0 if self._kind not in RANGES else low >= 0)):  # also where NaN
-            message = (
-                f"The limit of a gate must be a finite number of at least 0, or a rising pair, got {self.limit!r}."
-            )
-            raise InvalidPredictions(message)
+            fail(f"The limit of a gate must be a finite number of at least 0, or a rising pair, got {self.limit!r}.")
         if self._kind in ("error", "coverage") and not (high < 1 or (high == 1 and self._kind == "coverage")):
-            message = f"The limit of a gate on {self._kind} must lie in [0, 1), got {self.limit!r}."
-            raise InvalidPredictions(message)
+            fail(f"The limit of a gate on {self._kind} must lie in [0, 1), got {self.limit!r}.")
 
     @property
     def allowed(self) -> tuple[float, float]:
@@ -274,8 +266,7 @@ class Gate:
             return value, value
         bounds = found.interval
         if bounds is None:
-            message = f"{name}: {found!r} has no interval, which should decide."
-            raise InvalidPredictions(message)
+            fail(f"{name}: {found!r} has no interval, which should decide.")
         low = -math.inf if bounds.side == "upper" else _number(bounds.low, name)
         high = math.inf if bounds.side == "lower" else _number(bounds.high, name)
         return low, high
@@ -318,8 +309,7 @@ class Gate:
         if not served or (kind == "ence" and isinstance(data, Quantiles)):
             needed = "predicted distributions" if forecasts else "the probability of an event"
             needed += ", not only quantiles" if kind == "ence" else ""
-            message = f"A limit of {self.of} needs {needed}; {data!r} has no such number."
-            raise InvalidPredictions(message)
+            fail(f"A limit of {self.of} needs {needed}; {data!r} has no such number.")
         if kind == "relative":
             return relative_error(data, norm=norm, level=level)
         if self.nominal is not None:
@@ -376,8 +366,7 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     if isinstance(data, Forecast):
         return interval(interval_error, data, level=level)
     if isinstance(task, Spread):
-        message = "The coverage of predicted distributions needs the rows, not a table of their spreads."
-        raise InvalidPredictions(message)
+        fail("The coverage of predicted distributions needs the rows, not a table of their spreads.")
     if isinstance(task, Unlabeled):
         return interval(partial(ece, bins=PaperBins()), data, level=level)
     one = data.top_label() if isinstance(data, Multiclass) else data
@@ -405,12 +394,8 @@ def headline_errors(
 def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: float = 0.95) -> Estimate:
     """The calibration error divided by the rate of events: 1.25 is an error of 125 % of the base rate.
 
-    The error and the rate have an interval each, at the level (1 + `level`) / 2, so that both hold with the level; the
-    ends are those of the most and the least that they allow. Without events the upper end is infinite.
-
-    >>> import calibrant as cal
-    >>> relative_error(cal.Binary([0] * 380 + [1] * 20, [0.3] * 400)).interval.low > 1  # predicted 30 %, observed 5 %
-    True
+    Error and rate have an interval each, at the level (1 + `level`) / 2, and the ends are the most and the least that
+    both allow. Without events the upper end is infinite.
     """
     both = (1 + validation.fraction("level", level)) / 2
     error = headline_error(data, norm=norm, level=both)
@@ -419,8 +404,7 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     least, most = rate_limits(data, cells, lambda p: 0 * p + rate, both)
     ends = error.interval
     if ends is None:
-        message = f"{error!r} has no interval."
-        raise InvalidPredictions(message)
+        fail(f"{error!r} has no interval.")
     bounds = Interval(
         ends.low / most,
         ends.high / least if least > 0 else math.inf,
@@ -481,14 +465,12 @@ def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups
 def _with_lower_end(found: Estimate, adjusted: Interval | None, groups: int, **changes: Any) -> Estimate:
     bounds = found.interval
     if bounds is None or adjusted is None:
-        message = f"{found!r} has no interval, which should decide."
-        raise InvalidPredictions(message)
+        fail(f"{found!r} has no interval, which should decide.")
     words = f"{bounds.assumption}; the lower end holds for all {groups:,} groups together"
     return found.with_interval(replace(bounds, low=min(bounds.low, adjusted.low), assumption=words, **changes))
 
 
 def _number(value: float, name: str) -> float:
     if math.isnan(value):
-        message = f"{name}: the result is NaN, so a gate cannot decide."
-        raise InvalidPredictions(message)
+        fail(f"{name}: the result is NaN, so a gate cannot decide.")
     return value

@@ -1,8 +1,4 @@
-"""Tests of many groups at once, adjusted for their number, and which of the groups to look at.
-
-Independent rows, clustered rows, tables and forecasts have a method each. Very many overlapping groups (all columns and
-their crosses) are tested from a few sums of each, and may be confirmed on rows that were not used to find them.
-"""
+"""Tests of many groups at once, adjusted for their number, and which of the groups to look at."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.calibration_tests import (
     MultiScale,
     Places,
@@ -48,10 +44,9 @@ _GAP_CELLS = 16
 
 @dataclass(frozen=True, eq=False)
 class ScoreCells:
-    """The rows and the cell of each row's score: cells of about equal mass that never divide equal scores.
+    """The rows, and the cell of each row's score: of about equal mass, never dividing equal scores.
 
-    Cells depend on the scores alone, so that outcomes within them are draws from the predictions whichever rows a group
-    takes.
+    Cells depend on the scores alone, so outcomes in them are draws from the predictions whichever rows a group takes.
     """
 
     data: Binary
@@ -135,17 +130,9 @@ _CELLS = 256
 
 @dataclass(frozen=True, eq=False)
 class GroupTests:
-    """The tests of one grouping, in the order of its groups.
+    """Statistic and p-value of each group of one grouping, and p-values adjusted for all groups of all columns.
 
-    Attributes
-    ----------
-    statistic : array
-        Of binary rows the combined tail probability of the statistics of `MultiScale`, before it is ranked; else that
-        of the test.
-    p_value, adjusted : array
-        For each group by itself, and allowing for all groups of all columns; NaN where a group cannot be tested.
-    draws : int
-        Number of simulated samples that were ranked.
+    NaN where a group cannot be tested. `draws` is the number of simulated samples that were ranked.
     """
 
     statistic: Floats
@@ -157,18 +144,14 @@ class GroupTests:
 def group_tests(
     data: Binary, groupings: Sequence[Grouping], *, draws: int | None = None, seed: int = 0
 ) -> list[GroupTests]:
-    r"""Tests of every group of every column; the probability of any false rejection is at most the significance.
+    """Tests of every group of every column; the probability of any false rejection is at most the significance.
 
-    Two valid procedures share it. (i) The statistics of `MultiScale` are computed for the data and for two sets of
-    samples drawn from the predictions. Gamma laws fitted to the first set make them one smooth statistic q per group,
-    and the ranks of the smallest q among those of the second set, step-down (`step_down_min`), are adjusted p-values:
-    at least 1 / (draws + 1), however many groups there are. Columns divide the same rows, so that their groups depend
-    on each other: those of each are multiplied by the number of columns. (ii) Reciprocal likelihood ratios
-    (`likelihood_ratio_p`), adjusted by Holm's method over all groups, are conservative and have no lower limit. With
-    a = 0.9 the result is min(p_i / a, p_ii / (1 - a)).
-
-    Weighted rows are not draws from their predictions, so that (i), with Kish's effective counts, is approximate and
-    (ii) is left out.
+    Two valid procedures share it. (i) Gamma laws, fitted to the statistics of `MultiScale` of a first set of samples
+    drawn from the predictions, make one smooth statistic q per group; its step-down ranks among a second set
+    (`step_down_min`) are adjusted p-values, at least 1 / (draws + 1). Columns divide the same rows, so those of each
+    are multiplied by the number of columns. (ii) Reciprocal likelihood ratios, adjusted by Holm's method over all
+    groups, have no lower limit. With a = 0.9 the result is min(p_i / a, p_ii / (1 - a)). Weighted rows are not draws
+    from their predictions: (i), with Kish's effective counts, is approximate and (ii) is left out.
     """
     draws = default_draws(groupings) if draws is None else draws
     rng = generator(seed, "group search")
@@ -195,14 +178,11 @@ def default_draws(groupings: Sequence[Grouping]) -> int:
 
 
 def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]:
-    r"""Tests of every group of very many columns, or crosses of columns, that overlap.
+    """Tests of every group of very many columns, or crosses of columns, that overlap.
 
-    As in `group_tests` two valid procedures share the significance, 9 to 1, but both are adjusted by Holm's method over
-    all groups of all columns: (i) the tail probability of the number of events, a sum of independent outcomes with
-    unlike probabilities (`two_sided_tail`), which can be arbitrarily small where ranks among draws would have to be
-    multiplied by the number of columns; (ii) the likelihood ratio, for errors that cancel in the mean. The statistic is
-    the smaller of the two p-values. Rows are counted in 128 cells of the scores once; a column then costs a few sums.
-    Rows with weights count by Kish's number of them, approximately, and have (i) only.
+    As in `group_tests`, but both procedures are adjusted by Holm's method over all groups: (i) the tail probability of
+    the number of events (`two_sided_tail`), which can be arbitrarily small; (ii) the likelihood ratio, for errors that
+    cancel in the mean. The statistic is the smaller p-value. Weighted rows count by Kish's number and have (i) only.
     """
     share = SIMULATED if data.weight is None else 1.0
     found = []
@@ -218,20 +198,16 @@ def slice_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]
 
 
 def clustered_tests(data: Binary, groupings: Sequence[Grouping]) -> list[GroupTests]:
-    """`ClusteredScore` of every group of rows with clusters.
-
-    P-values are adjusted by Holm's method over all groups of all columns, whatever rows and clusters they share. Groups
-    of too few clusters are not tested: theirs are NaN.
-    """
+    """`ClusteredScore` of every group, with Holm's adjustment over all columns; NaN where clusters are too few."""
     rows = ClusteredRows.of(data)
     return _adjusted([rows.sums(one).score_tests() for one in groupings])
 
 
 def one_by_one(data: Predictions, groupings: Sequence[Grouping], method: TestMethod | None) -> list[GroupTests]:
-    """`calibration_test` of every group, adjusted by Holm's method over all groups of all columns.
+    """`calibration_test` of every group, with Holm's adjustment over the groups of all columns.
 
-    The default multiclass tests rank a number of draws, which Holm's method would multiply by the number of
-    groups: they share the significance with the likelihood ratio of the confidence of the predicted class.
+    Holm's method would multiply the ranks of the default multiclass test by the number of groups: it shares the
+    significance with the likelihood ratio of the confidence of the predicted class.
     """
     found = [_one_by_one(data, one, method) for one in groupings]
     if method is None and isinstance(data, Multiclass) and data.weight is None:
@@ -280,10 +256,7 @@ def _in_groups(by_score: Places, grouping: Grouping) -> Places:
 
 
 def cells_of_groups(data: Binary, grouping: Grouping, order: Places | None = None) -> Iterator[PooledCells]:
-    """The cells of each group; the sums of all distinct scores of all groups are taken at once, which is fast.
-
-    `order` is that of groups and scores, where it is known.
-    """
+    """The cells of each group, all summed at once; `order` is that of groups and scores, where it is known."""
     order = _in_groups(np.argsort(data.y_prob), grouping) if order is None else order
     if data.weight is not None:
         order = order[data.weight[order] > 0]
@@ -346,8 +319,7 @@ def confirmed(
 ) -> tuple[Predictions, list[GroupEvidence]]:
     """The groups with the most evidence on a random half of the rows, tested on the other half, which is returned.
 
-    Their p-values there are adjusted by Holm's method over these groups only: which they are depends on nothing in the
-    second half. Groups without rows in it are left out.
+    Holm's adjustment is over these groups only. Groups without rows in the second half are left out.
     """
     first, second = _halves(data)
     candidates = strongest(group_evidence(data.take(first), [one.take(first) for one in groupings], test), number)
@@ -360,8 +332,7 @@ def confirmed(
         if (key := (one.grouping.column, one.grouping.names[one.number])) in found
     ]
     if not again:
-        message = "confirm=True found no group that has rows in both halves; group by fewer columns, or quantiles=..."
-        raise InvalidPredictions(message)
+        fail("confirm=True found no group that has rows in both halves; group by fewer columns, or quantiles=...")
     adjusted = holm([one.p_value for one in again])
     return data.take(second), [replace(one, adjusted=p) for one, p in zip(again, adjusted, strict=True)]
 
@@ -372,8 +343,7 @@ def _halves(data: Predictions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     number = int(clusters.max()) + 1
     if number < 2:
         unit = "row" if data.group is None else "cluster"
-        message = f"confirm=True divides the {unit}s into two halves; there is one {unit} only."
-        raise InvalidPredictions(message)
+        fail(f"confirm=True divides the {unit}s into two halves; there is one {unit} only.")
     is_first = np.zeros(number, dtype=np.bool_)
     is_first[generator(0, "halves that confirm groups").permutation(number)[: number // 2]] = True
     return np.flatnonzero(is_first[clusters]), np.flatnonzero(~is_first[clusters])
@@ -399,8 +369,7 @@ def all_tests(
 def adjusted_p_values(data: Predictions, grouping: Grouping) -> Floats:
     """For each group of rows the p-value of calibration, adjusted for all groups; NaN where it cannot be tested.
 
-    Outcomes and classes are tested as by `calibrant.by_group`, forecasts for the mean and the mean square of their
-    standardised errors, with Holm's adjustment.
+    Forecasts are tested for the mean and the mean square of their standardised errors, others as by `by_group`.
     """
     if isinstance(data, Forecast):
         return np.array(holm([spread_p_value(data.take(rows)) for rows in grouping.rows()]))
@@ -446,34 +415,14 @@ _BLOCK = 1 << 15
 def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray[np.intp]) -> Floats:
     r"""For each group of independent rows the reciprocal of a likelihood ratio: a p-value at any n, however small.
 
-    The alternatives shift the log-odds of the predictions by δ, independently in each of B bins of the scores,
-    B = 1, 2, 4, ..., 64, with a fixed prior for δ:
+    The alternatives shift the log-odds of the predictions by δ, independently in each of B bins of the scores, B = 1,
+    2, 4, ..., 64, with a fixed prior for δ:
 
     .. math:: E = \operatorname{mean}_B \prod_b \sum_\delta \pi_\delta
               \prod_{i \in b} \frac{e^{\delta y_i}}{1 - p_i + p_i e^\delta}, \qquad p = \min(1, 1 / E).
 
-    If the model is calibrated, E has expectation 1, so that P(1/E ≤ x) ≤ x by Markov's inequality. It has less power
-    than a simulated test where p is moderate, and no lower limit: with it, thousands of groups can be told apart.
-
-    Parameters
-    ----------
-    y_prob, y_true : array
-        Rows in the order of their group, and of y_prob within each group.
-    starts : array
-        The first row of each group; no group is empty.
-
-    References
-    ----------
-    Vovk, Wang (2021), E-values: calibration, combination and applications. Annals of Statistics 49.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> p = np.concatenate([np.sort(rng.random(300)) for _ in range(2)])
-    >>> truth = np.r_[p[:300], 1 - p[300:]]
-    >>> good, reversed_ = likelihood_ratio_p(p, (rng.random(600) < truth).astype(np.int8), np.array([0, 300]))
-    >>> bool(good > 0.1), bool(reversed_ < 1e-60)
-    (True, True)
+    If the model is calibrated, E has expectation 1, so that P(1/E ≤ x) ≤ x by Markov's inequality (Vovk, Wang 2021,
+    E-values). Rows are in the order of their group, and of y_prob in each; `starts` are the first rows of the groups.
     """
     size = np.diff(np.append(starts, len(y_prob)))
     group = np.repeat(np.arange(len(starts)), size)
@@ -494,16 +443,10 @@ def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray
 
 
 def likelihood_ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Floats:
-    """`likelihood_ratio_p` of groups (lines) whose rows are counted in the same cells of neighbouring scores (columns).
+    """`likelihood_ratio_p` of groups (lines) whose rows are counted in the same 2^k cells of scores (columns).
 
-    The number of cells is a power of two. Each cell counts as rows of its mean probability, by which the ratio becomes
-    smaller, if anything: the logarithm of 1 - p + p exp(δ) is concave in p.
-
-    Examples
-    --------
-    >>> p = likelihood_ratio_of_cells(np.array([[300.0, 300.0]]), np.array([[0.2, 0.7]]), np.array([[61.0, 310.0]]))
-    >>> bool(p[0] < 1e-50)
-    True
+    A cell counts as rows of its mean probability, which can only make the ratio smaller: log(1 - p + p exp(δ)) is
+    concave.
     """
     step = max(1, _BLOCK // count.shape[1])
     blocks = [slice(start, start + step) for start in range(0, len(count), step)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.groups import group_names, quantile_groups
-from calibrant.data.validation import InvalidPredictions, require_same_index
+from calibrant.data.validation import fail, require_same_index
 
 #: Up to this many combinations of groups have a place in a table; of more, those that occur are searched for.
 #: Speed: the table has 8 MB, and a lookup costs less than a sort; no result depends on it.
@@ -22,17 +22,9 @@ _MOST_COMBINATIONS = 1_000_000
 class Grouping:
     """One way to divide the rows: the name of its column ("" if it has none), the groups, and the group of each row.
 
-    Attributes
-    ----------
-    parts : tuple of arrays
-        For each column that is crossed, the number of each row's group in it.
-    combinations : array or None
-        The group of each combination of such numbers, -1 of those that do not occur; None for one column. The groups of
-        rows are looked up there when they are asked for: those of all crosses at once would not fit into memory.
-
-    >>> one = groupings({"place": ["b", "a", "b"]}, length=3)[0]
-    >>> one.column, one.names, one.index
-    ('place', ['a', 'b'], array([1, 0, 1]))
+    `parts` are the numbers of each row's group in each column that is crossed, `combinations` the group of each
+    combination of them (-1 if it does not occur; None for one column): the groups of rows of all crosses would not fit
+    into memory.
     """
 
     column: str
@@ -55,8 +47,7 @@ class Grouping:
         """Refuse a group whose rows all have weight 0."""
         if not weighted.all():
             name = self.names[int(np.argmin(weighted))]
-            message = f"All rows of group {name!r} have weight 0, so nothing is known about it; leave them out."
-            raise InvalidPredictions(message)
+            fail(f"All rows of group {name!r} have weight 0, so nothing is known about it; leave them out.")
 
     def take(self, rows: NDArray[np.intp]) -> Grouping:
         """The same for some of the rows; groups without rows are left out."""
@@ -65,20 +56,13 @@ class Grouping:
 
 
 def groupings(
-    by: Any,
-    *,
-    length: int,
-    depth: int = 1,
-    quantiles: int | None = None,
-    check: Callable[..., None] | None = None,
+    by: Any, *, length: int, depth: int = 1, quantiles: int | None = None, check: Callable[..., None] | None = None
 ) -> list[Grouping]:
     """The groupings of an array, of a list, mapping or frame of columns, and of all crosses of up to `depth` of them.
 
     With `quantiles`, columns of numbers with more distinct values are divided at their quantiles. `check` is called
-    with each column under its name, e.g. to compare its index with that of the predictions.
+    with each column under its name.
 
-    >>> [one.column for one in groupings([["x", "y"], [1, 2]], length=2)]
-    ['by[0]', 'by[1]']
     >>> [(one.column, one.names) for one in groupings({"a": ["x", "y"], "b": [1, 2]}, length=2, depth=2)][2]
     ('a x b', [('x', 1), ('y', 2)])
     """
@@ -88,8 +72,7 @@ def groupings(
             check(**{name or "by": values})
     require_same_index((name or "by", values) for name, values in columns)
     if not columns:
-        message = "by has no columns."
-        raise InvalidPredictions(message)
+        fail("by has no columns.")
     found = []
     for name, values in columns:
         shown = "by" if name == "" else f"by[{name!r}]"
@@ -117,8 +100,7 @@ def _frame_columns(by: Any) -> list[tuple[str, Any]]:
     names = [str(name) for name in getattr(by, "column_names", by.columns)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        message = f"by has several columns named {repeated[0]!r}; their names must differ."
-        raise InvalidPredictions(message)
+        fail(f"by has several columns named {repeated[0]!r}; their names must differ.")
     keys = getattr(by, "column_names", by.columns)
     return [(str(key), by[key]) for key in keys]
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.calibration_tests import TestMethod
 from calibrant.inference.clustered_scores import ClusteredRows
 from calibrant.inference.group_tests import GroupEvidence, ScoreCells, confirmed, group_evidence, strongest
@@ -380,8 +380,7 @@ def by_group(
     """
     level, task = validation.fraction("level", level), binary(data, y_prob)
     if isinstance(task, PositiveUnlabeled):
-        message = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior."
-        raise InvalidPredictions(message)
+        fail("Groups of positive-unlabeled rows may differ in their prior: measure each with its own prior.")
     for name, number, least in (("intervals", intervals, 0), ("depth", depth, 1), ("quantiles", quantiles, 2)):
         if number is not None:
             validation.whole(name, number, minimum=least)
@@ -410,8 +409,7 @@ def by_group(
 def _divided(task: Predictions, by: Any, *, depth: int, quantiles: int | None) -> tuple[Predictions, list[Grouping]]:
     """The predictions, without clusters where these are the groups, and the groupings of their rows."""
     if by is None and task.group is None:
-        message = "by_group needs by=... (the group of each row), or predictions with a group."
-        raise InvalidPredictions(message)
+        fail("by_group needs by=... (the group of each row), or predictions with a group.")
     if by is None:
         columns = groupings(task.group, length=len(task))
         task = task.take(np.arange(len(task)))
@@ -476,12 +474,7 @@ def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:
 
 
 def balance(data: Predictions) -> dict[str, Any]:
-    """Events, mean prediction and mean outcome of a group; of the predicted class, for multiclass data.
-
-    >>> import calibrant as cal
-    >>> balance(cal.Binary([0, 0, 1, 0] * 50, [0.9] * 200))["direction"]
-    'too high'
-    """
+    """Events, mean prediction, mean outcome and direction of a group; of the predicted class, for multiclass data."""
     if isinstance(data, Multiclass):
         data = data.top_label()
     if not isinstance(data, Binary):
@@ -509,15 +502,8 @@ def shrunk(values: Floats, error: Floats) -> Floats:
               \frac{\sum_g w_g (e_g - m)^2 - (G - 1)}{\sum_g w_g - \sum_g w_g^2 / \sum_g w_g}\Bigr), \quad
               w_g = s_g^{-2}, \quad m = \frac{\sum_g w_g e_g}{\sum_g w_g}
 
-    References
-    ----------
     DerSimonian, Laird (1986), Meta-analysis in clinical trials; Efron, Morris (1975), Data Analysis Using Stein's
     Estimator and its Generalizations.
-
-    Examples
-    --------
-    >>> shrunk(np.array([0.0, 0.1, 0.5]), np.array([0.01, 0.01, 0.5])).round(2)
-    array([0.  , 0.1 , 0.06])
     """
     weight = 1 / np.maximum(error**2, 1e-18)
     mean = float(weight @ values / weight.sum())

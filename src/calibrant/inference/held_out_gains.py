@@ -71,10 +71,7 @@ FIT_ERRORS = 2.5
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Rows, or cells of rows with the same prediction: weight of the events and of the others, and squared weights.
-
-    `cluster` numbers the clusters of rows that depend on each other; each entry is then one row.
-    """
+    """Weights of events and others, and squared weights, of rows or cells; with `cluster`, each entry is one row."""
 
     ones: Floats
     zeros: Floats
@@ -145,18 +142,10 @@ def gain_share(
 
     :math:`s_1` is the standard error of the mean of :math:`(\ell_i - \ell'_i - r \ell_i) / \bar\ell`, over rows or
     clusters; :math:`s_2` and :math:`s_3` are what it would be if the probabilities before or after were true, since
-    outcomes that were not seen count too. The last term is for the maps themselves: those of different folds share
-    rows, so that their errors do not average out. The excess loss of a fitted map with k parameters is about
-    :math:`\chi^2_k / 2n`, whose standard deviation is :math:`\sqrt{2k} / 2n` (for the Brier score times twice the mean
-    of p (1 - p)). Near calibration that term is what matters: without it, intervals of a nominal 95 % cover in 75 to
-    85 % of samples, of any size.
-
-    Parameters
-    ----------
-    parameters : float
-        Number of parameters k of the map.
-    size : float
-        Number n of independent rows.
+    outcomes that were not seen count too. The last term is for the maps: those of different folds share rows, so that
+    their errors do not average out. The excess loss of a map with k `parameters`, fitted to n = `size` rows, is about
+    :math:`\chi^2_k / 2n`, with standard deviation :math:`\sqrt{2k} / 2n` (for the Brier score times twice the mean of p
+    (1 - p)). Near calibration it is what matters: without it, nominal 95 % intervals cover in 75 to 85 % of samples.
     """
     parts = gain_parts(entries, before, after, loss, parameters=parameters, size=size)
     return with_fit_error(*parts, level=level)
@@ -209,24 +198,10 @@ TRAINING_GRID = HybridGrid(cells=1 << 11)
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The rows of every fold, or their cells, in the order of the folds.
+    """The rows of every fold, or their cells, in the order of the folds; clustered rows are kept one by one.
 
-    Clustered rows are kept one by one, since their gains must be added up by cluster.
-
-    Attributes
-    ----------
-    score, count : array
-        Prediction and number of rows of each entry.
-    entries : Entries
-        Weights by outcome, and clusters.
-    bounds : list of slice
-        Where each fold is.
-    training : list of BinTable
-        The rows of the other folds.
-    rows : Binary or None
-        Clustered rows, in the order of the folds.
-    size : float
-        How many independent rows they are worth.
+    `bounds` say where each fold is, `training` are the tables of the other folds, `rows` clustered rows, and `size` is
+    the number of independent rows that they are worth.
     """
 
     score: Floats
@@ -329,8 +304,7 @@ def _pooled(table: BinTable) -> BinTable:
 def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:
     """The rows of `data`, in their order, with the predictions of maps fitted without the fold of each.
 
-    Of more rows than are divided into folds one by one, a row's fold is drawn anew: its map may have been fitted on it
-    among tens of thousands of others.
+    Beyond `GRID_ROWS` a row's fold is drawn anew: its map may have been fitted on it among tens of thousands of others.
     """
     fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
     score, after = data.y_prob.astype(np.float64), data.y_prob.astype(np.float64).copy()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.norms import check_norm, weighted_norm
 from calibrant.inference.residual_noise import pooled
 from calibrant.inference.sample import Sample
@@ -110,12 +110,10 @@ def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:
 def counted_table(data: Predictions | BinTable, *, needed_by: str, instead: str) -> BinTable:
     """The fine table of independent rows of weight 1; others raise an error that says what to use instead."""
     if getattr(data, "group", None) is not None:
-        message = f"{needed_by} needs independent rows, but these have a group; use {instead}."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs independent rows, but these have a group; use {instead}.")
     table = Sample.of(data, needed_by=needed_by).table
     if not np.array_equal(table.weight, table.count):
-        message = f"{needed_by} counts outcomes, so it does not support weighted rows; use {instead}."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} counts outcomes, so it does not support weighted rows; use {instead}.")
     return table
 
 

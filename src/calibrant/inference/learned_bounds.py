@@ -1,8 +1,4 @@
-"""Lower bounds and tests of the calibration error from maps that were fitted to other rows.
-
-Maps are fitted to a growing part of the rows and judged on the next part, which they have not seen. So four fifths of
-the rows are judged, and bound and test are exact for independent rows without weights.
-"""
+"""Lower bounds and tests of the calibration error from maps that were fitted to other rows."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
 from calibrant.estimators.variational import variational_error
 from calibrant.estimators.variational_engine import MIXED, SplitSampleBound
@@ -37,16 +33,13 @@ _FEWEST = 4
 def judged_parts(data: Multiclass, *, parts: int, seed: int, needed_by: str) -> Iterator[CrossFitted]:
     """For each part but the first: its rows with their probabilities by the default map fitted on the parts before.
 
-    Given the earlier parts, the map is fixed and the rows of the part are independent of it. So what each part says
-    may be combined as in a sequential experiment, although the maps share rows.
+    Given these, the map is fixed: what each part says may be combined as in a sequential experiment.
     """
     if not isinstance(data, Multiclass):
-        message = f"{needed_by} needs Multiclass predictions, not {data!r}."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
     n = len(data) if data.weight is None else int(np.count_nonzero(data.weight))
     if n < _FEWEST * parts:
-        message = f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {n}."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} divides the rows into {parts} parts and needs {_FEWEST * parts} of them, got {n}.")
     rows = multiclass_rows(data, [1.0] * parts, [seed, parts])
     for part in range(1, parts):
         so_far = rows.take(rows.fold <= part)
@@ -117,16 +110,16 @@ class SequentialBound:
         plain = data.group is None and data.weight is None
         exact = plain if self.exact is None else self.exact
         if exact and not plain:
-            message = "The exact bound needs independent rows without weights; use SequentialBound(exact=False)."
-            raise ValueError(message)
+            fail(
+                "The exact bound needs independent rows without weights; use SequentialBound(exact=False).", ValueError
+            )
         if norm == "squared":  # E d^2 >= (E d)^2, and contributions to E d have far less spread
             root = self.interval(data, norm=2, level=level)
             return replace(root, low=root.low**2, target=Target("true error", "squared", "vector"))
         judged = list(judged_parts(data, parts=self.parts, seed=self.seed, needed_by="SequentialBound"))
         size = float(-np.log(MIXED)) if norm == "kl" else size_bound(norm, judged[0].columns)
         if size is None:
-            message = "SequentialBound needs bounded contributions: give the Distance a `bound`."
-            raise ValueError(message)
+            fail("SequentialBound needs bounded contributions: give the Distance a `bound`.", ValueError)
         values = [np.clip(_contributions(part, norm), -size, size) for part in judged]
         low = self._betting(values, size, level) if exact else _normal_bound(judged, values, level)
         how = "exact for any n" if exact else "approximate: many rows (or clusters)"
@@ -215,8 +208,7 @@ class LearnedTest:
         from scipy.special import ndtri
 
         if getattr(data, "group", None) is not None or not all_alike(data.weight):
-            message = "LearnedTest needs independent rows of equal weight: it draws their labels one by one."
-            raise InvalidPredictions(message)
+            fail("LearnedTest needs independent rows of equal weight: it draws their labels one by one.")
         rng = generator(self.seed, "labels of a learned test")
         scores, squares = np.zeros(self.draws + 1), 0
         for part in judged_parts(data, parts=self.parts, seed=self.seed, needed_by="LearnedTest"):
@@ -261,8 +253,7 @@ class SplitLowerBound:
     def interval(self, data: Predictions | BinTable, *, norm: Any = 1, level: float = 0.95) -> Interval:
         """The one-sided interval above the bound."""
         if isinstance(data, BinTable):
-            message = "SplitLowerBound needs the predictions, not a table: it splits the rows."
-            raise InvalidPredictions(message)
+            fail("SplitLowerBound needs the predictions, not a table: it splits the rows.")
         bound = SplitSampleBound(level=level, train=self.train)
         least = 1 if norm == math.inf and not isinstance(data, Multiclass) else norm  # no gap is above the largest
         found = variational_error(data, norm=least, bound=bound, seed=self.seed).interval

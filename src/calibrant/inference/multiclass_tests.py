@@ -1,8 +1,7 @@
 """Multiclass tests: is the whole vector of probabilities calibrated (the default), and which classes are not?
 
-Statistics of the observed labels are compared with those of many drawn labels. A label of row i adds to one cell of any
-table over (row, class), so a table costs one lookup per row and draw, whatever the number of classes; expected counts
-and variances are the same for all draws.
+A label of row i adds to one cell of any table over (row, class), so a table costs one lookup per row and draw, whatever
+the number of classes; expected counts and variances are the same for all draws.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Multiclass
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.multiplicity import (
     cauchy_combined,
     cauchy_rank,
@@ -366,18 +365,14 @@ def default_draws(rows: int) -> int:
 def independent_rows(data: Multiclass, *, needed_by: str) -> tuple[Floats, NDArray[np.intp]]:
     """Probabilities that sum to 1 and labels, in an order that does not depend on that of the rows.
 
-    Labels are drawn row by row, which is right for independent rows only; weighted rows raise an error because the
-    draws would answer for the sampled rows and not for the population that the weights stand for.
+    Labels are drawn row by row, which is right for independent rows of equal weight only.
     """
     if not isinstance(data, Multiclass):
-        message = f"{needed_by} needs Multiclass predictions, not {data!r}."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs Multiclass predictions, not {data!r}.")
     if data.group is not None:
-        message = f"{needed_by} needs independent rows, but these have a group; take one row per group."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs independent rows, but these have a group; take one row per group.")
     if not all_alike(data.weight):
-        message = f"{needed_by} needs rows of equal weight; leave the weights out to test the sampled rows themselves."
-        raise InvalidPredictions(message)
+        fail(f"{needed_by} needs rows of equal weight; leave the weights out to test the sampled rows themselves.")
     sums = data.y_prob.sum(axis=1, dtype=np.float64)
     order = np.lexsort((data.y_true, *(data.y_prob[:, :4] / sums[:, None]).T[::-1]))
     p = np.empty(data.y_prob.shape)

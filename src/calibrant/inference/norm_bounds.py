@@ -1,8 +1,4 @@
-"""Intervals for norms of the gap: largest, running, smooth and kernel gap, and the squared binned error.
-
-None assumes a smooth calibration curve. They rest on bounds of the noise alone and the triangle inequality, or on a
-chi-square mixture for fixed bins.
-"""
+"""Intervals for norms of the gap: largest, running, smooth and kernel gap, and the squared binned error."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.kernel import (
     GaussianKernel,
     Kernel,
@@ -72,8 +68,7 @@ class LargestGapBound:
         """The one-sided interval above the bound."""
         level = validation.fraction("level", level)
         if norm != float("inf"):
-            message = f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion()."
-            raise ValueError(message)
+            fail(f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion().", ValueError)
         table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
         return Interval(
             _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level),
@@ -179,8 +174,10 @@ class NormBand:
         }
         quantity = None if estimate.target is None else estimate.target.quantity
         if quantity not in limits:
-            message = f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}."
-            raise TypeError(message)
+            fail(
+                f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}.",
+                TypeError,
+            )
         low, high = limits[quantity](estimate, data, level)
         words = "independent rows (or clusters); any gap"
         if quantity == "kernel error":
@@ -314,11 +311,12 @@ class ChiSquareMixture:
     def interval(self, data: Predictions | BinTable, *, norm: float = 2, level: float = 0.95) -> Interval:
         """The interval for the L2 error."""
         if norm != 2:
-            message = f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand()."
-            raise ValueError(message)
+            fail(
+                f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand().",
+                ValueError,
+            )
         if getattr(data, "group", None) is not None:
-            message = "ChiSquareMixture needs independent rows, but these have a group; use Inversion()."
-            raise InvalidPredictions(message)
+            fail("ChiSquareMixture needs independent rows, but these have a group; use Inversion().")
         risk = (1 - validation.fraction("level", level)) / 2
         some = binned(data, None, self.bins)[0].filled()
         gap, share = some.predicted_mean - some.observed_mean, some.share

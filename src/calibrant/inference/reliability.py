@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Multiclass, Predictions, binary
+from calibrant.data.validation import fail
 from calibrant.estimators.regression_common import ratio_variance, spread_table, table_kurtosis
 from calibrant.inference.isotonic_bands import band_of, clopper_pearson
 from calibrant.inference.sample import Sample
@@ -139,12 +140,10 @@ def reliability_curve(
     task = data if isinstance(data, BinTable) else binary(data, y_prob)
     wanted = _kind(task, bins)
     if wanted == "binned" and kind == "isotonic":
-        message = "The isotonic curve has no bins; leave out bins=, or pass kind='binned'."
-        raise ValueError(message)
+        fail("The isotonic curve has no bins; leave out bins=, or pass kind='binned'.", ValueError)
     wanted = "binned" if wanted == "isotonic" and kind == "binned" else wanted
     if kind not in (None, wanted):
-        message = f"kind must be {wanted!r} (or None) for {task!r}, got {kind!r}."
-        raise ValueError(message)
+        fail(f"kind must be {wanted!r} (or None) for {task!r}, got {kind!r}.", ValueError)
     if wanted == "isotonic":
         return _isotonic(task, level, draws, seed)
     made: dict[str, Callable[[Any, Binning, float], ReliabilityCurve]] = {
@@ -225,8 +224,7 @@ def confidence_gaps(result: Estimate | BinTable, *, top_label: bool = False) -> 
     """
     table = result.bins if isinstance(result, Estimate) else result
     if table is None or table.fine:
-        message = f"{result!r} has no bins; pass an estimate such as ece(data), or table.coarsen(...)."
-        raise ValueError(message)
+        fail(f"{result!r} has no bins; pass an estimate such as ece(data), or table.coarsen(...).", ValueError)
     some = table.filled()
     gap = some.observed_mean - some.predicted_mean
     if top_label:

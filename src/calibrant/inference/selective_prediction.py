@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.proper_scores import brier_losses, log_loss_losses
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.inference.isotonic_bands import clopper_pearson
@@ -32,14 +32,8 @@ Numbers = NDArray[np.intp]
 class OrderedLosses:
     """Entries (rows, or rows of a table with one score and outcome) in the order of falling confidence.
 
-    Attributes
-    ----------
-    confidence, loss, weight, squares : arrays
-        `squares` are sums of squared weights.
-    cluster : array or None
-        The cluster number of each entry, from 0.
-    ends : array
-        The last entry of each run of equal confidence.
+    `squares` are sums of squared weights, `cluster` numbers from 0, `ends` the last entry of each run of equal
+    confidence.
     """
 
     confidence: Floats
@@ -376,12 +370,10 @@ def _shown(running: Floats) -> Numbers:
 
 def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: ArrayLike | None) -> OrderedLosses:
     if isinstance(loss, str) and loss not in get_args(Loss):
-        message = f"loss must be 'error', 'brier', 'log_loss' or an array, got {loss!r}."
-        raise ValueError(message)
+        fail(f"loss must be 'error', 'brier', 'log_loss' or an array, got {loss!r}.", ValueError)
     if isinstance(task, BinTable):
         if not isinstance(loss, str) or confidence is not None:
-            message = "A table has no rows for the loss or the confidence of each; pass the predictions."
-            raise InvalidPredictions(message)
+            fail("A table has no rows for the loss or the confidence of each; pass the predictions.")
         return _table_entries(task, loss)
     n = len(task)
     task.require_same_rows(confidence=confidence, loss=loss)
@@ -408,8 +400,7 @@ def _numbers(name: str, values: ArrayLike, n: int) -> Floats:
 def _class_losses(task: Predictions, loss: str) -> tuple[Floats, Floats]:
     """Confidence and loss of each row of class probabilities."""
     if not isinstance(task, Binary | Multiclass):
-        message = f"risk_coverage needs loss and confidence of each row (arrays) for {task!r}."
-        raise InvalidPredictions(message)
+        fail(f"risk_coverage needs loss and confidence of each row (arrays) for {task!r}.")
     if isinstance(task, Multiclass):
         top = task.top_label()
         confidence, wrong = top.y_prob.astype(np.float64), 1 - top.y_true.astype(np.float64)

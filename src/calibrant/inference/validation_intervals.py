@@ -1,8 +1,4 @@
-"""Intervals of the numbers of a validation study: observed over expected, intercept and slope, binary or multiclass.
-
-O:E and intercept both say how many events are expected, and have mid-P intervals; slopes have profile likelihoods. All
-are widened by how much residual sums vary over rows or clusters, whether or not the model is right.
-"""
+"""Intervals of the numbers of a validation study: observed over expected, intercept and slope."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import joint_fit, recalibration_line
 from calibrant.inference.residual_noise import require_clusters
 from calibrant.inference.sample import Sample, independent_rows_counted
@@ -35,14 +31,8 @@ Columns = Callable[[Floats], Floats]
 class ScoreCovariance:
     r"""Covariance of :math:`\sum_i w_i (y_i - m(p_i))\, x(p_i)`, with weights that add up to Kish's number of rows.
 
-    It is the middle of the sandwich: sums of squares of the observed residuals, over rows or over the sums of clusters.
-
-    Attributes
-    ----------
-    matrix : array
-        Columns by columns.
-    cluster_sums : array or None
-        The sums of each cluster, clusters by columns; None if rows are independent.
+    The middle of the sandwich: sums of squares of the observed residuals, over rows or over the sums of clusters (if
+    any).
     """
 
     matrix: Floats
@@ -75,11 +65,10 @@ class ScoreCovariance:
         return cls(sums.T @ sums * (sample.clusters / (sample.clusters - 1)), sums)
 
     def inflation(self, level: float, direction: Floats) -> float:
-        r"""Square of Student's quantile over the normal one, for the variance of one combination of the columns.
+        r"""Square of Student's quantile over the normal one, for one combination of the columns; 1 without clusters.
 
-        Its degrees of freedom are the number of clusters that carry the variance,
-        :math:`(\sum_c s_c^2)^2 / \sum_c s_c^4`: with few events these are the clusters that have some, however many
-        others there are. 1 without clusters.
+        Its degrees of freedom are the number of clusters that carry the variance, :math:`(\sum_c s_c^2)^2 / \sum_c
+        s_c^4`: with few events these are the clusters that have some.
         """
         from scipy.special import ndtri, stdtrit
 
@@ -136,8 +125,7 @@ class MidP:
         elif quantity == "calibration intercept":
             low, high = self._intercept(data, level)
         else:
-            message = f"MidP is for observed_expected and calibration_intercept, not for {estimate.name}."
-            raise TypeError(message)
+            fail(f"MidP is for observed_expected and calibration_intercept, not for {estimate.name}.", TypeError)
         return Interval(low, high, level=level, method=repr(self), assumption=WORDS, target=estimate.target)
 
     def _ratio(self, data: Predictions | BinTable, level: float) -> tuple[float, float]:
@@ -226,8 +214,7 @@ class ProfileLikelihood:
 
         level = validation.fraction("level", level)
         if estimate.target is None or estimate.target.quantity != "calibration slope":
-            message = f"ProfileLikelihood is for calibration_slope, not for {estimate.name}."
-            raise TypeError(message)
+            fail(f"ProfileLikelihood is for calibration_slope, not for {estimate.name}.", TypeError)
         data = independent_rows_counted(data, needed_by="ProfileLikelihood")
         line, _ = recalibration_line(Sample.of(data, needed_by="ProfileLikelihood").table)
         rise = float(ndtri((1 + level) / 2)) ** 2 / 2 * _adjustment(data, line, level)
@@ -422,22 +409,18 @@ class _Framework:
         weight = np.ones(len(task)) if task.weight is None else task.weight
         seen = np.bincount(task.y_true, weight, len(labels))
         if reference is not None and reference not in labels:
-            message = f"reference={reference!r} is not one of the classes {labels!r}."
-            raise InvalidPredictions(message)
+            fail(f"reference={reference!r} is not one of the classes {labels!r}.")
         first = int(seen.argmax()) if reference is None else labels.index(reference)
         if not seen[first] > 0:
-            message = f"The reference class {labels[first]!r} was never observed; choose another one."
-            raise InvalidPredictions(message)
+            fail(f"The reference class {labels[first]!r} was never observed; choose another one.")
         others = [k for k in range(len(labels)) if k != first]
         p = task.y_prob.astype(np.float64)
         usable = (p > 0).all(axis=1) & (weight > 0)
         if not usable.any():
-            message = "y_prob must be positive for all classes in some rows to fit intercepts and slopes; it never is."
-            raise InvalidPredictions(message)
+            fail("y_prob must be positive for all classes in some rows to fit intercepts and slopes; it never is.")
         seen = np.bincount(task.y_true[usable], weight[usable], len(labels))
         if not seen[first] > 0:
-            message = f"The reference class {labels[first]!r} was observed only where some class has probability 0."
-            raise InvalidPredictions(message)
+            fail(f"The reference class {labels[first]!r} was observed only where some class has probability 0.")
         present = np.array([seen[k] > 0 for k in others])
         kept = [k for k in others if seen[k] > 0]
         x = np.log(p[usable][:, kept]) - np.log(p[usable, first])[:, None]

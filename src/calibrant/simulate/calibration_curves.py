@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import expit, log_complement, log_odds, log_probability, times
 
@@ -99,8 +100,7 @@ class Glm(Curve):
 
     def __post_init__(self) -> None:
         if self.family not in get_args(Family):
-            message = f"Glm family must be one of {', '.join(get_args(Family))}, got {self.family!r}."
-            raise ValueError(message)
+            fail(f"Glm family must be one of {', '.join(get_args(Family))}, got {self.family!r}.", ValueError)
 
     def at(self, z: Floats) -> Floats:
         """The inverse link of b0 + b1 t."""
@@ -235,5 +235,4 @@ def as_curve(curve: Curve | Callable[[Any], Any]) -> Curve:
 
 def _positive(name: str, parameter: str, value: float) -> None:
     if not (value > 0 and np.isfinite(value)):
-        message = f"{name} needs a positive {parameter}, got {value!r}."
-        raise ValueError(message)
+        fail(f"{name} needs a positive {parameter}, got {value!r}.", ValueError)

@@ -26,6 +26,7 @@ from calibrant._atomic_write import replacing
 from calibrant._version import __version__
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.random_draws import generator
@@ -117,13 +118,7 @@ class Bias:
 
 
 def bias(
-    estimator: Estimator,
-    world: AnyWorld,
-    n: int,
-    *,
-    repeats: int = 1000,
-    seed: int = 0,
-    norm: Any = None,
+    estimator: Estimator, world: AnyWorld, n: int, *, repeats: int = 1000, seed: int = 0, norm: Any = None
 ) -> Bias:
     r"""Bias of an estimator at sample size n in a world of known error ("bias by construction", BBC).
 
@@ -293,8 +288,7 @@ def bias_table(
     validation.seed(seed)
     known = list(worlds.values() if isinstance(worlds, Mapping) else worlds)
     if len({world.name for world in known}) < len(known):
-        message = f"Worlds of a table need different names, got {[world.name for world in known]}."
-        raise ValueError(message)
+        fail(f"Worlds of a table need different names, got {[world.name for world in known]}.", ValueError)
     tasks = [_Simulation(dict(estimators), world, n, repeats, seed, norm) for world in known for n in sizes]
     keys = [{} if cache is None else task.key() for task in tasks]
     found = run_all(_run, tasks, keys, processes=processes, cache=cache, progress=progress)
@@ -336,10 +330,7 @@ _Chunk = tuple[Floats, NDArray[np.int8]] | list[Predictions]
 
 
 def _samples(world: AnyWorld, n: int, repeats: int, seed: int) -> Iterator[_Chunk]:
-    """Chunks of samples: of a binary world scores and outcomes, a sample to a line; of others a list of predictions.
-
-    The seed of a chunk is made of the seed, the world's name, n and the chunk's number.
-    """
+    """Chunks of samples: of a binary world scores and outcomes, a sample to a line; of others a list of predictions."""
     lines, key = max(1, _CHUNK // n), zlib.crc32(world.name.encode())
     for number, start in enumerate(range(0, repeats, lines)):
         size = min(lines, repeats - start)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.data.predictions import Multiclass
+from calibrant.data.validation import fail
 from calibrant.estimators.norms import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
@@ -36,8 +37,7 @@ class DirichletScores:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", tuple(float(a) for a in self.alpha))
         if len(self.alpha) < 2 or min(self.alpha) <= 0:
-            message = f"DirichletScores needs at least two positive numbers, got {list(self.alpha)}."
-            raise ValueError(message)
+            fail(f"DirichletScores needs at least two positive numbers, got {list(self.alpha)}.", ValueError)
 
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
         """Log-probabilities, one row each."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.data.forecasts import Gaussian
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.simulate.score_distributions import normal_mean
@@ -55,8 +56,7 @@ class LogNormalSpreads(Spreads):
 
     def __post_init__(self) -> None:
         if not (self.median > 0 and self.sd > 0):
-            message = f"LogNormalSpreads needs a positive median and sd, got {self.median!r} and {self.sd!r}."
-            raise ValueError(message)
+            fail(f"LogNormalSpreads needs a positive median and sd, got {self.median!r} and {self.sd!r}.", ValueError)
 
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
         """Log-normal draws."""
@@ -112,8 +112,7 @@ class RegressionWorld:
 
     def __post_init__(self) -> None:
         if self.tails is not None and not self.tails > 2:
-            message = f"tails must exceed 2 degrees of freedom, so that the spread exists, got {self.tails!r}."
-            raise ValueError(message)
+            fail(f"tails must exceed 2 degrees of freedom, so that the spread exists, got {self.tails!r}.", ValueError)
         if not self.name:
             object.__setattr__(self, "name", f"{self.spreads!r}, {self.curve!r}, tails={self.tails!r}")
 
@@ -127,11 +126,10 @@ class RegressionWorld:
         """
         if norm == "uce":
             return self.spreads.expect(lambda s: np.abs(s**2 - self._truth(s) ** 2))
-        if norm == "ence" or not isinstance(norm, str):
-            power = 1.0 if isinstance(norm, str) else float(norm)
-            return self.spreads.expect(lambda s: (np.abs(s - self._truth(s)) / s) ** power) ** (1 / power)
-        message = f"norm must be 'ence' or 'uce', got {norm!r}."
-        raise ValueError(message)
+        if isinstance(norm, str) and norm != "ence":
+            fail(f"norm must be 'ence' or 'uce', got {norm!r}.", ValueError)
+        power = 1.0 if isinstance(norm, str) else float(norm)
+        return self.spreads.expect(lambda s: (np.abs(s - self._truth(s)) / s) ** power) ** (1 / power)
 
     def sample(self, n: int, seed: Seed = 0) -> Gaussian:
         """`n` independent rows with standard Gaussian means."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary
+from calibrant.data.validation import fail
 from calibrant.inference.calibration_tests import MultiScale, calibration_test
 from calibrant.inference.decision_curves import net_benefit
 from calibrant.inference.intervals import interval
@@ -138,11 +139,9 @@ def sample_size(
     """
     level = validation.fraction("level", level)
     if (width is None) == (power is None):
-        message = "Give either width=... (of the interval) or power=... (to see the error of the world)."
-        raise ValueError(message)
+        fail("Give either width=... (of the interval) or power=... (to see the error of the world).", ValueError)
     if width is not None and not (np.isfinite(width) and width > 0):
-        message = f"width must be a positive number, got {width!r}."
-        raise ValueError(message)
+        fail(f"width must be a positive number, got {width!r}.", ValueError)
     if power is not None:
         power = validation.fraction("power", power)
     scores = world if isinstance(world, World | Scores) else EmpiricalScores(world)
@@ -150,8 +149,7 @@ def sample_size(
     wanted = f"{level:.0%} interval of width {width:g}" if width is not None else f"power {power:g} at {level:.0%}"
     if estimator is net_benefit:
         if threshold is None:
-            message = "The sample size of net_benefit needs threshold=..."
-            raise ValueError(message)
+            fail("The sample size of net_benefit needs threshold=...", ValueError)
         threshold = validation.fraction("threshold", threshold)
         found = _net_benefit(place, threshold, standardized=standardized)
     else:
@@ -167,11 +165,11 @@ def sample_size(
             "calibration slope": _slope,
         }
         if quantity not in formulas:
-            message = (
+            fail(
                 f"There is no sample size for {name_of(estimator)}; it is known for observed_expected, "
-                "calibration_intercept, calibration_slope, net_benefit and calibration errors."
+                "calibration_intercept, calibration_slope, net_benefit and calibration errors.",
+                TypeError,
             )
-            raise TypeError(message)
         found = formulas[quantity](place)
     n = found.rows(width, power, level)
     return _result(n, place, found.quantity, wanted, "formula", found.value, None if power is None else found.null)
@@ -309,8 +307,7 @@ class _Known:
         else:
             away = abs(np.log(self.value / self.null)) if self.logarithmic else abs(self.value - self.null)
             if not away > 1e-12:
-                message = f"This world has no error to see: its {self.quantity} is {self.value:g}."
-                raise ValueError(message)
+                fail(f"This world has no error to see: its {self.quantity} is {self.value:g}.", ValueError)
             error = away / (z + float(ndtri(power)))
         return max(int(np.ceil(self.variance / error**2)), 2)
 
@@ -318,8 +315,7 @@ class _Known:
 def _ratio(world: World) -> _Known:
     predicted, observed = world.expect(lambda p, c: p), world.expect(lambda p, c: c)
     if not 0 < observed <= 1 or not predicted > 0:
-        message = "The O:E ratio needs a world with events, observed and predicted."
-        raise ValueError(message)
+        fail("The O:E ratio needs a world with events, observed and predicted.", ValueError)
     return _Known("O:E ratio", observed / predicted, 1.0, (1 - observed) / observed, logarithmic=True)
 
 
@@ -353,8 +349,7 @@ def _pseudo_true(world: World, *, free_slope: bool) -> tuple[Floats, Floats]:
         gradient = np.array([expect(lambda z, m, c: c - m, k) for k in range(size)])
         information = matrix(lambda z, m, c: m * (1 - m))
         if np.linalg.matrix_rank(information) < size:
-            message = "The scores of this world do not vary, so that its slope is undetermined."
-            raise ValueError(message)
+            fail("The scores of this world do not vary, so that its slope is undetermined.", ValueError)
         step = np.linalg.solve(information, gradient)
         at[:size] += np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-10:
@@ -371,8 +366,7 @@ def _net_benefit(world: World, t: float, *, standardized: bool) -> _Known:
     value, everyone = true - odds * false, rate - odds * (1 - rate)
     name = f"{'standardized ' if standardized else ''}net benefit at {t:g}"
     if standardized and not rate > 0:
-        message = "A standardized net benefit needs a world with events."
-        raise ValueError(message)
+        fail("A standardized net benefit needs a world with events.", ValueError)
     if standardized:  # the delta method for a ratio of means
         ratio = value / rate
         variance = (true * (1 - ratio) ** 2 + (rate - true) * ratio**2 + odds**2 * false) / rate**2
@@ -386,8 +380,7 @@ def _simulated(
     """The fewest rows, on a grid of steps of 10%, at which simulated samples reach what is wanted."""
     validation.whole("runs", runs, minimum=10)
     if power is not None and not world.true_error(1) > 1e-9:
-        message = "This world has no error to see: its predictions are calibrated."
-        raise ValueError(message)
+        fail("This world has no error to see: its predictions are calibrated.", ValueError)
     known: dict[int, bool] = {}
 
     def sample(n: int, k: int) -> Binary:
@@ -407,8 +400,7 @@ def _simulated(
     low, high = -1, 0
     while not enough(high):
         if _size(high) >= MOST:
-            message = f"More than {MOST:,} rows are needed."
-            raise ValueError(message)
+            fail(f"More than {MOST:,} rows are needed.", ValueError)
         low, high = high, high + _JUMP
     while high - low > 1:
         middle = (low + high) // 2

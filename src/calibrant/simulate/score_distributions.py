@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.data import validation
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.special import log_complement, log_odds, log_probability
 
@@ -65,8 +66,7 @@ class BetaScores(Scores):
 
     def __post_init__(self) -> None:
         if not (self.a > 0 and self.b > 0 and np.isfinite(self.a + self.b)):
-            message = f"BetaScores needs two positive numbers, got a={self.a!r}, b={self.b!r}."
-            raise ValueError(message)
+            fail(f"BetaScores needs two positive numbers, got a={self.a!r}, b={self.b!r}.", ValueError)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """log(G_a / G_b) of two gamma variables, with log G_a = log G_{a+1} - E / a so that nothing underflows."""
@@ -120,8 +120,10 @@ class LogitMixtureScores(Scores):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         sizes = {len(self.means), len(self.sds), len(self.weights)}
         if len(sizes) != 1 or min(self.sds) <= 0 or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
-            message = f"LogitMixtureScores needs as many means, positive sds and weights that sum to 1, got {self!r}."
-            raise ValueError(message)
+            fail(
+                f"LogitMixtureScores needs as many means, positive sds and weights that sum to 1, got {self!r}.",
+                ValueError,
+            )
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """A part by its weight, then a Gaussian."""
@@ -141,11 +143,7 @@ class LogitMixtureScores(Scores):
         return np.exp(-(x**2) / 2) @ (np.array(self.weights) / (np.array(self.sds) * np.sqrt(2 * np.pi)))
 
     def below(self, z: Floats) -> Floats:
-        """Distribution function of the log-odds; infinite z are allowed.
-
-        >>> LogitMixtureScores(means=(-1.0, 1.0), sds=(1.0, 1.0), weights=(0.5, 0.5)).below(np.array([0.0]))
-        array([0.5])
-        """
+        """Distribution function of the log-odds; infinite z are allowed."""
         from scipy.special import ndtr
 
         return ndtr((z[:, None] - np.array(self.means)) / np.array(self.sds)) @ np.array(self.weights)
@@ -195,8 +193,7 @@ class FixedScores(EmpiricalScores):
         z = self.support()
         shape = (size,) if isinstance(size, int) else size
         if shape[-1] != len(z):
-            message = f"FixedScores gives samples of {len(z)} rows, got {shape[-1]}; use EmpiricalScores."
-            raise ValueError(message)
+            fail(f"FixedScores gives samples of {len(z)} rows, got {shape[-1]}; use EmpiricalScores.", ValueError)
         return np.broadcast_to(z, shape).copy()
 
 
@@ -214,8 +211,7 @@ class WithAtoms(Scores):
 
     def __post_init__(self) -> None:
         if not (self.at_zero >= 0 and self.at_one >= 0 and self.at_zero + self.at_one <= 1):
-            message = f"Atoms must be shares of the mass, got at_zero={self.at_zero!r}, at_one={self.at_one!r}."
-            raise ValueError(message)
+            fail(f"Atoms must be shares of the mass, got at_zero={self.at_zero!r}, at_one={self.at_one!r}.", ValueError)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Draws from the base, some of them moved to the atoms."""
@@ -255,11 +251,7 @@ _ROUNDS = 60
 
 
 def integral(function: Callable[[Floats], Floats], panels: Floats, *, tolerance: float = 1e-12) -> float:
-    """Integral of a vectorised `function` over neighbouring `panels` (rising edges), to about `tolerance` a panel.
-
-    >>> round(integral(lambda x: np.abs(x - 0.3), np.array([0.0, 0.5, 1.0])), 10)
-    0.29
-    """
+    """Integral of a vectorised `function` over neighbouring `panels` (rising edges), to about `tolerance` a panel."""
     left, right = panels[:-1], panels[1:]
     whole, total = _panel_integrals(function, left, right), 0.0
     for _ in range(_ROUNDS):
@@ -275,11 +267,7 @@ def integral(function: Callable[[Floats], Floats], panels: Floats, *, tolerance:
 
 
 def normal_mean(function: Callable[[Floats], Floats]) -> float:
-    """Expectation of a vectorised function of a standard normal variable, over ten standard deviations.
-
-    >>> round(normal_mean(np.square), 10)
-    1.0
-    """
+    """Expectation of a vectorised function of a standard normal variable, over ten standard deviations."""
     return integral(lambda x: function(x) * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), np.linspace(-10, 10, 41))
 
 

@@ -1,12 +1,9 @@
 r"""Worlds for positive-unlabeled estimators: a binary world observed without negatives, and normal mixtures of logits.
 
-The calibration error of a mixture of logits is an integral. The sigmoid rises, so conditioning on the score is
-conditioning on the logit h, and with class densities g1, g0
+The sigmoid rises, so conditioning on the score is conditioning on the logit h, and with class densities g1, g0
 
 .. math:: \mathrm{TCE}^q = \int \Bigl\lvert \frac{\pi g_1(h)}{g(h)} - \sigma(h)\Bigr\rvert^q g(h)\, dh,
           \qquad g = \pi g_1 + (1 - \pi) g_0.
-
-Features need no density. Fitting a mixture takes true labels: it is for judging estimators, not for use.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from numpy.typing import ArrayLike
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator, scikit_learn_seed
 from calibrant.numerics.special import expit, log_odds
@@ -189,15 +186,13 @@ def fit_logit_mixture(
         validation.require("y_prob", p, (p > 0) & (p < 1), "must lie inside (0, 1) to have a logit")
         y, h = data.y_true == 1, log_odds(p)
     elif logits is None:
-        message = "fit_logit_mixture needs Binary predictions, or labels and logits."
-        raise InvalidPredictions(message)
+        fail("fit_logit_mixture needs Binary predictions, or labels and logits.")
     else:
         validation.require_aligned(y_true=data, logits=logits)
         h = validation.column("logits", logits).astype(np.float64)
         y = validation.binary_labels("y_true", data, length=len(h)) == 1
     if y.all() or not y.any():
-        message = "fit_logit_mixture needs rows of both classes."
-        raise InvalidPredictions(message)
+        fail("fit_logit_mixture needs rows of both classes.")
     return LogitMixtureWorld(float(y.mean()), _fitted(h[y], components, seed), _fitted(h[~y], components, seed))
 
 

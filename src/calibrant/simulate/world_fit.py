@@ -1,8 +1,4 @@
-"""A world fitted to predictions: Beta scores and a calibration curve by maximum likelihood, and whether they fit.
-
-Curves are generalised linear (four families), the best by Akaike's criterion; a smoothed curve is there for data that
-none of them fits.
-"""
+"""A world fitted to predictions: Beta scores and a calibration curve by maximum likelihood, and whether they fit."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass, Predictions, binary
+from calibrant.data.validation import fail
 from calibrant.estimators.binned import ece
 from calibrant.inference.calibration_tests import MultiScale
 from calibrant.numerics.arrays import Floats
@@ -233,20 +230,17 @@ def _last_below_one(score: Floats) -> float:
 def _plain_binary(data: Predictions | ArrayLike, y_prob: ArrayLike | None) -> Binary:
     task = binary(data, y_prob)
     if isinstance(task, Multiclass):
-        message = "A world has one score per row: fit data.top_label() or data.one_vs_rest()[label]."
-        raise TypeError(message)
+        fail("A world has one score per row: fit data.top_label() or data.one_vs_rest()[label].", TypeError)
     if not isinstance(task, Binary) or task.weight is not None:
         what = "weighted predictions" if isinstance(task, Binary) else type(task).__name__
-        message = f"A world is fitted to unweighted Binary predictions, got {what}."
-        raise TypeError(message)
+        fail(f"A world is fitted to unweighted Binary predictions, got {what}.", TypeError)
     return task
 
 
 def _given(log_odds: ArrayLike, length: int) -> Floats:
     z = np.asarray(validation.as_array("log_odds", log_odds), dtype=np.float64)
     if z.shape != (length,) or np.isnan(z).any():
-        message = f"log_odds must be {length} numbers, one per row, got shape {z.shape} with {np.isnan(z).sum()} NaN."
-        raise validation.InvalidPredictions(message)
+        fail(f"log_odds must be {length} numbers, one per row, got shape {z.shape} with {np.isnan(z).sum()} NaN.")
     return z
 
 
@@ -267,8 +261,7 @@ def fit_beta(z: Floats) -> BetaScores:
     BetaScores(a=1.992..., b=0.1002...)
     """
     if not len(z) or not np.all(np.isfinite(z)) or np.ptp(z) == 0:
-        message = "A Beta distribution needs at least two different scores inside (0, 1)."
-        raise ValueError(message)
+        fail("A Beta distribution needs at least two different scores inside (0, 1).", ValueError)
     means = np.array([log_probability(z).mean(), log_complement(z).mean()])
 
     def negative_likelihood(parameters: Floats) -> tuple[float, Floats, Floats]:
@@ -291,8 +284,7 @@ def fit_rounded_beta(z: Floats, ones: int, last: float) -> tuple[BetaScores, flo
 
     .. math:: \max_{a,b,P \ge T} \; n \bigl[\ell(a, b) - \log(1 - T) + \log(1 - P)\bigr] + \mathrm{ones} \log P
 
-    whose best P is the observed share, or T where that is more. An atom on top of the rounding is kept if it
-    lowers the AIC. Without this, the inner scores look like a Beta with a lighter tail than the one they came from.
+    whose best P is the observed share, or T where that is more. An atom is kept if it lowers the AIC.
     """
     from scipy.optimize import minimize
     from scipy.special import betaln
@@ -357,11 +349,9 @@ def fit_curves(z: Floats, outcome: NDArray[np.int8]) -> tuple[CurveFit, ...]:
     'log_log_b0_b1'
     """
     if len(outcome) == 0:
-        message = "A calibration curve needs scores strictly between 0 and 1, but there are none."
-        raise ValueError(message)
+        fail("A calibration curve needs scores strictly between 0 and 1, but there are none.", ValueError)
     if not 0 < outcome.mean() < 1:
-        message = f"A calibration curve needs both outcomes, but all {len(outcome)} rows are {int(outcome[0])}."
-        raise ValueError(message)
+        fail(f"A calibration curve needs both outcomes, but all {len(outcome)} rows are {int(outcome[0])}.", ValueError)
     fits = [_fit_curve(family, terms, z, outcome) for family in get_args(Family) for terms in get_args(Terms)]
     return tuple(sorted(fits, key=lambda fit: fit.aic))
 
@@ -426,8 +416,7 @@ def _logistic(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, f
 def _log_binomial(t: Floats, hit: NDArray[np.bool_], terms: Terms) -> tuple[float, float, float]:
     """P(hit) = exp(b0 + b1 t), at most 1 at every t.
 
-    Written as exp(-(u w + v (1 - w))) with w falling from 1 at the lowest t to 0 at the highest, the condition is
-    u, v >= 0; the problem is convex.
+    As exp(-(u w + v (1 - w))) with w from 1 at the lowest t to 0 at the highest, the problem is convex with u, v >= 0.
     """
     low, high = float(t.min()), float(t.max())
     w = (high - t) / (high - low) if high > low else np.ones_like(t)
