@@ -33,6 +33,7 @@ from .estimators.multiclass import classwise as classwise
 from .estimators.proper_scores import auc as auc
 from .estimators.proper_scores import brier as brier
 from .estimators.proper_scores import log_loss as log_loss
+from .estimators.recommended import calibration_error as calibration_error
 from .estimators.regression_coverage import coverage as coverage
 from .estimators.regression_coverage import group_coverage as group_coverage
 from .estimators.regression_coverage import interval_error as interval_error

@@ -89,19 +89,20 @@ def test_weak_limits_are_warned_of_for_all_rows_and_for_groups():
 def test_every_task_is_measured():
     std = rng.lognormal(0, 0.3, 300)
     error = std * rng.normal(size=300)
-    names = {
-        "Averaged error (L1)": cal.Multiclass(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)),
-        "Interval error (L1)": cal.Gaussian(error, 0 * std, std),
-        "ECE (L1)": cal.PositiveUnlabeled(P[:100], P[100:], prior=0.5),
-    }
-    for name, data in names.items():
+    positives = cal.PositiveUnlabeled(P[:100], P[100:], prior=0.5)
+    names = [
+        ("Calibration error (L1)", cal.Multiclass(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))),
+        ("Calibration error (coverage, L1)", cal.Gaussian(error, 0 * std, std)),
+        ("Calibration error (L1)", positives),
+    ]
+    for name, data in names:
         assert Measuring().of(data, None).whole[0].name == name
     quantiles = cal.Quantiles(error, [0.1, 0.5, 0.9], np.outer(std, [-1.3, 0, 1.3]))
     by = np.arange(300) % 2
     found = Measuring(gates=(Gate(0.3),), per_group=True).of(quantiles, by)
     assert sorted(found.groups) == ["0", "1"]
     with pytest.raises(UsageError, match="own --prior"):
-        Measuring().of(names["ECE (L1)"], by)
+        Measuring().of(positives, by)
 
 
 def test_a_gate_per_group_needs_a_gate_and_groups():
@@ -130,7 +131,7 @@ def test_forecasts_without_a_spread_are_compared_by_their_quantiles():
     assert estimator_of(cal.Quantiles([0.0], [0.5], [[0.0]])) is cal.quantile_error
     assert estimator_of(cal.Samples([0.0], [[0.0, 1.0]])) is cal.ence
     assert estimator_of(cal.Multiclass([0], [[0.5, 0.5]])) is cal.variational_error
-    assert estimator_of(cal.Binary([0], [0.5])).keywords == {"norm": 1}
+    assert estimator_of(cal.Binary([0], [0.5])) is cal.calibration_error
 
 
 def test_models_are_called_as_their_options():
@@ -150,9 +151,9 @@ def test_models_are_called_as_their_options():
 def test_the_better_model_is_named_only_where_the_interval_excludes_zero(low, high, end):
     middle = (low + high) / 2
     bounds = Interval(low, high, level=0.95, method="m", assumption="a")
-    made = Comparison("debiased_ece(norm=1)", "old", "new", 0.06, 0.02, middle, bounds, 0.0004, 0.0004)
+    made = Comparison("calibration_error", "old", "new", 0.06, 0.02, middle, bounds, 0.0004, 0.0004)
     assert sentence(made) == (
-        "Debiased ECE (L1): 0.0600 for old, 0.0200 for new.\n"
+        "Calibration error (L1): 0.0600 for old, 0.0200 for new.\n"
         f"Difference of the true errors, old minus new: {middle:.4f} (95 % interval {low:.4f} to {high:.4f}), "
         f"p < 0.001.\n{end}"
     )

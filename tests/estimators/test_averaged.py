@@ -81,28 +81,6 @@ def test_unfit_norms_and_tables_are_refused():
         cal.averaged_error(cal.PositiveUnlabeled([0.9], [0.2, 0.7], prior=0.5))
 
 
-def test_calibration_error_offers_it_as_a_method():
-    data = PAPER_WORLDS["resnet110_c100"].sample(1000, seed=1)
-    for norm in (1, 2):
-        assert cal.variational_error(data, norm=norm, method="averaged") == cal.averaged_error(data, norm=norm)
-    rng = np.random.default_rng(0)
-    several = cal.Multiclass(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))
-    top = cal.variational_error(several, method="averaged", top_label="reduced")
-    assert top == cal.averaged_error(several.top_label(), norm=1)
-
-
-@pytest.mark.parametrize("options", [{"folds": 3}, {"norm": "kl"}, {"top_label": "full"}, {"recalibrator": object()}])
-def test_the_averaged_method_refuses_options_that_it_would_ignore(options):
-    data = PAPER_WORLDS["resnet110_c100"].sample(100)
-    with pytest.raises(ValueError, match="leave them out or use method='cross-fitted'"):
-        cal.variational_error(data, method="averaged", **options)
-
-
-def test_an_unknown_method_is_named():
-    with pytest.raises(ValueError, match="'cross-fitted' or 'averaged', got 'binned'"):
-        cal.variational_error([0, 1], [0.2, 0.7], method="binned")
-
-
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("digits", [2, 15])
 def test_many_samples_at_once_are_each_by_itself(shared, digits):

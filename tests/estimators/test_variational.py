@@ -133,7 +133,7 @@ def test_a_one_sided_distance_sees_one_side_only():
     one, two, both = cal.estimators.variational_errors(data, norms=[above, below, 1])
     assert one + two == pytest.approx(float(both), abs=1e-12)
     assert min(one, two) > 0.03
-    assert one.name == "Calibration error (above)"
+    assert one.name == "Variational error (above)"
 
 
 @pytest.mark.parametrize("norm", [1, 2, np.inf, "squared", "kl"])
@@ -183,7 +183,7 @@ def test_given_the_vector_the_confidence_error_is_larger():
     labels = np.where(hit, best, (best + 1) % 3)
     reduced, full = (cal.variational_error(cal.Multiclass(labels, f), top_label=how) for how in ("reduced", "full"))
     assert full > reduced + 0.05
-    assert reduced.name == "Confidence calibration error (L1)"
+    assert reduced.name == "Variational confidence error (L1)"
 
 
 @pytest.mark.no_cover
@@ -311,7 +311,7 @@ def test_the_formulas_written_out(weighted):
         found = cal.variational_error(data, norm=norm, recalibrator=Fixed())
         assert found == pytest.approx(expected, rel=1e-9)
         assert found.method == "5 folds, Fixed"
-    assert cal.variational_error(data, norm="kl", recalibrator=Fixed()).name == "Calibration error (KL)"
+    assert cal.variational_error(data, norm="kl", recalibrator=Fixed()).name == "Variational error (KL)"
 
 
 def test_the_standard_error_adds_those_of_the_two_samples():

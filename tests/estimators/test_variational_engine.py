@@ -96,7 +96,7 @@ def test_the_full_top_label_takes_the_column_of_the_predicted_class():
     best = f.argmax(axis=1)
     confidence, accuracy, hit = f[np.arange(500), best], oracle(f)[np.arange(500), best], y == best
     assert found == pytest.approx(((confidence - hit) ** 2 - (accuracy - hit) ** 2).mean(), rel=1e-12)
-    assert found.name == "Confidence calibration error given the vector (squared)"
+    assert found.name == "Variational confidence error given the vector (squared)"
 
 
 def test_the_refinement_is_the_mean_score_after_recalibration():

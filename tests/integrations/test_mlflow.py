@@ -69,11 +69,11 @@ def test_an_evaluation_has_the_estimate_and_its_interval(rows, mlflow):
             extra_metrics=metrics,
             evaluators="default",
         )
-    found = cal.interval(cal.averaged_error, cal.Binary(y, p))
+    found = cal.interval(cal.calibration_error, cal.Binary(y, p))
     assert mlflow.get_run(run.info.run_id).data.metrics == {
-        "averaged_error/value": pytest.approx(float(found)),
-        "averaged_error/low": pytest.approx(found.interval.low),
-        "averaged_error/high": pytest.approx(found.interval.high),
+        "calibration_error/value": pytest.approx(float(found)),
+        "calibration_error/low": pytest.approx(found.interval.low),
+        "calibration_error/high": pytest.approx(found.interval.high),
         "ece_5/value": pytest.approx(float(cal.ece(y, p, bins=5))),
     }
 

@@ -129,7 +129,7 @@ def test_an_estimator_that_already_has_data_is_none_of_many_samples():
 
 def test_options_for_many_samples_have_the_defaults_of_the_estimator():
     both = {name: (value, batched(value)) for name, value in public_estimators().items() if batched(value) is not None}
-    assert set(both) == {"averaged_error", "ece", "mce", "debiased_ece", "sweep_ece", "kde_ece"}
+    assert set(both) == {"averaged_error", "calibration_error", "ece", "mce", "debiased_ece", "sweep_ece", "kde_ece"}
     for one, many in both.values():
         first, second = (
             {

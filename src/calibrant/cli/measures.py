@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from calibrant.cli.columns import Columns, separated
@@ -15,6 +14,8 @@ from calibrant.estimators.binned import ece
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.estimators.recommended import calibration_error
+from calibrant.estimators.regression_coverage import quantile_error
 from calibrant.estimators.regression_scores import crps, pinball
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.sweep import sweep_ece
@@ -163,7 +164,7 @@ _USAGE = (
 
 #: The errors by which models are compared, in words.
 _ERRORS = {
-    "debiased_ece": "Debiased ECE (L1)",
+    "calibration_error": "Calibration error (L1)",
     "variational_error": "Calibration error of whole vectors (L1)",
     "ence": "Expected normalized calibration error (ENCE) of the spread",
     "quantile_error": "Mean distance between level and share of outcomes below the quantile",
@@ -231,11 +232,10 @@ def estimator_of(data: Predictions) -> Any:
     It is one whose differences have an interval for the true errors: of whole vectors for multiclass data, of the
     spread for forecasts that have one, of the shares below quantiles for others.
     """
-    from calibrant.estimators.regression_coverage import quantile_error
     from calibrant.estimators.variational import variational_error
 
     if isinstance(data, Quantiles):
         return quantile_error
     if isinstance(data, Forecast):
         return ence
-    return variational_error if isinstance(data, Multiclass) else partial(debiased_ece, norm=1)
+    return variational_error if isinstance(data, Multiclass) else calibration_error

@@ -14,6 +14,7 @@ from .multiclass import classwise as classwise
 from .proper_scores import auc as auc
 from .proper_scores import brier as brier
 from .proper_scores import log_loss as log_loss
+from .recommended import calibration_error as calibration_error
 from .regression_coverage import coverage as coverage
 from .regression_coverage import group_coverage as group_coverage
 from .regression_coverage import interval_error as interval_error

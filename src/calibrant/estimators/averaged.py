@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from calibrant.data.predictions import Column, Columns, binary
-from calibrant.estimators.norms import check_norm, result, with_norm
+from calibrant.estimators.binned import check_norm, result, with_norm
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.special import expit
@@ -29,7 +29,7 @@ SHARPNESS = 5
 _STEP = 32
 
 
-def _of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
+def of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
     """`averaged_error` of each sample; many at once where all have the same scores."""
     norm = _check_finite_norm(norm)
     score = samples.key[0].astype(np.float64)
@@ -46,7 +46,7 @@ def _of_samples(samples: SortedSamples, *, norm: float = 1) -> Floats:
     return np.concatenate([part.error(norm) for part in parts])
 
 
-@estimates("true error", batched=_of_samples)
+@estimates("true error", batched=of_samples)
 def averaged_error(
     data: Data = None, y_prob: Column = None, *, norm: float = 1, **columns: Unpack[Columns]
 ) -> Estimate:
@@ -92,7 +92,7 @@ def averaged_error(
     plug_in, noisy = (float(value[0]) for value in curves.squares)
     details = {"plug_in": plug_in, "noise": noisy, "identity_weight": float(curves.weight[0, 0])}
     value = float(curves.error(norm)[0])
-    return result(value, with_norm("Averaged error", norm), "averaged smoothers", cells, **details)
+    return result(value, with_norm("Averaged error", norm), "averaged smooth curves", cells, **details)
 
 
 def _check_finite_norm(norm: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import BinnedColumns, Column
-from calibrant.estimators.norms import check_norm, result, signed_root, with_norm
+from calibrant.estimators.binned import check_norm, result, signed_root, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.results.estimate import Estimate

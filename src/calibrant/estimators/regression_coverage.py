@@ -19,7 +19,7 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import BinnedColumns, Column, Columns
-from calibrant.estimators.norms import check_norm, with_norm
+from calibrant.estimators.binned import check_norm, with_norm
 from calibrant.estimators.regression_common import (
     ForecastData,
     by_output,

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast, Samples
 from calibrant.data.predictions import BinnedColumns, Column, Columns
-from calibrant.estimators.norms import result, signed_root, with_norm
+from calibrant.estimators.binned import result, signed_root, with_norm
 from calibrant.estimators.regression_common import (
     WIDE,
     ForecastData,

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant.data.predictions import Column, Columns, binary
-from calibrant.estimators.norms import check_norm, weighted_norm, with_norm
+from calibrant.estimators.binned import check_norm, weighted_norm, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import SortedSamples
 from calibrant.numerics.linear_binning import (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Column, Columns, binary
-from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, with_norm
+from calibrant.estimators.binned import check_norm, gap_norm, mass_norm, result, with_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import Rank, RunningWeight, SortedSamples, positions_of
 from calibrant.numerics.sorting import SortedRows, sorted_rows

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.predictions import Binary, Column, Columns, binary
 from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.norms import result
+from calibrant.estimators.binned import result
 from calibrant.numerics.arrays import GRID_CELLS, GRID_ROWS, Floats
 from calibrant.numerics.logistic.binary import LogisticLine
 from calibrant.numerics.special import log_odds

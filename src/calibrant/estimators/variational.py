@@ -10,16 +10,14 @@ Without labels of negatives, the unbiased risk of positive and unlabeled rows ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.predictions import Column, Columns, Multiclass, Predictions
+from calibrant.data.predictions import Column, Columns, Predictions
 from calibrant.estimators import variational_norms as norms_
-from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import Score, log_loss, log_provenance
 from calibrant.estimators.variational_engine import Bound, Settings, TopLabel, Variational
 from calibrant.estimators.variational_norms import Norm, label
@@ -41,7 +39,6 @@ def variational_error(
     y_prob: Column = None,
     *,
     norm: Norm = 1,
-    method: Literal["cross-fitted", "averaged"] = "cross-fitted",
     recalibrator: Any = None,
     folds: int = 5,
     repeats: int = 1,
@@ -74,9 +71,6 @@ def variational_error(
         inf for multiclass data only; for one probability see `mce`. "kl" is infinite where an outcome of predicted
         probability 0 was observed: nothing is clipped unless `floor` says so. ``details`` then counts these rows and
         names the first.
-    method : {"cross-fitted", "averaged"}
-        "averaged" is `averaged_error`: no bound but less bias, for binary predictions, their fine tables and top labels
-        in a finite norm. It takes none of the options below but ``top_label="reduced"``.
     recalibrator : object with fit and predict_proba, optional
         A map of `calibrant.recalibrate` or any scikit-learn classifier, cloned for every fold and fed with the
         predicted probabilities (one column for binary). By default a fast average of smoothers of the logit (binary)
@@ -115,16 +109,11 @@ def variational_error(
     >>> p = rng.random(2000)
     >>> error = variational_error(rng.random(2000) < p**2, p)  # the true error is 1/6
     >>> error
-    <Calibration error (L1) 0.16..., n=2_000, 5 folds, averaged smoothers>
+    <Variational error (L1) 0.16..., n=2_000, 5 folds, averaged smoothers>
     >>> round(error.details["standard_error"], 3)
     0.008
     """
     settings = Settings(recalibrator, folds, repeats, seed, top_label, bound, floor)
-    if method == "averaged":
-        return _averaged(data, y_prob, norm, settings)
-    if method != "cross-fitted":
-        message = f"method must be 'cross-fitted' or 'averaged', got {method!r}."
-        raise ValueError(message)
     norm = norms_.checked(norm)
     settings.require_log_score(used=norm == "kl", where="norm='kl'")
     if isinstance(data, PositiveUnlabeled) and bound is None:
@@ -269,18 +258,6 @@ def refinement(
     return Variational.of(data, y_prob, settings).refinement(score)
 
 
-def _averaged(data: Any, y_prob: Column, norm: Norm, settings: Settings) -> Estimate:
-    plain = replace(settings, top_label=False, seed=0) == Settings()
-    if not plain or isinstance(norm, str | norms_.Distance) or settings.top_label == "full":
-        message = (
-            "method='averaged' needs a finite norm, and takes neither recalibrator, folds, repeats, bound, floor nor "
-            "top_label='full'; leave them out or use method='cross-fitted'."
-        )
-        raise ValueError(message)
-    one = data.top_label() if settings.top_label and isinstance(data, Multiclass) else data
-    return averaged_error(one, y_prob, norm=norm)
-
-
 def _side(which: Literal["over", "under"], data: Source, y_prob: Column, norm: Norm, settings: Settings) -> Estimate:
     """The part of the error that lies on one side."""
     norm = norms_.checked(norm)
@@ -311,7 +288,7 @@ def pu_variational_error(data: PositiveUnlabeled, norm: Any, settings: Settings)
         words, details = log_provenance(words, settings.floor, infinite=0 if np.isfinite(value) else None)
     return Estimate(
         float(value),
-        name=f"Calibration error ({label(norm)})",
+        name=f"Variational error ({label(norm)})",
         method=words,
         n=len(data),
         details={"standard_error": float(error), **details},

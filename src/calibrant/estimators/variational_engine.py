@@ -212,7 +212,7 @@ class Variational:
     def error(self, norm: Norm) -> Estimate:
         """The calibration error in one norm."""
         of = self._of
-        name = "Confidence calibration error" if self.runs[0].confidence else "Calibration error"
+        name = "Variational confidence error" if self.runs[0].confidence else "Variational error"
         if of == "confidence given vector":
             name += " given the vector"
         details: dict[str, float] = {"number_of_classes": self.runs[0].columns}

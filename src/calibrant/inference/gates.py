@@ -13,16 +13,14 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Forecast, Quantiles
 from calibrant.data.predictions import Multiclass, Predictions
 from calibrant.data.validation import InvalidPredictions, fail
-from calibrant.estimators.averaged import averaged_error
-from calibrant.estimators.binned import ece
-from calibrant.estimators.regression_coverage import coverage, interval_error
+from calibrant.estimators.recommended import calibration_error
+from calibrant.estimators.regression_coverage import coverage
 from calibrant.estimators.regression_spread import ence
 from calibrant.estimators.validation_study import calibration_slope, observed_expected, probability_cells
 from calibrant.inference.intervals import Estimator, interval
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.validation_intervals import rate_limits
 from calibrant.results.estimate import Estimate, Interval, Significance, printable
-from calibrant.table.binning import PaperBins
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import ALL_ROWS
 from calibrant.table.task import Spread, Unlabeled, task_of
@@ -349,8 +347,7 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     Returns
     -------
     Estimate
-        `averaged_error` for probabilities, `ece` in `calibrant.pu.PaperBins` for positive-unlabeled data,
-        `interval_error` for predicted distributions, each with the default of `interval`.
+        `calibration_error`, for predicted distributions that of their coverage, each with the default of `interval`.
 
     Examples
     --------
@@ -364,13 +361,13 @@ def headline_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     level = validation.fraction("level", level)
     task = task_of(data)
     if isinstance(data, Forecast):
-        return interval(interval_error, data, level=level)
+        return interval(partial(calibration_error, method="coverage"), data, level=level)
     if isinstance(task, Spread):
         fail("The coverage of predicted distributions needs the rows, not a table of their spreads.")
     if isinstance(task, Unlabeled):
-        return interval(partial(ece, bins=PaperBins()), data, level=level)
+        return interval(calibration_error, data, level=level)
     one = data.top_label() if isinstance(data, Multiclass) else data
-    return interval(partial(averaged_error, norm=norm), one, level=level)
+    return interval(partial(calibration_error, norm=norm), one, level=level)
 
 
 def headline_errors(
@@ -458,7 +455,7 @@ def _one_of_many(part: Predictions | BinTable, norm: float, level: float, groups
     if adjusted.low > 0:
         return _with_lower_end(headline_error(one, norm=norm, level=level), adjusted, groups)
     # The lower end at the level itself is not needed, so both ends are found in less time as bounds of half the risk.
-    found = interval(partial(averaged_error, norm=norm), one, level=(1 + level) / 2, method=Inversion(side="upper"))
+    found = interval(partial(calibration_error, norm=norm), one, level=(1 + level) / 2, method=Inversion(side="upper"))
     return _with_lower_end(found, adjusted, groups, level=level, method=repr(Inversion()), side="two-sided")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
-from calibrant.estimators.norms import check_norm, weighted_norm
+from calibrant.estimators.binned import check_norm, weighted_norm
 from calibrant.inference.residual_noise import pooled
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.estimators.averaged import averaged_error
+from calibrant.estimators.recommended import calibration_error
 from calibrant.inference.intervals import interval
 from calibrant.monitor.status import Status
 from calibrant.reporting import Report
@@ -20,7 +20,7 @@ __all__ = ["evaluation_metric", "log_report", "log_status", "report_metrics"]
 
 
 def evaluation_metric(
-    estimator: Callable[..., Estimate] = averaged_error, *, name: str | None = None, level: float | None = 0.95
+    estimator: Callable[..., Estimate] = calibration_error, *, name: str | None = None, level: float | None = 0.95
 ) -> Any:
     """A metric for ``mlflow.evaluate(..., extra_metrics=[...])`` (needs mlflow): an estimate with its interval.
 
@@ -48,7 +48,7 @@ def evaluation_metric(
     >>> mlflow.evaluate(  # doctest: +SKIP
     ...     data=table, targets="clicked", predictions="score", extra_metrics=[evaluation_metric()]
     ... ).metrics
-    {'averaged_error/value': 0.031, 'averaged_error/low': 0.012, 'averaged_error/high': 0.055}
+    {'calibration_error/value': 0.031, 'calibration_error/low': 0.012, 'calibration_error/high': 0.055}
     """
     _mlflow()
     from mlflow.metrics import MetricValue
@@ -62,7 +62,7 @@ def evaluation_metric(
             values |= {"low": float(found.interval.low), "high": float(found.interval.high)}
         return MetricValue(aggregate_results=values)
 
-    called = name or getattr(estimator, "__name__", "variational_error")
+    called = name or getattr(estimator, "__name__", "calibration_error")
     make: Any = make_metric  # untyped there
     return make(eval_fn=evaluated, greater_is_better=False, name=called)
 

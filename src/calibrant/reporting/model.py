@@ -314,7 +314,7 @@ class Report:
     >>> import calibrant as cal
     >>> found = cal.report([0, 1, 0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.9, 0.6, 0.1, 0.8, 0.3], title="Demo")
     >>> found.n, found.headline.name
-    (8, 'Averaged error (L1)')
+    (8, 'Calibration error (L1)')
     >>> print(found.verdict)
     Too few events to judge: 4 among 8 rows. An error of up to ... points cannot be ruled out.
     >>> found.verdict.state, found.verdict.severity

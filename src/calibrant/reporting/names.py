@@ -18,12 +18,13 @@ class Name(NamedTuple):
 
 #: Estimates by `Estimate.name` without its norm.
 _ESTIMATES: dict[str, tuple[str, str]] = {
-    "Averaged error": (
-        "Calibration error",
-        "Mean distance between predicted and true probability; average of cross-fitted and debiased estimates.",
-    ),
     "Calibration error": (
-        "Cross-fitted error",
+        "Calibration error",
+        "Mean distance between predicted and true probability, by an average of smooth curves.",
+    ),
+    "Averaged error": ("Averaged error", "Mean distance between the predictions and an average of smooth curves."),
+    "Variational error": (
+        "Variational error",
         "What a fitted map gains on rows it has not seen; a lower bound on average.",
     ),
     "ECE": ("ECE", "Mean gap per bin. Depends on the number of bins and rows."),
@@ -149,7 +150,7 @@ def name_of_estimate(estimate: Estimate) -> Name:
     >>> import calibrant as cal
     >>> name_of_estimate(cal.ece([0, 1], [0.2, 0.8], bins=cal.EqualWidth(15))).text
     'ECE, 15 equal-width bins'
-    >>> name_of_estimate(cal.averaged_error([0, 1, 0, 1], [0.2, 0.8, 0.3, 0.6])).text
+    >>> name_of_estimate(cal.calibration_error([0, 1, 0, 1], [0.2, 0.8, 0.3, 0.6])).text
     'Calibration error (L1)'
     """
     base, _, norm = estimate.name.partition(" (")

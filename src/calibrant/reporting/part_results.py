@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from calibrant.data.predictions import Binary
-from calibrant.estimators.averaged import averaged_error
 from calibrant.estimators.proper_scores import brier, log_loss
+from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.validation_study import calibration_intercept, calibration_slope, observed_expected
 from calibrant.estimators.variational_engine import Settings, Variational
 from calibrant.inference.calibration_tests import calibration_test
@@ -20,7 +20,7 @@ from calibrant.table.binning import Distinct, HybridGrid
 from calibrant.table.bintable import BinTable
 
 #: The error the verdict speaks of: mean absolute gap between predicted and true probability.
-headline_error = partial(averaged_error, norm=1)
+headline_error = calibration_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Part:
 
     @cached_property
     def headline(self) -> Estimate:
-        """The averaged error in the L1 norm, with an interval for the true error."""
+        """The calibration error in the L1 norm, with an interval for the true error."""
         return interval(headline_error, self._sample)
 
     @cached_property

@@ -23,6 +23,7 @@ from calibrant.estimators.cumulative import ks_error
 from calibrant.estimators.debiased import debiased_ece
 from calibrant.estimators.multiclass import classwise
 from calibrant.estimators.proper_scores import auc, brier, log_loss
+from calibrant.estimators.recommended import calibration_error
 from calibrant.estimators.regression_coverage import interval_error, pit_error, quantile_error
 from calibrant.estimators.regression_scores import crps, nll, pinball, sharpness
 from calibrant.estimators.regression_spread import debiased_ence, std_dispersion, uce
@@ -79,7 +80,7 @@ from calibrant.reporting.verdicts.severity import Evidence, changed, judged_toge
 from calibrant.reporting.verdicts.truth_table import TruthTable, period_range
 from calibrant.reporting.verdicts.unlabeled import UNLABELED, given_in_words
 from calibrant.results.estimate import Estimate, Interval, Significance, Value
-from calibrant.table.binning import Distinct, EqualWidth, PaperBins
+from calibrant.table.binning import Distinct, EqualWidth
 from calibrant.table.bintable import BinTable, merge
 
 #: As a reader meets them.
@@ -598,7 +599,7 @@ class UnlabeledReport(TaskReport[Unlabeled]):
     @cached_property
     def headline(self) -> Estimate | None:
         """PU-ECE with its interval."""
-        return self.made.attempt("Calibration error", lambda: interval(partial(ece, bins=PaperBins()), self.cells))
+        return self.made.attempt("Calibration error", lambda: interval(calibration_error, self.cells))
 
     def evidence(self) -> Unlabeled:
         """The error at the assumed share and around it, and the largest share that the data allow."""

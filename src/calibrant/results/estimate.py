@@ -241,6 +241,10 @@ class Estimate(float):
             interval = replace(interval, target=target)
         return Estimate(self.value, **{**self._fields(), "interval": interval, "target": target})
 
+    def renamed(self, name: str, method: str) -> Estimate:
+        """The same estimate under another name, with other words for how it was made."""
+        return Estimate(self.value, **{**self._fields(), "name": name, "method": method})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON: numbers that are not finite are None, and `note` says what they were."""
         return {

@@ -110,32 +110,37 @@ class Target:
 
 @dataclass(frozen=True)
 class Arguments:
-    """How a function is called: the names of its positional arguments, data first, and of its options."""
+    """How a function is called: the names of its positional arguments, data first, and of its options.
+
+    `passes_on` where other options are those of a function that it calls.
+    """
 
     function: str
     positional: tuple[str, ...]
     options: frozenset[str]
+    passes_on: bool = False
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Arguments | None:
         """Those of a function that takes `Columns`; None for others."""
         parameters = inspect.signature(function).parameters.values()
-        if not any(one.kind is one.VAR_KEYWORD and one.name == "columns" for one in parameters):
-            return None
         positional = tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
-        return cls(
-            function.__name__, positional, frozenset(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
-        )
+        rest = next((one.name for one in parameters if one.kind is one.VAR_KEYWORD), "")
+        if len(positional) < 2 or rest not in ("columns", "options"):
+            return None
+        options = frozenset(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+        return cls(function.__name__, positional, options, passes_on=rest == "options")
 
     def arranged(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional arguments and options, where columns that were given by name are in their place."""
-        named = {name: options[name] for name in options.keys() - self.options}
+        known = {*self.positional, *Columns.__annotations__}
+        named = {name: options[name] for name in options.keys() - self.options if name in known or not self.passes_on}
         if not named:
             return args, options
         options = {name: value for name, value in options.items() if name not in named}
-        if unknown := sorted(named.keys() - {*self.positional, *BinnedColumns.__annotations__}):
-            known = ", ".join(sorted({*self.options, *self.positional[1:], *Columns.__annotations__}))
-            message = f"{self.function}() has no argument {', '.join(map(repr, unknown))}; it takes {known}."
+        if unknown := sorted(named.keys() - {*known, "n_bins"}):
+            words = f"it takes {', '.join(sorted({*self.options, *known} - {'data'}))}"
+            message = f"{self.function}() has no argument {', '.join(map(repr, unknown))}; {words}."
             raise TypeError(message)
         if (n_bins := named.pop("n_bins", None)) is not None:
             options["bins"] = self._bins(n_bins, options)
@@ -170,7 +175,7 @@ def takes_columns(function: F) -> F:
     """Let a function of (data, y_prob) or (data, mean, std) take its columns by name, too (a decorator).
 
     ``f(y_true=y, y_prob=p, weight=w, group=g)`` is ``f(Binary(y, p, weight=w, group=g))``, and ``n_bins=15`` is
-    ``bins=15``. The function declares ``**columns: Unpack[Columns]``, which it never gets to see.
+    ``bins=15``. The function declares ``**columns: Unpack[Columns]``, which it never gets to see, or ``**options``.
     """
     arguments = Arguments.of(function)
     if arguments is None:
@@ -196,7 +201,8 @@ def redefined(function: F, wrapper: Callable[..., Any]) -> F:
         named = BinnedColumns.__annotations__ if "bins" in arguments.options else Columns.__annotations__
         kind = inspect.Parameter.KEYWORD_ONLY
         more = [inspect.Parameter(name, kind, default=None, annotation=words) for name, words in named.items()]
-        own.__signature__ = shown.replace(parameters=[*list(shown.parameters.values())[:-1], *more])
+        *first, rest = shown.parameters.values()
+        own.__signature__ = shown.replace(parameters=[*first, *more, *([rest] if arguments.passes_on else [])])
     return cast(F, own)
 
 
@@ -242,7 +248,7 @@ def estimates(
             if not hasattr(found, "with_target"):
                 return found
             own = found.target
-            if own is not None and own.quantity == target.quantity:
+            if own is not None:
                 return found  # the estimator knows best, e.g. the norm of what it is a mean of
             declared = replace(target, norm=options["norm"]) if "norm" in options else target
             return found.with_target(

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.data.predictions import Multiclass
 from calibrant.data.validation import fail
-from calibrant.estimators.norms import check_norm
+from calibrant.estimators.binned import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import log_softmax

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary
-from calibrant.estimators.norms import check_norm
+from calibrant.estimators.binned import check_norm
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_complement, log_probability

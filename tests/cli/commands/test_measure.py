@@ -10,17 +10,6 @@ import calibrant as cal
 from tests.cli.commands.tasks import LEVELS, TASKS, frame
 
 FRAME = frame()
-HEADLINES = {
-    "event": "Averaged error",
-    "classes by pattern": "Averaged error",
-    "classes by name": "Averaged error",
-    "spread": "Interval error",
-    "quantiles": "Interval error",
-    "quantiles by pattern": "Interval error",
-    "members": "Interval error",
-    "unlabeled": "ECE",
-    "single sample": "ECE",
-}
 
 
 def headline(invoke, options, *more):
@@ -33,7 +22,7 @@ def headline(invoke, options, *more):
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_an_error_with_an_interval(invoke, task):
     first = headline(invoke, TASKS[task])[0]
-    assert HEADLINES[task].lower() in first["name"].lower()
+    assert first["name"].startswith("Calibration error (")
     assert 0 <= first["interval"]["low"] <= first["interval"]["high"]
 
 

@@ -18,7 +18,7 @@ def test_scorers_are_minus_the_measures():
     model = LogisticRegression().fit(X, y)
     p = model.predict_proba(X)[:, 1]
     scorers = make_scorers()
-    assert scorers["neg_averaged_error"](model, X, y) == -cal.averaged_error(y, p)
+    assert scorers["neg_calibration_error"](model, X, y) == -cal.calibration_error(y, p)
     assert scorers["neg_ece"](model, X, y) == -cal.ece(y, p)
     assert scorers["neg_sweep_ece"](model, X, y) == -cal.sweep_ece(y, p)
     assert scorers["neg_debiased_ece"](model, X, y) == -cal.debiased_ece(y, p)

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
-from calibrant.estimators.norms import check_norm
+from calibrant.estimators.binned import check_norm
 from calibrant.inference.sample import Sample
 from calibrant.numerics.binary_inversion import Limits
 from calibrant.results.estimate import Interval, Side

@@ -97,8 +97,8 @@ class Scorer:
 def make_scorers() -> dict[str, Scorer]:
     """Scorers by name for `cross_validate`, `GridSearchCV` and the like; greater is better.
 
-    "neg_averaged_error", "neg_ece", "neg_debiased_ece", "neg_sweep_ece", "neg_brier" and "neg_log_loss": give the whole
-    dictionary as ``scoring=``, or one of them, ``make_scorers()["neg_ece"]``. Choose models by "neg_log_loss" or
+    "neg_calibration_error", "neg_ece", "neg_debiased_ece", "neg_sweep_ece", "neg_brier" and "neg_log_loss": give the
+    whole dictionary as ``scoring=``, or one of them, ``make_scorers()["neg_ece"]``. Choose models by "neg_log_loss" or
     "neg_brier"; the calibration errors are there to be looked at. For another measure make a `Scorer`.
 
     Examples
@@ -111,14 +111,14 @@ def make_scorers() -> dict[str, Scorer]:
     >>> scores["test_neg_brier"].round(2)
     array([-0.11, -0.14])
     """
-    from calibrant.estimators.averaged import averaged_error
     from calibrant.estimators.binned import ece
     from calibrant.estimators.debiased import debiased_ece
     from calibrant.estimators.proper_scores import brier, log_loss
+    from calibrant.estimators.recommended import calibration_error
     from calibrant.estimators.sweep import sweep_ece
 
     errors: dict[str, Callable[..., Estimate]] = {
-        "averaged_error": averaged_error,
+        "calibration_error": calibration_error,
         "ece": ece,
         "debiased_ece": debiased_ece,
         "sweep_ece": sweep_ece,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import pmean
 
 import calibrant as cal
-from calibrant.estimators.norms import check_norm, gap_norm, mass_norm, result, signed_root, weighted_norm, with_norm
+from calibrant.estimators.binned import check_norm, gap_norm, mass_norm, result, signed_root, weighted_norm, with_norm
 
 gaps = st.one_of(st.just(0.0), st.floats(1e-6, 1), st.floats(-1, -1e-6))  # powers of tiny ones would underflow
 bins = st.lists(st.tuples(gaps, st.floats(0.01, 1)), min_size=1, max_size=8)
