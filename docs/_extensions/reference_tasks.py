@@ -11,8 +11,8 @@ from typing import Any
 TASKS = {
     "Data": "data.*",
     "Errors of probabilities": (
-        "averaged_error variational_error variational_errors CrossFittedBound debiased_ece Distance ece "
-        "GaussianKernel ici kde_ece kernel_error ks_error kuiper_error label_binned_ece LaplaceKernel mce "
+        "calibration_error averaged_error variational_error variational_errors CrossFittedBound debiased_ece Distance "
+        "ece GaussianKernel ici kde_ece kernel_error ks_error kuiper_error label_binned_ece LaplaceKernel mce "
         "overconfidence refinement smooth_ece SplitSampleBound sweep_ece underconfidence"
     ),
     "Level and direction": "calibration_intercept calibration_slope observed_expected",

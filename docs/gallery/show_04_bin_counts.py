@@ -18,7 +18,7 @@ data = cal.Binary(y, p)
 counts = [2, 5, 10, 20, 50, 100, 200, 500]
 plain = [cal.ece(data, bins=cal.EqualMass(k)) for k in counts]
 calibrated = [np.mean([cal.ece(rng.random(2000) < p, p, bins=cal.EqualMass(k)) for _ in range(20)]) for k in counts]
-found = cal.interval(cal.averaged_error, data)
+found = cal.interval(cal.calibration_error, data)
 
 fig, ax = plt.subplots()
 ax.semilogx(counts, plain, marker="o", label="plain ECE")

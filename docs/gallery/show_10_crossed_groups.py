@@ -16,6 +16,6 @@ country, device = rng.choice(["AT", "DE"], n), rng.choice(["phone", "tablet"], n
 sign = np.where((country == "AT") == (device == "phone"), 1, -1)
 y = rng.random(n) < p + 0.15 * sign
 
-found = cal.by_group(cal.averaged_error, cal.Binary(y, p), by={"country": country, "device": device}, depth=2)
+found = cal.by_group(cal.calibration_error, cal.Binary(y, p), by={"country": country, "device": device}, depth=2)
 ax = cal.plot.forest(found)
 found

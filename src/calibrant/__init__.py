@@ -1,8 +1,17 @@
 """Can a model's predicted uncertainty be trusted? Measure it, say how sure you are, and repair it.
 
+Ten names to begin with:
+
+- `Binary`, `Multiclass`, `Gaussian`: predictions and outcomes, checked once.
+- `calibration_error`: the number to report, for every task. `ece`: the number of most papers.
+- `interval`, `calibration_test`, `compare`: how sure is it, could it be chance, which model is better calibrated?
+- `report`: all of this in words and figures. `recalibrate.Auto`: the repair.
+
 >>> import calibrant as cal
->>> cal.ece([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], bins=cal.EqualWidth(2))
-<ECE (L1) 0.25, n=4, EqualWidth(n_bins=2, low=0.0, high=1.0)>
+>>> y, p = [0, 0, 1, 1] * 50, [0.1, 0.3, 0.6, 0.8] * 50
+>>> cal.calibration_error(y, p)
+<Calibration error (L1) 0.2..., n=200, averaged smooth curves>
+>>> low, high = cal.interval(cal.calibration_error, y, p).interval
 
 Names are loaded when first used, so that importing the package costs little more than importing NumPy.
 """
