@@ -169,7 +169,7 @@ def test_a_file_cannot_choose_the_weights_nor_download_them(libraries, scaling, 
     document = json.loads(path.read_text())
     assert (document["map"]["params"]["model_path"], document["map"]["params"]["download"]) == (None, False)
     document["map"]["params"].update(change)
-    document["checksum"] = persistence._sha256(persistence._canonical(document["map"]))
+    document["checksum"] = persistence._checksum(document["map"])
     path.write_text(json.dumps(document))
     with pytest.raises(InvalidFile, match=r"only the caller of load|name of a file"):
         load(path, model_path=weights(libraries), download=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.results.estimate import Interval
 from calibrant.table.binning import Binning, Edges, EqualMass, EqualWidth, as_binning, bias_bound_of_bins
@@ -168,8 +169,7 @@ def prior_band(
     ('[0.1, 0.2]', '[0.05, 0.25]', 0.378)
     """
     if not 0 <= low <= high <= 1:
-        message = f"The priors must satisfy 0 <= low <= high <= 1, got low={low!r}, high={high!r}."
-        raise ValueError(message)
+        fail(f"The priors must satisfy 0 <= low <= high <= 1, got low={low!r}, high={high!r}.", ValueError)
     gaps = Gaps.of(binned(data, None, bins)[0])
 
     def errors(priors: Floats) -> Floats:
@@ -200,17 +200,14 @@ def resolved(
     validation.fraction("prior", prior)
     for name, n in (("n_positive", n_positive), ("n_unlabeled", n_unlabeled)):
         if not n >= 1:
-            message = f"{name} must be at least 1 (math.inf is allowed), got {n!r}."
-            raise ValueError(message)
+            fail(f"{name} must be at least 1 (math.inf is allowed), got {n!r}.", ValueError)
     if not lipschitz >= 0:
-        message = f"lipschitz must not be negative, got {lipschitz!r}."
-        raise ValueError(message)
+        fail(f"lipschitz must not be negative, got {lipschitz!r}.", ValueError)
     noise, rule = prior**2 / n_positive + 1 / n_unlabeled, as_binning(bins)
     if isinstance(rule, EqualWidth | EqualMass):
         return noise, rule
     if isinstance(rule, Edges) or not isinstance(rule, PaperBins | BoundBins):
-        message = f"bins must be EqualWidth, EqualMass, PaperBins or BoundBins, got {bins!r}."
-        raise TypeError(message)
+        fail(f"bins must be EqualWidth, EqualMass, PaperBins or BoundBins, got {bins!r}.", TypeError)
     if noise == 0:
         message = "With infinitely many rows in both samples the number of bins must be given, e.g. EqualWidth(100)."
         raise ValueError(message)

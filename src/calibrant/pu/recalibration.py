@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.logistic.binary import affine, positive_unlabeled_fit
@@ -53,9 +53,9 @@ class Sides:
         """Distinct unlabeled scores, each with the positives up to it; positives beyond the last go to the last."""
         p, place = np.unique(self.unlabeled.probability.astype(np.float64), return_inverse=True)
         above = np.minimum(np.searchsorted(p, self.positive.probability, side="left"), len(p) - 1)
-        weight: Floats = np.bincount(place.reshape(-1), self.unlabeled_mass, len(p)).astype(np.float64, copy=False)
-        positive: Floats = np.bincount(above, self.positive_mass, len(p)).astype(np.float64, copy=False)
-        return BinomialCells(Scores(p, logits=False), weight, positive)
+        sides = ((place.reshape(-1), self.unlabeled_mass), (above, self.positive_mass))
+        sums = (np.bincount(at, mass, len(p)).astype(np.float64, copy=False) for at, mass in sides)
+        return BinomialCells(Scores(p, logits=False), *sums)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,14 +101,12 @@ class PURecalibrator(BinaryMap):
     def _sides(self, positive: Any, unlabeled: Any) -> Sides:
         if isinstance(positive, PositiveUnlabeled):
             if unlabeled is not None:
-                message = "Give either a PositiveUnlabeled or the two samples, not both."
-                raise TypeError(message)
+                fail("Give either a PositiveUnlabeled or the two samples, not both.", TypeError)
             scores = (Scores(positive.positive, logits=False), Scores(positive.unlabeled, logits=False))
             prior, weights = positive.prior, (positive.positive_weight, positive.unlabeled_weight)
         elif unlabeled is None or self.prior is None:
             name = type(self).__name__
-            message = f"{name}.fit needs a PositiveUnlabeled, or two samples and {name}(prior=...)."
-            raise InvalidPredictions(message)
+            fail(f"{name}.fit needs a PositiveUnlabeled, or two samples and {name}(prior=...).")
         else:
             scores = (self._validate_scores(positive), self._validate_scores(unlabeled))
             prior, weights = validation.fraction("prior", self.prior), (None, None)
@@ -116,8 +114,7 @@ class PURecalibrator(BinaryMap):
         return Sides(positive, unlabeled, prior * mass, whole, size, rows)
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        message = f"{type(self).__name__} is fitted to positives and unlabeled rows."
-        raise TypeError(message)
+        fail(f"{type(self).__name__} is fitted to positives and unlabeled rows.", TypeError)
 
     @abstractmethod
     def _fit_sides(self, sides: Sides) -> None:
@@ -128,7 +125,8 @@ class PURecalibrator(BinaryMap):
 class _PULogistic(PURecalibrator):
     r"""Logistic maps: minimise the unbiased risk mean_U softplus(z) - π mean_P z, with a ridge towards the identity."""
 
-    #: Whether all coefficients but the last must be at least 0.
+    #: The coefficients that change nothing, and whether all of them but the last must be at least 0.
+    _identity: ClassVar[tuple[float, ...]]
     _nonnegative: ClassVar[bool] = False
 
     ridge: float | None = None
@@ -136,14 +134,13 @@ class _PULogistic(PURecalibrator):
     def _fit_sides(self, sides: Sides) -> None:
         ridge = 1 / sides.effective_positives if self.ridge is None else self.ridge
         if not ridge > 0:
-            message = f"ridge must be positive (without one there may be no finite fit), got {self.ridge!r}."
-            raise ValueError(message)
+            fail(f"ridge must be positive (without one there may be no finite fit), got {self.ridge!r}.", ValueError)
         self.coefficients_ = positive_unlabeled_fit(
             self._features(sides.positive.log_odds),
             self._features(sides.unlabeled.log_odds),
             positive_mass=sides.positive_mass,
             unlabeled_mass=sides.unlabeled_mass,
-            start=self._identity(),
+            start=np.array(self._identity),
             ridge=ridge,
             nonnegative=self._nonnegative,
         )
@@ -161,10 +158,6 @@ class _PULogistic(PURecalibrator):
     @abstractmethod
     def _log_odds_expression(self, x: Expression) -> Expression:
         """The recalibrated log odds as an expression."""
-
-    @abstractmethod
-    def _identity(self) -> Floats:
-        """The coefficients that change nothing."""
 
 
 class PUPlatt(_PULogistic):
@@ -199,14 +192,13 @@ class PUPlatt(_PULogistic):
     array([[0.49, 0.51]])
     """
 
+    _identity = (0.0, 1.0)
+
     def _features(self, x: Floats) -> Floats:
         return affine(x)
 
     def _log_odds_expression(self, x: Expression) -> Expression:
         return polynomial(x, self.coefficients_)
-
-    def _identity(self) -> Floats:
-        return np.array([0.0, 1.0])
 
 
 class PUTemperature(_PULogistic):
@@ -220,14 +212,13 @@ class PUTemperature(_PULogistic):
     array([[0.5, 0.5]])
     """
 
+    _identity = (1.0,)
+
     def _features(self, x: Floats) -> Floats:
         return x[:, None]
 
     def _log_odds_expression(self, x: Expression) -> Expression:
         return polynomial(x, [0.0, *self.coefficients_])
-
-    def _identity(self) -> Floats:
-        return np.ones(1)
 
 
 class PUBeta(_PULogistic):
@@ -241,6 +232,7 @@ class PUBeta(_PULogistic):
     array([1.17, 1.2 , 0.03])
     """
 
+    _identity = (1.0, 1.0, 0.0)
     _nonnegative = True
 
     def _features(self, x: Floats) -> Floats:
@@ -248,9 +240,6 @@ class PUBeta(_PULogistic):
 
     def _log_odds_expression(self, x: Expression) -> Expression:
         return beta_log_odds(x, *self.coefficients_.tolist())
-
-    def _identity(self) -> Floats:
-        return np.array([1.0, 1.0, 0.0])
 
 
 def _with_mass(scores: Scores, weight: NDArray[Any] | None) -> tuple[Scores, Floats, float]:
@@ -346,8 +335,7 @@ def prior_shift(
     if checked.logits:
         return expit(checked.log_odds + shift)
     p, ratio = checked.probability.astype(np.float64), np.exp(shift)
-    moved: Floats = p * ratio / (p * ratio + (1 - p))
-    return moved
+    return p * ratio / (p * ratio + (1 - p))
 
 
 #: The prior is taken to be known to this part of itself, if no interval is given.
@@ -444,8 +432,7 @@ class PUAverage(PURecalibrator):
             return prior * (1 - _KNOWN_TO), min(prior * (1 + _KNOWN_TO), (1 + prior) / 2)
         low, high = (validation.fraction("prior_interval", end) for end in self.prior_interval)
         if low > high:
-            message = f"prior_interval must rise, got {self.prior_interval!r}."
-            raise ValueError(message)
+            fail(f"prior_interval must rise, got {self.prior_interval!r}.", ValueError)
         return low, high
 
     def _both(self, sides: Sides, factor: float) -> list[Any]:
@@ -470,11 +457,7 @@ def _mean(maps: list[Any], scores: Scores) -> Floats:
 
 def _largest(sides: Sides, prior: float) -> float:
     """The largest prior at which no bin holds more positives than rows."""
-    weight = np.concatenate(
-        [
-            sides.positive_mass / prior * sides.effective_positives,
-            sides.unlabeled_mass * sides.effective_unlabeled,
-        ]
-    )
+    positive = sides.positive_mass / prior * sides.effective_positives
+    weight = np.concatenate([positive, sides.unlabeled_mass * sides.effective_unlabeled])
     data = PositiveUnlabeled(sides.positive.probability, sides.unlabeled.probability, prior=prior, weight=weight)
     return largest_prior(BinTable.of(data, EqualMass(_BINS)), level=_LEVEL)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
 from calibrant.numerics.rows import importance_weights, weighted_rows
@@ -151,9 +152,8 @@ class Auto(Recalibrator):
         return self
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        self._select(
-            scores, codes, weight, fold_of_rows(len(scores), [1] * self.folds, seed=validation.seed(self.seed))
-        )
+        fold = fold_of_rows(len(scores), [1] * self.folds, seed=validation.seed(self.seed))
+        self._select(scores, codes, weight, fold)
 
     def expected_gain(self, *, level: float = 0.95) -> Estimate:
         r"""How much less loss a new row has after the map than before, by cross-validation of the whole procedure.
@@ -181,14 +181,8 @@ class Auto(Recalibrator):
         True
         """
         check_is_fitted(self)
-        return held_out_estimate(
-            self.gain_,
-            self.gain_se_,
-            name=f"Gain in {_LOSS_NAMES[self.loss]}",
-            folds=self.folds,
-            n=round(self.weight_),
-            level=level,
-        )
+        name, n = f"Gain in {_LOSS_NAMES[self.loss]}", round(self.weight_)
+        return held_out_estimate(self.gain_, self.gain_se_, name=name, folds=self.folds, n=n, level=level)
 
     def _select(self, scores: Scores, codes: Codes, weight: Floats | None, fold: Codes) -> None:
         self._check()
@@ -202,10 +196,9 @@ class Auto(Recalibrator):
         self.weights_ = shares[used] / shares[used].sum()
         self.changed_ = bool(shares[0] < 1)
         self.results_ = _results(templates, tried, shares, self.loss)
-        gain, error = gain_and_error(
-            tried.probabilities[0], self._out_of_fold(tried, shares), tried.codes, tried.mass, self.loss
-        )
-        self.gain_, self.gain_se_ = gain, error * float(np.sqrt(1 + parts / (self.folds - 1)))
+        before, after = tried.probabilities[0], self._out_of_fold(tried, shares)
+        self.gain_, error = gain_and_error(before, after, tried.codes, tried.mass, self.loss)
+        self.gain_se_ = error * float(np.sqrt(1 + parts / (self.folds - 1)))
 
     def _shares(self, tried: HeldOut) -> Floats:
         """Weights of the candidates."""
@@ -273,9 +266,8 @@ class Auto(Recalibrator):
         if self.candidates is None and scores.classes > _ONE_VS_REST_CLASSES:
             slow = [template for template in chosen if isinstance(template, OneVsRest)]
             chosen = [template for template in chosen if not isinstance(template, OneVsRest)]
-            reason = (
-                f"one map per class is tried for at most {_ONE_VS_REST_CLASSES} classes, here are {scores.classes:,}"
-            )
+            limit = f"one map per class is tried for at most {_ONE_VS_REST_CLASSES} classes"
+            reason = f"{limit}, here are {scores.classes:,}"
             self.left_out_ = [{"name": repr(template), "reason": reason} for template in slow]
         return [Identity(), *(clone(template) for template in chosen if not isinstance(template, Identity))]
 
@@ -284,11 +276,9 @@ class Auto(Recalibrator):
             message = f"loss must be 'log_loss' or 'brier' (a calibration error cannot choose), got {self.loss!r}."
             raise ValueError(message)
         if self.combine not in ("average", "choose", "stack"):
-            message = f"combine must be 'average', 'choose' or 'stack', got {self.combine!r}."
-            raise ValueError(message)
+            fail(f"combine must be 'average', 'choose' or 'stack', got {self.combine!r}.", ValueError)
         if self.folds < 2:
-            message = f"folds must be at least 2, got {self.folds!r}."
-            raise ValueError(message)
+            fail(f"folds must be at least 2, got {self.folds!r}.", ValueError)
 
 
 def default_candidates(classes: int, combine: Combine) -> list[Recalibrator]:
@@ -413,11 +403,9 @@ def gain(
     """
     map = Auto() if map is None else map
     if not isinstance(map, Recalibrator):
-        message = f"map must be a recalibration map of probabilities, e.g. Platt(); got {map!r}."
-        raise TypeError(message)
+        fail(f"map must be a recalibration map of probabilities, e.g. Platt(); got {map!r}.", TypeError)
     if score not in _LOSS_NAMES:
-        message = f"score must be 'log_loss' or 'brier', got {score!r}."
-        raise ValueError(message)
+        fail(f"score must be 'log_loss' or 'brier', got {score!r}.", ValueError)
     validation.whole("folds", folds, minimum=2)
     sample, cluster, fold = _in_folds(data, folds, seed)
     if len(np.unique(fold)) < 2:
@@ -448,8 +436,7 @@ def _in_folds(data: Binary | Multiclass | BinTable, folds: int, seed: int) -> tu
         cells, fold = _table_folds(data, folds, seed)
         return cells, None, fold
     if not isinstance(data, Binary | Multiclass):
-        message = f"gain takes Binary, Multiclass or a BinTable, got {type(data).__name__}."
-        raise TypeError(message)
+        fail(f"gain takes Binary, Multiclass or a BinTable, got {type(data).__name__}.", TypeError)
     rows = slice(None) if data.weight is None else weighted_rows(data.weight)
     weight = None if data.weight is None else importance_weights(data.weight[rows])
     cluster = None if data.group is None else data.group[rows]

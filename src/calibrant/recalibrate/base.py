@@ -21,7 +21,7 @@ from calibrant.data import validation
 from calibrant.data.array_likes import column_names
 from calibrant.data.labels import Labels, class_codes, given_classes, ordered_columns
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.export import SqlMap, not_sql
@@ -116,10 +116,8 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
             classes = scores.classes if isinstance(scores, Multiclass) else (0, 1)
             y, sample_weight, scores = np.asarray(classes)[scores.y_true], scores.weight, scores.y_prob
         if y is None or isinstance(scores, Predictions):
-            message = (
-                f"{type(self).__name__}.fit needs scores and y: requires y to be passed, but the target y is None."
-            )
-            raise InvalidPredictions(message)
+            name = type(self).__name__
+            fail(f"{name}.fit needs scores and y: requires y to be passed, but the target y is None.")
         validation.require_aligned(y=y, scores=scores, sample_weight=sample_weight)
         checked = self._validate_scores(scores)
         labels = validation.one_dimension("y", validation.as_array("y", y), len(checked))
@@ -136,8 +134,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     def fit_table(self, table: BinTable) -> Self:
         """Fit the map to a binary table: its cells count as rows at their mean score. Classes are 0 and 1."""
-        message = f"{type(self).__name__} cannot be fitted to a table; fit it to scores and outcomes."
-        raise TypeError(message)
+        fail(f"{type(self).__name__} cannot be fitted to a table; fit it to scores and outcomes.", TypeError)
 
     def predict_proba(self, scores: ArrayLike) -> Floats:
         """Recalibrated probabilities, one column per class; rows sum to 1."""
@@ -164,9 +161,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """The class of the highest recalibrated probability."""
-        best = self.predict_proba(scores).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        return self.classes_[self.predict_proba(scores).argmax(axis=1)]
 
     @abstractmethod
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
@@ -188,14 +183,12 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         super()._check_restored()
         classes = len(np.unique(self.classes_))
         if self.classes_.shape != (classes,) or classes < 2:
-            message = f"classes_ must hold two or more different labels, got {self.classes_!r}"
-            raise ValueError(message)
+            fail(f"classes_ must hold two or more different labels, got {self.classes_!r}", ValueError)
         if type(self.n_features_in_) is not int or self.n_features_in_ not in ({1, 2} if classes == 2 else {classes}):
             message = f"n_features_in_ must be the number of columns of {classes} classes, got {self.n_features_in_!r}"
             raise ValueError(message)
         if not self.weight_ > 0:
-            message = f"weight_ must be positive, got {self.weight_!r}"
-            raise ValueError(message)
+            fail(f"weight_ must be positive, got {self.weight_!r}", ValueError)
 
     def _try(self) -> None:
         """Raise unless a few scores, certain ones among them, are mapped to probabilities."""
@@ -208,11 +201,9 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
             logits = 20 * scores
         p = self.predict_proba(logits if self.input == "logits" else scores)
         if p.shape != (len(scores), len(self.classes_)):
-            message = f"it gives {p.shape[1]} probabilities for {len(self.classes_)} classes"
-            raise ValueError(message)
+            fail(f"it gives {p.shape[1]} probabilities for {len(self.classes_)} classes", ValueError)
         if p.min() < -1e-9 or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
-            message = "its results are not probabilities"
-            raise ValueError(message)
+            fail("its results are not probabilities", ValueError)
 
     def _set_one_event(self, weight: float) -> None:
         """Attributes of every map after a fit to one column of scores with the classes 0 and 1."""
@@ -233,8 +224,7 @@ class Recalibrator(Stored, SqlMap, ClassifierMixin, TransformerMixin, BaseEstima
         """The scores, checked; with `fitted`, also against those of the fit."""
         name = type(self).__name__
         if not 0 <= self.laplace < np.inf:
-            message = f"laplace must be a number of at least 0, got {self.laplace!r}."
-            raise ValueError(message)
+            fail(f"laplace must be a number of at least 0, got {self.laplace!r}.", ValueError)
         scores = Scores.of(values, input=self.input, clip=self.clip)
         if fitted and scores.classes != len(self.classes_):
             message = f"scores has {scores.columns} columns, but {name} was fitted with {self.n_features_in_}."
@@ -324,8 +314,7 @@ class Identity(Recalibrator):
 def _scaled(weight: Floats | None, effective_n: float | None) -> Floats | None:
     """Weights that add up to the effective number of rows; None where they are the same for all rows."""
     if effective_n is not None and (weight is None or not 0 < effective_n < np.inf):
-        message = f"effective_n must be a positive number and come with sample_weight, got {effective_n!r}."
-        raise ValueError(message)
+        fail(f"effective_n must be a positive number and come with sample_weight, got {effective_n!r}.", ValueError)
     return importance_weights(weight, effective_n)
 
 
@@ -338,11 +327,7 @@ def _coded(
     """
     size = scores.classes
     known: Sequence[Hashable] | None = None if classes is None else given_classes(classes, size)  # type: ignore[arg-type]
-    if (
-        known is None
-        and names is None
-        and not (labels.dtype.kind in "iu" and set(np.unique(labels)) <= set(range(size)))
-    ):
+    if known is None and names is None and not (labels.dtype.kind in "iu" and np.isin(labels, np.arange(size)).all()):
         distinct = [False, True] if labels.dtype.kind == "b" and size == 2 else np.unique(labels).tolist()
         known = distinct if len(distinct) == size else None
     return class_codes(labels, size, classes=known, names=names, name="y")

@@ -20,22 +20,14 @@ from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
 from calibrant.recalibrate.logistic import Quadratic
 from calibrant.recalibrate.multiclass_scaling import StructuredMatrixScaling, normalised_logs
-from calibrant.recalibrate.wrappers import fitted, predicted
+from calibrant.recalibrate.wrappers import event_or_classes, fitted, library_of, predicted
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What trees are fitted to.
+    """What trees are fitted to."""
 
-    Attributes
-    ----------
-    features : array of shape (n, 1) or (n, K)
-        Probability of the event, or of all classes.
-    start : array of shape (n,) or (n, K), or None
-        Log odds or log probabilities the trees are added to.
-    codes, weight : arrays of shape (n,); no weight is None
-    """
-
+    #: Probability of the event, (n, 1), or of all classes, and the log odds or log probabilities trees are added to.
     features: Floats
     start: Floats | None
     codes: Codes
@@ -84,10 +76,9 @@ class Boosted(Recalibrator):
         validation.seed(self.seed)
         for name, value, minimum in (("folds", self.folds, 2), ("trees", self.trees, 1)):
             if value is not None and value < minimum:
-                message = f"{name} must be at least {minimum}, got {value!r}."
-                raise ValueError(message)
+                validation.fail(f"{name} must be at least {minimum}, got {value!r}.", ValueError)
         self._import()
-        rows = TrainingRows(self._features(scores), self._start(scores), codes, weight)
+        rows = TrainingRows(event_or_classes(scores), self._start(scores), codes, weight)
         counts = np.bincount(codes, weights=weight, minlength=scores.classes)
         self.rates_ = (counts + 1) / (counts.sum() + len(counts))
         out = np.empty((len(scores), scores.classes))
@@ -110,25 +101,17 @@ class Boosted(Recalibrator):
         """Probabilities of one model; a fold with nothing to learn has none and changes nothing."""
         if model is None:
             return scores.probabilities if self.warm_started else np.tile(self.rates_, (len(scores), 1))
-        raw, start = self._raw(model, self._features(scores)), self._start(scores)
-        if start is not None:
-            raw = raw + start
-        if scores.classes == 2:
-            p = expit(raw)
-            return np.stack([1 - p, p], axis=1)
-        return softmax(raw)
-
-    def _features(self, scores: Scores) -> Floats:
-        if scores.classes == 2:
-            return scores.probability.astype(np.float64).reshape(-1, 1)
-        return scores.probabilities
+        raw, start = self._raw(model, event_or_classes(scores)), self._start(scores)
+        raw = raw if start is None else raw + start
+        if scores.classes > 2:
+            return softmax(raw)
+        p = expit(raw)
+        return np.stack([1 - p, p], axis=1)
 
     def _start(self, scores: Scores) -> Floats | None:
         if not self.warm_started:
             return None
-        if scores.classes == 2:
-            return np.clip(scores.log_odds, LOG_FLOOR, -LOG_FLOOR)
-        return normalised_logs(scores)
+        return normalised_logs(scores) if scores.classes > 2 else np.clip(scores.log_odds, LOG_FLOOR, -LOG_FLOOR)
 
     @property
     def _size(self) -> int:
@@ -136,14 +119,7 @@ class Boosted(Recalibrator):
         return self._trees[self.warm_started] if self.trees is None else self.trees
 
     def _import(self) -> Any:
-        """The library, or an error that says how to install it."""
-        from importlib import import_module
-
-        try:
-            return import_module(self._library)
-        except ImportError as error:
-            message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[boost]'."
-            raise ImportError(message) from error
+        return library_of(self, self._library, extra="boost")
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
@@ -257,8 +233,7 @@ class CatBoost(Boosted):
         return model
 
     def _raw(self, model: Any, features: Floats) -> Floats:
-        raw: Floats = np.asarray(model.predict(features, prediction_type="RawFormulaVal", thread_count=self.threads))
-        return raw
+        return np.asarray(model.predict(features, prediction_type="RawFormulaVal", thread_count=self.threads))
 
     def _to_bytes(self, model: Any) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -328,16 +303,13 @@ class LightGBM(Boosted):
         second.reference = first
         stop = library.early_stopping(self._patience, verbose=False)
         booster = library.train(options, first, self._size, valid_sets=[second], callbacks=[stop])
-        best = booster.best_iteration or None
-        return library.Booster(model_str=booster.model_to_string(num_iteration=best))
+        return library.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration or None))
 
     def _raw(self, model: Any, features: Floats) -> Floats:
-        raw: Floats = np.asarray(model.predict(features, raw_score=True, num_threads=self.threads))
-        return raw
+        return np.asarray(model.predict(features, raw_score=True, num_threads=self.threads))
 
     def _to_bytes(self, model: Any) -> bytes:
-        text: str = model.model_to_string()
-        return text.encode()
+        return model.model_to_string().encode()
 
     def _from_bytes(self, content: bytes) -> Any:
         return self._import().Booster(model_str=content.decode())

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.validation import ROUNDING, SUM_TOLERANCE, InvalidPredictions
+from calibrant.data.validation import ROUNDING, SUM_TOLERANCE, fail
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, function, total, within
 from calibrant.recalibrate.inputs import Input
 
@@ -21,28 +21,9 @@ Names = list[str] | tuple[str, ...]
 
 #: The maps that can be written.
 WRITTEN = (
-    "Auto",
-    "BayesianAverage",
-    "BayesianBinning",
-    "Beta",
-    "CentredIsotonic",
-    "Dirichlet",
-    "EnsembleTemperature",
-    "Histogram",
-    "Identity",
-    "Isotonic",
-    "MatrixScaling",
-    "OneVsRest",
-    "Platt",
-    "Quadratic",
-    "ScalingBinning",
-    "Smoothed",
-    "Spline",
-    "StructuredMatrixScaling",
-    "StructuredVectorScaling",
-    "Temperature",
-    "VectorScaling",
-    "VennAbers",
+    "Auto, BayesianAverage, BayesianBinning, Beta, CentredIsotonic, Dirichlet, EnsembleTemperature, Histogram, "
+    "Identity, Isotonic, MatrixScaling, OneVsRest, Platt, Quadratic, ScalingBinning, Smoothed, Spline, "
+    "StructuredMatrixScaling, StructuredVectorScaling, Temperature, VectorScaling, VennAbers"
 )
 
 #: Logits beyond this are infinite.
@@ -55,26 +36,14 @@ _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "negative": 3}
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between dialects of SQL.
-
-    Attributes
-    ----------
-    double : str
-        The type of double precision.
-    quote : str
-        The mark around the name of a column; it is doubled within. (In double quotes, SQLite takes the name of a column
-        that does not exist for a text.)
-    greatest, least : str
-        The functions that return the largest and the smallest of their arguments.
-    digits : int, optional
-        Significant digits of numbers; if None, as many as tell a number from all others, 17 at most. SQLite may miss
-        numbers so written by one bit.
-    """
+    """What differs between dialects of SQL: the type of double precision, the mark around the name of a column, ..."""
 
     double: str
+    #: SQLite takes the name of a column that does not exist for a text if it is in double quotes.
     quote: str = '"'
     greatest: str = "GREATEST"
     least: str = "LEAST"
+    #: Significant digits; if None, up to 17, as many as tell a number from all others; SQLite may then miss a bit.
     digits: int | None = None
 
     def column(self, name: str) -> str:
@@ -136,10 +105,7 @@ DIALECTS = {
 
 
 class SqlMap:
-    """A fitted map that can be written as SQL and as ONNX.
-
-    `_expressions` is to `to_sql` and `to_onnx` what `_predict` is to `predict_proba`.
-    """
+    """A fitted map that can be written as SQL and as ONNX."""
 
     input: Input
     laplace: float
@@ -209,11 +175,9 @@ class SqlMap:
 
         check_is_fitted(self)
         if dialect not in DIALECTS:
-            message = f"dialect must be one of {', '.join(sorted(DIALECTS))}, got {dialect!r}."
-            raise ValueError(message)
+            fail(f"dialect must be one of {', '.join(sorted(DIALECTS))}, got {dialect!r}.", ValueError)
         if (column is None) == (expression is None):
-            message = "Give either the name of the column or an expression."
-            raise TypeError(message)
+            fail("Give either the name of the column or an expression.", TypeError)
         raw = self._raw_columns(column, expression, DIALECTS[dialect])
         texts = [DIALECTS[dialect].written(part, raw) for part in self._guarded(len(raw))]
         return texts[0] if len(raw) == 1 else texts
@@ -253,8 +217,7 @@ class SqlMap:
         size = len(self.classes_)
         if len(raw) != size and (size > 2 or len(raw) != 1):
             needed = f"{size} columns, one per class" if size > 2 else "one column, or two"
-            message = f"{type(self).__name__} of {size} classes needs {needed}; got {len(raw)}."
-            raise InvalidPredictions(message)
+            fail(f"{type(self).__name__} of {size} classes needs {needed}; got {len(raw)}.")
         return raw
 
     def _guarded(self, number: int) -> list[Expression]:
@@ -286,16 +249,13 @@ def predicted_expressions(inner: SqlMap, scores: ScoreExpressions) -> list[Expre
 
 def not_sql(fitted: Any) -> TypeError:
     """The error of a map that has no expression, with the maps that have one."""
-    return TypeError(
-        f"{type(fitted).__name__} cannot be written as SQL; these maps can: {', '.join(WRITTEN)}. Use predict_proba."
-    )
+    return TypeError(f"{type(fitted).__name__} cannot be written as SQL; these maps can: {WRITTEN}. Use predict_proba.")
 
 
 def _listed(name: str, given: str | Names | None) -> list[str]:
     listed = [given] if isinstance(given, str) else list(given or ())
     if not listed or not all(isinstance(text, str) and text for text in listed):
-        message = f"{name} must be a text, or one text per class, got {given!r}."
-        raise TypeError(message)
+        fail(f"{name} must be a text, or one text per class, got {given!r}.", TypeError)
     return listed
 
 
@@ -332,19 +292,9 @@ _NODES = {
 
 
 def onnx_model(expressions: Sequence[Expression], columns: int) -> Any:
-    """The model that has the values of expressions as its columns.
+    """The model from `scores`, (n,) or (n, columns), to `probabilities` (n, K), in double precision.
 
-    Parameters
-    ----------
-    expressions : sequence of Expression
-        One stands for the second of two classes.
-    columns : int
-        Columns of scores.
-
-    Returns
-    -------
-    onnx.ModelProto
-        From `scores` (n,), or (n, K) for several columns, to `probabilities` (n, K), in double precision.
+    These are the values of the expressions; a single one stands for the second of two classes.
     """
     try:
         from onnx import TensorProto, helper

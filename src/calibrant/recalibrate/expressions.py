@@ -1,10 +1,8 @@
 """Expressions that fitted maps are made of, and scores as expressions of columns.
 
-A map builds its tree once; `recalibrate.export` writes it as SQL and as an ONNX model. `ScoreExpressions` is for
-expressions what `recalibrate.inputs.Scores` is for arrays. Engines differ from NumPy in the last bit of logarithms and
-exponentials. That does not matter to a smooth map, but a map with steps has them at training scores, where one bit is a
-whole step. So steps are not looked up in a transformed score: the last number of the column that lies below each step
-is found here, and the column is compared with it.
+Engines differ from NumPy in the last bit of logarithms and exponentials. That does not matter to a smooth map, but a
+map with steps has them at training scores, where one bit is a whole step. So steps are not looked up in a transformed
+score: the last number of the column that lies below each step is found here, and the column is compared with it.
 """
 
 from __future__ import annotations
@@ -39,21 +37,14 @@ _NUMBER, _MARKS = 24, 4
 class Expression:
     """A node of the tree: an operation and its parts.
 
-    Attributes
-    ----------
-    kind : str
-        "number", "column", "cast" (in double precision), an operator, a function, "AND" or "case". A case has a
-        condition and a value for each branch, then perhaps the value where none holds; without it that is missing.
-    parts : tuple of Expression
-    value : float
-        Of a number; of a column, which one it is.
-    size : int
-        Characters of its text, about. Parts may be shared, their texts not.
+    It is a "number", a "column" (its value says which), a "cast" to double precision, an operator, a function, "AND" or
+    a "case": a condition and a value for each branch, then perhaps the value where none holds, which else is missing.
     """
 
     kind: str
     parts: tuple[Expression, ...] = ()
     value: float = 0.0
+    #: Characters of its text, about. Parts may be shared, their texts not.
     size: int = field(default=_NUMBER, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -246,20 +237,11 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class ScoreExpressions:
-    """Scores whose rows are those of a table: expressions in place of arrays.
-
-    Attributes
-    ----------
-    columns : tuple of Expression
-        In double precision: one, the second class's, or one per class.
-    logits : bool
-        Whether they are logits.
-    exact : bool
-        Whether the engine finds the very numbers that NumPy finds: not those of transformed columns.
-    """
+    """Scores whose rows are those of a table: one column of double precision, the second class's, or one per class."""
 
     columns: tuple[Expression, ...]
     logits: bool
+    #: Whether the engine finds the very numbers that NumPy finds: not those of transformed columns.
     exact: bool = True
 
     @property
@@ -364,8 +346,7 @@ class ScoreExpressions:
 
         def read(values: Floats) -> Floats:
             scores = Scores(values, self.logits)
-            read: Floats = np.asarray(getattr(scores, reading), dtype=np.float64)
-            return read
+            return np.asarray(getattr(scores, reading), dtype=np.float64)
 
         return self._variable, last_at_most(read, edges, -largest if self.logits else 0.0, largest)
 

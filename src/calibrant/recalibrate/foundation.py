@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator
 from calibrant.recalibrate.inputs import Scores
-from calibrant.recalibrate.wrappers import with_missing_classes
+from calibrant.recalibrate.wrappers import event_or_classes, library_of, with_missing_classes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -33,18 +34,16 @@ class _InContext(Recalibrator):
     seed: int = 0
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
-        self.rows_, self.codes_ = _repeated(_columns(scores), codes, weight)
+        self.rows_, self.codes_ = _repeated(event_or_classes(scores), codes, weight)
         self._network = self._fitted_network()
 
     def _predict(self, scores: Scores) -> Floats:
         if not hasattr(self, "_network"):  # the map comes from a file
             self._network = self._fitted_network()
-        seen = np.unique(self.codes_)
-        if self._network is None:
-            p = np.ones((len(scores), 1))
-        else:
-            p = np.asarray(self._network.predict_proba(_columns(scores)), dtype=np.float64)
-        return with_missing_classes(p, seen, len(self.classes_), self.weight_)
+        p = np.ones((len(scores), 1))
+        if self._network is not None:
+            p = np.asarray(self._network.predict_proba(event_or_classes(scores)), dtype=np.float64)
+        return with_missing_classes(p, np.unique(self.codes_), len(self.classes_), self.weight_)
 
     def _params(self) -> dict[str, Any]:
         """Without the place of the weights: it is of this machine, and a file must not choose what is executed."""
@@ -55,24 +54,15 @@ class _InContext(Recalibrator):
             message = "it names a file of weights or a download; only the caller of load() may, by its arguments"
             raise ValueError(message)
         if not isinstance(self.checkpoint, str) or Path(self.checkpoint).name != self.checkpoint:
-            message = f"checkpoint must be the name of a file, got {self.checkpoint!r}"
-            raise ValueError(message)
+            fail(f"checkpoint must be the name of a file, got {self.checkpoint!r}", ValueError)
         self.model_path, self.download = model_path, download
 
     def _fitted_network(self) -> Any:
         """The network with the rows in its context; None where they hold one class only."""
-        library = self._import()
-        weights = self._weights()
+        library, weights = library_of(self, self._library, extra="foundation"), self._weights()
         if len(np.unique(self.codes_)) < 2:
             return None
         return self._classifier(library, weights).fit(self.rows_, self.codes_)
-
-    def _import(self) -> Any:
-        try:
-            return import_module(self._library)
-        except ImportError as error:
-            message = f"{type(self).__name__} needs {self._library}: pip install 'calibrant[foundation]'."
-            raise ImportError(message) from error
 
     def _weights(self) -> Path | None:
         """The file of weights; None leaves it to the library to download them."""
@@ -177,26 +167,13 @@ class TabPFN(_InContext):
         File name of the weights, of those in the repository Prior-Labs/tabpfn_2_5; their licence must be accepted.
     model_path : str, optional
         Path of that file. If None, the cache of `tabpfn` is searched (TABPFN_MODEL_CACHE_DIR names it).
-    download : bool
-        Whether the library may download the weights. Otherwise it is an error if they are missing.
-    device : str, optional
-        As PyTorch names it; the library chooses, if None.
-    seed : int
-        Seed of the ensemble.
-    input, laplace, clip
-        As for all maps: see `Recalibrator`.
+    download, device, seed, input, laplace, clip
+        As for `TabICL`.
 
     Attributes
     ----------
     rows_, codes_ : arrays
-        The probabilities and class numbers given as context. The network takes no weights: those in the ratio of
-        whole numbers repeat rows, others are refused.
-
-    Notes
-    -----
-    A class without rows keeps its column, with the probability 1 / (n + K). `save` writes the
-    rows, neither the network nor where it is: pass that to `load` as `model_path` or `download`. The network was
-    trained for ten classes.
+        As for `TabICL`, whose notes also apply. The network was trained for ten classes.
 
     References
     ----------
@@ -228,13 +205,6 @@ class TabPFN(_InContext):
             ignore_pretraining_limits=True,
             random_state=self.seed,
         )
-
-
-def _columns(scores: Scores) -> Floats:
-    """What the network reads: the probability of the event, or of all classes."""
-    if scores.classes == 2:
-        return scores.probability.astype(np.float64).reshape(-1, 1)
-    return scores.probabilities
 
 
 def _repeated(rows: Floats, codes: Codes, weight: Floats | None) -> tuple[Floats, Codes]:

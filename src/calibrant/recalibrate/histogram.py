@@ -25,8 +25,7 @@ class StepMap(BinaryMap):
     values_: Floats
 
     def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(scores.probability, self.edges_)]
-        return values
+        return self.values_[bin_of(scores.probability, self.edges_)]
 
     def _map_expression(self, scores: ScoreExpressions) -> Expression:
         return scores.steps("probability", self.edges_[1:-1], self.values_)
@@ -126,8 +125,7 @@ class ScalingBinning(BinaryRecalibrator):
         self.values_ = np.where(weight > 0, total / np.where(weight > 0, weight, 1), middle)
 
     def _map(self, scores: Scores) -> Floats:
-        values: Floats = self.values_[bin_of(self.scaling_._map(_as_fitted(scores)), self.edges_)]
-        return values
+        return self.values_[bin_of(self.scaling_._map(_as_fitted(scores)), self.edges_)]
 
     def _map_expression(self, scores: ScoreExpressions) -> Expression:
         seen = ScoreExpressions((scores.probability,), logits=False)

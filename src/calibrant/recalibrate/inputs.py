@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
-from calibrant.data.validation import class_probabilities
+from calibrant.data.validation import class_probabilities, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 from calibrant.numerics.sorting import sorted_rows
@@ -28,14 +28,9 @@ LARGEST_LOGIT = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Validated scores: (n,) for binary outcomes, or (n, K) for K classes; probabilities or logits.
+    """Validated scores, float32 or float64 as given: (n,) for binary outcomes, or (n, K) for K classes.
 
-    Attributes
-    ----------
-    values : array of shape (n,) or (n, K)
-        float32 or float64, as given.
-    logits : bool
-        Whether the values are logits (log odds of the event, or unnormalised log probabilities of the classes).
+    Logits are log odds of the event, or unnormalised log probabilities of the classes.
     """
 
     values: NDArray[Any]
@@ -45,8 +40,7 @@ class Scores:
     def of(cls, values: ArrayLike, *, input: Input, clip: bool = False) -> Scores:
         """Validated scores from those of the user."""
         if input not in ("probabilities", "logits"):
-            message = f"input must be 'probabilities' or 'logits', got {input!r}."
-            raise ValueError(message)
+            fail(f"input must be 'probabilities' or 'logits', got {input!r}.", ValueError)
         array = validation.as_array("scores", values)
         wide = array.ndim == 2 and array.shape[1] > 1
         if input == "logits":
@@ -94,8 +88,7 @@ class Scores:
         if self.values.ndim == 1:
             return self.values
         values = self.values.astype(np.float64, copy=False)
-        share: Floats = values[:, 1] / (values[:, 0] + values[:, 1])
-        return share
+        return values[:, 1] / (values[:, 0] + values[:, 1])
 
     @cached_property
     def log_probabilities(self) -> Floats:
@@ -112,22 +105,16 @@ class Scores:
     def probabilities(self) -> Floats:
         """Probabilities of all classes, (n, K), whose rows sum to 1."""
         if self.classes == 2:
-            if self.logits:
-                return np.stack([expit(-self.log_odds), expit(self.log_odds)], axis=1)
             p = self.probability.astype(np.float64)
-            return np.stack([1 - p, p], axis=1)
-        if self.logits:
-            return softmax(self.values.astype(np.float64))
+            return np.stack([expit(-self.log_odds) if self.logits else 1 - p, p], axis=1)
         values = self.values.astype(np.float64)
-        values /= values.sum(axis=1, keepdims=True)
-        return values
+        return softmax(values) if self.logits else values / values.sum(axis=1, keepdims=True)
 
     def one_vs_rest(self, k: int) -> Scores:
         """The event that the class is `k`, as one column."""
         if self.classes == 2:
-            sign = 1 if k == 1 else -1
             if self.logits:
-                return Scores(sign * self.log_odds, logits=True)
+                return Scores(self.log_odds if k == 1 else -self.log_odds, logits=True)
             return Scores(self.probability if k == 1 else self.probabilities[:, 0], logits=False)
         if not self.logits:
             return Scores(np.ascontiguousarray(self.probabilities[:, k]), logits=False)
@@ -140,17 +127,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BinomialCells:
-    """Weight and weight of positives at each score: single rows, distinct scores, or the cells of a table.
+    """Scores (one column) and the weight there of all rows and of the positives, in effective numbers of rows.
 
-    Not the rows of `calibrant.numerics`: a cell has one weight per outcome, and logits stay logits, whose tails
-    probabilities would lose.
-
-    Attributes
-    ----------
-    scores : Scores
-        The score of each cell, one column.
-    weight, positive : array
-        Weight of all rows of the cell, and of those with the outcome 1, in effective numbers of rows.
+    Cells are single rows, distinct scores, or the cells of a table. Unlike the rows of `calibrant.numerics` a cell has
+    one weight per outcome, and logits stay logits, whose tails probabilities would lose.
     """
 
     scores: Scores
@@ -175,9 +155,9 @@ class BinomialCells:
         starts = ends - count
         key = Scores(ordered.key[starts], logits=False)
         if ordered.weight is None:
-            positive = (
-                ordered.observed if rows.ends is None else np.add.reduceat(ordered.observed, starts, dtype=np.intp)
-            )
+            positive = ordered.observed
+            if rows.ends is not None:
+                positive = np.add.reduceat(positive, starts, dtype=np.intp)
             return cls(key, count.astype(np.float64), positive.astype(np.float64))
         total = np.add.reduceat(ordered.weight, starts)
         return cls(key, total, np.add.reduceat(ordered.weight * ordered.observed, starts))

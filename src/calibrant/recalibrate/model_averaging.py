@@ -73,8 +73,7 @@ def stacking_weights(
         options={"ftol": 1e-12, "maxiter": 500},
     )
     weights = np.where(found.x > 1e-6, found.x, 0.0)
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    return weights / weights.sum()
 
 
 def certainty_floor(n: float) -> float:

@@ -131,9 +131,7 @@ class MatrixMap(AffineMap):
 def normalised_logs(scores: Scores) -> Floats:
     """Log probabilities whose exponentials sum to 1, floored at -87.3, (n, K)."""
     z = scores.log_probabilities
-    if not scores.logits:
-        return z
-    return np.maximum(log_softmax(z), LOG_FLOOR)
+    return np.maximum(log_softmax(z), LOG_FLOOR) if scores.logits else z
 
 
 def normalised_log_expressions(scores: ScoreExpressions) -> list[Expression]:
@@ -166,19 +164,15 @@ class _Structured(AffineMap):
         return [expressions.floored_log(p) for p in predicted_expressions(self.temperature_, first)]
 
     def _penalty(self, classes: int) -> Penalty:
-        strengths = {
-            "lambda_intercept": self.lambda_intercept,
-            "lambda_diagonal": self.lambda_diagonal,
-            "lambda_off_diagonal": getattr(self, "lambda_off_diagonal", 0.0),
+        sizes = {
+            "lambda_intercept": classes,
+            "lambda_diagonal": classes,
+            "lambda_off_diagonal": classes * (classes - 1),
         }
+        strengths = {name: getattr(self, name, 0.0) for name in sizes}
         _require_strengths(strengths)
-        pairs = classes * (classes - 1)
-        sizes = (classes, classes, pairs)
-        costs = [
-            max(strength * size**self.rho / self.weight_**self.tau, RIDGE)
-            for strength, size in zip(strengths.values(), sizes, strict=True)
-        ]
-        return Penalty(*costs)
+        scale = {name: size**self.rho / self.weight_**self.tau for name, size in sizes.items()}
+        return Penalty(*(max(strengths[name] * scale[name], RIDGE) for name in sizes))
 
 
 class VectorScaling(VectorMap):
@@ -409,9 +403,8 @@ class EnsembleTemperature(Recalibrator):
         self.weights_ = mixture_weights(given, share)
 
     def _predict(self, scores: Scores) -> Floats:
-        tempered, given, uniform = self._parts(scores)
-        first, second, third = self.weights_
-        return first * tempered + second * given + third * uniform
+        first, second, third = (weight * part for weight, part in zip(self.weights_, self._parts(scores), strict=True))
+        return first + second + third
 
     def _expressions(self, scores: ScoreExpressions) -> list[Expression]:
         uniform = expressions.number(1 / scores.classes)
@@ -424,17 +417,10 @@ class EnsembleTemperature(Recalibrator):
 
 
 def mixture_weights(given: Floats, share: Floats) -> Floats:
-    r"""The convex weights w that maximise :math:`\sum_i s_i \log \sum_j w_j g_{ij}`.
+    r"""The convex weights w that maximise :math:`\sum_i s_i \log \sum_j w_j g_{ij}`; the shares s sum to 1.
 
     The same w minimise :math:`-\sum_i s_i \log (g w)_i + \sum_j w_j` over w >= 0 alone, which sequential quadratic
     programming does in a few steps (Kim, Carbonetto, Stephens, Anitescu, 2020).
-
-    Parameters
-    ----------
-    given : array of shape (n, m)
-        The probability each of m parts gave to the observed class.
-    share : array of shape (n,)
-        Weights of the rows, which sum to 1.
     """
     from scipy.optimize import nnls
 
@@ -454,8 +440,7 @@ def mixture_weights(given: Floats, share: Floats) -> Floats:
             break
         w, value = found
     w = np.where(w < 1e-12, 0.0, w)
-    weights: Floats = w / w.sum()
-    return weights
+    return w / w.sum()
 
 
 def _cost(given: Floats, share: Floats, w: Floats) -> float:

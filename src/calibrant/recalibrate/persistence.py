@@ -1,8 +1,7 @@
 """Maps as JSON files; loading one executes nothing it names.
 
-A file holds the name of a class and of the package it belongs to, its parameters and its fitted attributes. Classes
-are looked up by name among the public ones of two packages, never imported from the file; arrays are base64 of
-their bytes, little-endian, with type and shape. Whatever is wrong with a file is an `InvalidFile`.
+Classes are looked up by name among the public ones of two packages, never imported from the file; arrays are base64
+of their bytes, little-endian, with type and shape. Whatever is wrong with a file is an `InvalidFile`.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from numpy.typing import NDArray
 from calibrant._atomic_write import replacing
 from calibrant._version import __version__
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
+from calibrant.data.validation import fail
 from calibrant.table.binning import Edges, EqualMass, EqualWidth
 
 #: What the files call themselves, and the versions of their layout this release reads; it writes the last one.
 #: Version 1 had other names of some parameters; 1 and 2 kept the trees of boosted maps in files of their own.
 FORMAT, READABLE = "calibrant-map", (1, 2, 3)
-VERSION = READABLE[-1]
 
 _OPTIONS: dict[str, type] = {"EqualMass": EqualMass, "EqualWidth": EqualWidth, "Edges": Edges}
 #: Packages whose classes a file may name; nothing else is ever looked up.
@@ -49,10 +48,7 @@ def register(cls: Class) -> Class:
 
 
 class Stored:
-    """A scikit-learn estimator that can be saved: its parameters and the attributes that end in an underscore.
-
-    A subclass that keeps other things overrides `_state` and `_restore`.
-    """
+    """A scikit-learn estimator that can be saved: its parameters and attributes that end in an underscore."""
 
     #: Fitted attributes that may hold infinite numbers; NaN is never right.
     _may_be_infinite: ClassVar[frozenset[str]] = frozenset()
@@ -65,34 +61,27 @@ class Stored:
 
         check_is_fitted(self)
         body = encode(self)
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "calibrant": __version__,
-            "checksum": _sha256(_canonical(body)),
-            "map": body,
-        }
+        document = {"format": FORMAT, "version": READABLE[-1], "calibrant": __version__}
+        document |= {"checksum": _checksum(body), "map": body}
         with replacing(path) as place:
             place.write_bytes(json.dumps(document, indent=1, allow_nan=False).encode())
 
     def _params(self) -> dict[str, Any]:
         """The parameters to be saved."""
-        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return params
+        return self.get_params(deep=False)  # type: ignore[attr-defined]
 
     def _fitted(self) -> dict[str, Any]:
         """The fitted attributes."""
         return {name: value for name, value in vars(self).items() if _is_fitted_name(name)}
 
     def _state(self) -> dict[str, Any]:
-        """The fitted attributes in types that can be saved."""
+        """The fitted attributes in types that can be saved; `_restore` takes them back."""
         return self._fitted()
 
     def _restore(self, state: dict[str, Any]) -> Self:
         for name in state:
             if not _is_fitted_name(name):
-                message = f"{name!r} is not the name of a fitted attribute"
-                raise ValueError(message)
+                fail(f"{name!r} is not the name of a fitted attribute", ValueError)
         vars(self).update(state)
         return self
 
@@ -140,8 +129,7 @@ def load(path: str | os.PathLike[str], *, model_path: str | None = None, downloa
     source = Path(path)
     document = parsed_json(source.read_bytes(), source, "a map written by save()")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        message = f"{source} is not a map written by save(): its format is not {FORMAT!r}."
-        raise InvalidFile(message)
+        fail(f"{source} is not a map written by save(): its format is not {FORMAT!r}.", InvalidFile)
     version = layout_version(document.get("version"), READABLE, source, document.get("calibrant"))
     body = _undamaged(source, document, version)
     with reading_back(source, "a valid map"):
@@ -152,8 +140,7 @@ def load(path: str | os.PathLike[str], *, model_path: str | None = None, downloa
 
 def _check(loaded: Any, model_path: str | None, *, download: bool) -> None:
     if not isinstance(loaded, Stored):
-        message = f"it holds a {type(loaded).__name__}, not a map"
-        raise TypeError(message)
+        fail(f"it holds a {type(loaded).__name__}, not a map", TypeError)
     parts = list(_maps_within(loaded))
     for part in parts:
         part._use_weights(model_path, download=download)
@@ -178,9 +165,8 @@ def _undamaged(source: Path, document: dict[str, Any], version: int) -> Any:
     """The map's part of the document, if it matches its checksum."""
     body = document.get("map")
     files = {} if version == 3 else document.get("beside" if version == 1 else "files")
-    if document.get("checksum") != _sha256(_canonical(body if version == 3 else [body, files])):
-        message = f"{source} is damaged: its contents do not match their checksum."
-        raise InvalidFile(message)
+    if document.get("checksum") != _checksum(body if version == 3 else [body, files]):
+        fail(f"{source} is damaged: its contents do not match their checksum.", InvalidFile)
     if files:
         message = f"{source} keeps its trees in other files, which this release does not read: fit and save it again."
         raise InvalidFile(message)
@@ -228,7 +214,9 @@ def decode(value: Any) -> Any:
         loaded = _known_class(value["__map__"], value.get("room"))(**decode(value["params"]))
         return loaded._restore(decode(value["state"]))
     if "__option__" in value:
-        return _known_option(value["__option__"])(**decode(value["fields"]))
+        if value["__option__"] not in _OPTIONS:
+            fail(f"This release ({__version__}) has no option called {value['__option__']!r}.", ValueError)
+        return _OPTIONS[value["__option__"]](**decode(value["fields"]))
     if "__array__" in value:
         if value["__array__"] != "list":
             return decoded_array(value)
@@ -253,8 +241,7 @@ def _require_finite(value: Any, name: str, *, infinite: bool) -> None:
     elif isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         wrong = np.isnan(value) if infinite else ~np.isfinite(value)
         if np.any(wrong):
-            message = f"{name} holds {'NaN' if infinite else 'numbers that are not finite'}"
-            raise ValueError(message)
+            fail(f"{name} holds {'NaN' if infinite else 'numbers that are not finite'}", ValueError)
 
 
 def _is_fitted_name(name: str) -> bool:
@@ -275,8 +262,7 @@ def _known_class(name: str, room: str | None) -> type:
             module = import_module(f"calibrant.{known}")
             found = getattr(module, name) if name in dir(module) else None
     if not (isinstance(found, type) and issubclass(found, Stored)):
-        message = f"This release ({__version__}) has no map called {name!r}: fit and save one that it has."
-        raise ValueError(message)
+        fail(f"This release ({__version__}) has no map called {name!r}: fit and save one that it has.", ValueError)
     return found
 
 
@@ -294,19 +280,9 @@ def _with_current_names(value: Any) -> Any:
     return result
 
 
-def _known_option(name: str) -> type:
-    if name not in _OPTIONS:
-        message = f"This release ({__version__}) has no option called {name!r}."
-        raise ValueError(message)
-    return _OPTIONS[name]
-
-
-def _canonical(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _checksum(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 #: Kinds of numbers that are stored: floats, whole numbers with and without sign, truth values.
@@ -314,25 +290,16 @@ KINDS = "fiub"
 
 
 def encoded_array(array: NDArray[Any]) -> dict[str, Any]:
-    """An array of numbers.
-
-    >>> encoded_array(np.array([1, 2], np.int8))
-    {'__array__': '|i1', 'shape': [2], 'base64': 'AQI='}
-    """
+    """An array of numbers."""
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return {"__array__": little.dtype.str, "shape": list(array.shape), "base64": encoded_bytes(little.tobytes())}
 
 
 def decoded_array(value: dict[str, Any]) -> NDArray[Any]:
-    """The array that `encoded_array` wrote.
-
-    >>> decoded_array({"__array__": "|i1", "shape": [2], "base64": "AQI="})
-    array([1, 2], dtype=int8)
-    """
+    """The array that `encoded_array` wrote."""
     kind = np.dtype(value["__array__"])
     if kind.kind not in KINDS:
-        message = f"a map holds no arrays of type {kind}"
-        raise ValueError(message)
+        fail(f"a map holds no arrays of type {kind}", ValueError)
     array = np.frombuffer(decoded_bytes(value["base64"]), kind).reshape(value["shape"])
     return array.astype(kind.newbyteorder("="))
 
@@ -343,11 +310,7 @@ def encoded_bytes(content: bytes) -> str:
 
 
 def decoded_bytes(text: str) -> bytes:
-    """The bytes that `encoded_bytes` wrote.
-
-    >>> decoded_bytes("dHJlZXM=")
-    b'trees'
-    """
+    """The bytes that `encoded_bytes` wrote."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:

@@ -101,27 +101,19 @@ class AutoForecast(OutputRecalibrator):
         Nadeau, Bengio (2003), Inference for the Generalization Error.
         """
         check_is_fitted(self)
-        return held_out_estimate(
-            self.gain_,
-            self.gain_se_,
-            name=f"Gain in {self.loss_}",
-            folds=self.folds,
-            n=round(self.weight_),
-            level=level,
-        )
+        name, n = f"Gain in {self.loss_}", round(self.weight_)
+        return held_out_estimate(self.gain_, self.gain_se_, name=name, folds=self.folds, n=n, level=level)
 
     def _fit(self, task: Forecast) -> None:
         if self.folds < 2:
-            message = f"folds must be at least 2, got {self.folds!r}."
-            raise ValueError(message)
+            validation.fail(f"folds must be at least 2, got {self.folds!r}.", ValueError)
         self.quantile_levels_ = task.levels if isinstance(task, Quantiles) else None
         self.weight_ = float(len(task) if task.weight is None else task.weight.sum())
         self.results_: list[dict[str, Any]] = []
         self.left_out_: list[dict[str, Any]] = []
         gains: list[tuple[float, float]] = []
         self.outputs_ = []
-        for number, output in enumerate(task.outputs):
-            changes = changes_of(output)
+        for number, changes in enumerate(map(changes_of, task.outputs)):
             self.loss_ = changes.loss_name
             self.outputs_.append(self._averaged(changes, number, gains))
         mean, error = np.array(gains).T
@@ -167,8 +159,7 @@ class AutoForecast(OutputRecalibrator):
         """Mean gain and its error of the average whose weights were found without the rows of each fold."""
         mixed = changes.none
         for number in np.unique(fold):
-            here = np.flatnonzero(fold == number)
-            rest = np.flatnonzero(fold != number)
+            here, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             weight = np.eye(1, len(held_out))[0]
             if len(rest):
                 weight = _weights(changes.take(rest), [change[rest] for change in held_out])
@@ -226,17 +217,11 @@ PRIOR_ROWS = 5.0
 
 
 class Changes(ABC):
-    """Forecasts of one output, and changes of them that can be averaged: arrays (n, c), zero for none.
-
-    Attributes
-    ----------
-    task : Forecast
-        What maps are fitted to.
-    loss_name : str
-    """
+    """Forecasts of one output, and changes of them that can be averaged: arrays (n, width), zero for none."""
 
     task: Gaussian | Quantiles
     loss_name: str
+    width = 1
 
     def __len__(self) -> int:
         return len(self.task)
@@ -247,13 +232,13 @@ class Changes(ABC):
         return np.ones(len(self)) if self.task.weight is None else self.task.weight
 
     @property
-    @abstractmethod
     def none(self) -> Floats:
         """No change."""
+        return np.zeros((len(self), self.width))
 
-    @abstractmethod
     def take(self, rows: Codes) -> Changes:
         """Some of the rows."""
+        return changes_of(self.task.take(rows))
 
     @abstractmethod
     def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
@@ -287,15 +272,6 @@ class SpreadChanges(Changes):
     def __init__(self, task: Forecast) -> None:
         mean = task.mean  # type: ignore[attr-defined]  # spread_of refuses what has none
         self.task: Gaussian = Gaussian(task.y_true, mean, spread_of(task), weight=task.weight)
-
-    @property
-    def none(self) -> Floats:
-        """No change."""
-        return np.zeros((len(self), 1))
-
-    def take(self, rows: Codes) -> SpreadChanges:
-        """Some of the rows."""
-        return SpreadChanges(self.task.take(rows))
 
     def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
         """The variance is the mean of that of the map, for n rows, and the predicted one, for five."""
@@ -337,15 +313,7 @@ class QuantileChanges(Changes):
 
     def __init__(self, task: Quantiles) -> None:
         self.task: Quantiles = task
-
-    @property
-    def none(self) -> Floats:
-        """No change."""
-        return np.zeros((len(self), len(self.task.levels)))
-
-    def take(self, rows: Codes) -> QuantileChanges:
-        """Some of the rows."""
-        return QuantileChanges(self.task.take(rows))
+        self.width = len(task.levels)
 
     def of(self, fitted: ForecastRecalibrator, n: float) -> Floats:
         """Shifts as they are: levels that few rows cannot tell are refused by the maps themselves."""

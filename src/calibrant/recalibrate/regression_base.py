@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import importance_weights, weighted_rows
 from calibrant.recalibrate.persistence import Stored
@@ -67,8 +67,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         """
         task = forecast if isinstance(forecast, Forecast) else self._task(forecast, y, sample_weight)
         if task is forecast and (y is not None or sample_weight is not None):
-            message = "A forecast holds its outcomes and weights; fit it without y and sample_weight."
-            raise TypeError(message)
+            fail("A forecast holds its outcomes and weights; fit it without y and sample_weight.", TypeError)
         self._require_kind(task)
         self.n_features_in_ = 2 * len(task.outputs)
         self._fit(_unit_free(task))
@@ -78,16 +77,12 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         """Recalibrated forecasts; an array of means and stds gives an array of the same columns."""
         check_is_fitted(self)
         if isinstance(forecast, Forecast):
-            self._require_outputs(2 * len(forecast.outputs))
+            self._require_outputs(len(forecast.outputs))
             return self._transform(forecast)
         mean, std = self._columns(forecast)
-        self._require_outputs(2 * (mean.shape[1] if mean.ndim == 2 else 1))
-        fixed = self._transform(Gaussian(mean, mean, std))
-        if isinstance(fixed, Quantiles):
-            return fixed.values
-        if not isinstance(fixed, Gaussian | Distribution):  # pragma: no cover - maps give one of the three
-            raise TypeError(type(fixed).__name__)
-        return np.column_stack([fixed.mean, fixed.std])
+        self._require_outputs(mean.shape[1] if mean.ndim == 2 else 1)
+        fixed: Any = self._transform(Gaussian(mean, mean, std))
+        return fixed.values if isinstance(fixed, Quantiles) else np.column_stack([fixed.mean, fixed.std])
 
     def predict(self, forecast: Any) -> Any:
         """The same as `transform`."""
@@ -97,8 +92,7 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
         """Raise unless the number of columns is one of means and standard deviations, and all else is finite."""
         super()._check_restored()
         if type(self.n_features_in_) is not int or self.n_features_in_ < 2 or self.n_features_in_ % 2:
-            message = f"n_features_in_ must be twice the number of outputs, got {self.n_features_in_!r}"
-            raise ValueError(message)
+            fail(f"n_features_in_ must be twice the number of outputs, got {self.n_features_in_!r}", ValueError)
 
     def _try(self) -> None:
         """Raise unless forecasts of narrow and wide spread are mapped to forecasts, which check themselves."""
@@ -135,21 +129,14 @@ class ForecastRecalibrator(Stored, TransformerMixin, BaseEstimator):  # type: ig
     def _require_kind(self, task: Forecast) -> None:
         """Refuse forecasts this map cannot change; `Quantiles` have no spread, so most maps cannot."""
 
-    def _require_outputs(self, columns: int) -> None:
-        if columns != self.n_features_in_:
-            name = type(self).__name__
-            message = f"The forecast has {columns // 2} outputs, but {name} was fitted with {self.n_features_in_ // 2}."
+    def _require_outputs(self, number: int) -> None:
+        if number != (fitted := self.n_features_in_ // 2):
+            message = f"The forecast has {number} outputs, but {type(self).__name__} was fitted with {fitted}."
             raise InvalidPredictions(message)
 
 
 class OutputRecalibrator(ForecastRecalibrator):
-    """Base of the maps that learn from each output by itself.
-
-    Attributes
-    ----------
-    outputs_ : list of dict
-        What was learnt, per output.
-    """
+    """Base of the maps that learn from each output by itself; `outputs_` lists what was learnt from each."""
 
     def _check_restored(self) -> None:
         super()._check_restored()
@@ -172,9 +159,8 @@ class SpreadRecalibrator(OutputRecalibrator):
         spread_of(task)
 
     def _transform(self, task: Forecast) -> Forecast:
-        factors = [
-            self._factor(learnt, spread_of(output)) for learnt, output in zip(self.outputs_, task.outputs, strict=True)
-        ]
+        pairs = zip(self.outputs_, task.outputs, strict=True)
+        factors = [self._factor(learnt, spread_of(output)) for learnt, output in pairs]
         return stretched(task, factors[0] if task.y_true.ndim == 1 else np.column_stack(factors))
 
     @abstractmethod
@@ -222,8 +208,7 @@ class PerGroup(ForecastRecalibrator):
                 part = task.take(rows)
                 fixed = map._transform(part)
                 if not isinstance(fixed, Gaussian | Samples):
-                    message = f"PerGroup works with maps of the spread, which {type(map).__name__} is not."
-                    raise TypeError(message)
+                    fail(f"PerGroup works with maps of the spread, which {type(map).__name__} is not.", TypeError)
                 factor[rows] = fixed.std / part.std
         return stretched(task, factor)
 
@@ -287,12 +272,7 @@ class Normal:
 
 
 class Stretched:
-    """The distribution of center + factor (X - center) for X of another one.
-
-    >>> from scipy import stats
-    >>> Stretched(stats.t(5, loc=1.0), 1.0, 2.0).ppf(0.9) == stats.t(5, loc=1.0, scale=2.0).ppf(0.9)
-    np.True_
-    """
+    """The distribution of center + factor (X - center) for X of another one."""
 
     def __init__(self, dist: Any, center: ArrayLike, factor: ArrayLike) -> None:
         self._dist, self._center, self._factor = dist, np.asarray(center), np.asarray(factor)
@@ -324,17 +304,14 @@ class Stretched:
 
 
 class Remapped:
-    """The distribution R(F(y)) for a rising, piecewise linear R through points (u, p), from (0, 0) to (1, 1).
-
-    `maps` holds the points of one R per output, the last axis of `y`.
-    """
+    """The distribution R(F(y)) for rising, piecewise linear R through points (u, p), one R per output (last axis)."""
 
     def __init__(self, dist: Any, maps: Sequence[tuple[Floats, Floats]]) -> None:
         self._dist, self._maps = dist, maps
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Distribution function."""
-        return self._by_output(lambda values, u, p: np.interp(values, u, p), self._dist.cdf(y))
+        return self._by_output(np.interp, self._dist.cdf(y))
 
     def ppf(self, level: ArrayLike) -> Floats:
         """Quantile function."""
@@ -357,16 +334,14 @@ class Remapped:
         values = np.asarray(values)
         if len(self._maps) == 1:
             return np.asarray(function(values, *self._maps[0]))
-        columns = np.broadcast_to(
-            values[..., None] if values.ndim == 0 else values, (*values.shape[:-1], len(self._maps))
-        )
+        columns = np.broadcast_to(np.atleast_1d(values), (*values.shape[:-1], len(self._maps)))
         return np.stack([function(columns[..., j], u, p) for j, (u, p) in enumerate(self._maps)], axis=-1)
 
     def _moments(self) -> tuple[Floats, Floats]:
         """Mean and variance. Normal distributions share those of the standardised variable."""
         if isinstance(self._dist, Normal):
             unit = np.array([_normal_moments(u, p) for u, p in self._maps])
-            center, spread = (unit[0, 0], unit[0, 1]) if len(unit) == 1 else (unit[:, 0], unit[:, 1])
+            center, spread = unit[0] if len(unit) == 1 else unit.T
             return self._dist.mean() + self._dist.std() * center, self._dist.std() ** 2 * spread
         total = square = np.zeros(())
         for level in (np.arange(256) + 0.5) / 256:
@@ -405,9 +380,7 @@ def as_distribution(task: Forecast) -> Distribution:
 def center_of(task: Distribution) -> Floats:
     """The mean where it exists, else the median."""
     mean = task.mean
-    if np.isfinite(mean).all():
-        return mean
-    return task.quantile(0.5).reshape(task.y_true.shape)
+    return mean if np.isfinite(mean).all() else task.quantile(0.5).reshape(task.y_true.shape)
 
 
 def stretched(task: Forecast, factor: Floats) -> Forecast:
@@ -420,6 +393,5 @@ def stretched(task: Forecast, factor: Floats) -> Forecast:
         return Samples(task.y_true, center + factor[:, None] * (task.draws - center), **kept)
     if isinstance(task, Distribution):
         return Distribution(task.y_true, Stretched(task.dist, center_of(task), factor), **kept)
-    kind = "Quantiles" if isinstance(task, Quantiles) else type(task).__name__
-    message = f"{kind} have no spread to multiply; recalibrate them with Conformal."
+    message = f"{type(task).__name__} have no spread to multiply; recalibrate them with Conformal."
     raise TypeError(message)

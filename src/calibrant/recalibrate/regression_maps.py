@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast, Gaussian, Quantiles, Samples
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.estimators.regression_common import mean_of, ratio_variance, table_kurtosis
 from calibrant.estimators.regression_scores import fair_crps, gaussian_crps
 from calibrant.numerics.arrays import Floats
@@ -76,15 +76,13 @@ class StdScaling(SpreadRecalibrator):
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         if self.criterion not in ("nll", "crps", "mad"):
-            message = f"criterion must be 'nll', 'crps' or 'mad', got {self.criterion!r}."
-            raise ValueError(message)
+            fail(f"criterion must be 'nll', 'crps' or 'mad', got {self.criterion!r}.", ValueError)
         if self.criterion == "nll" and isinstance(task, Distribution):
             return {"scale": _likeliest_factor(task)}
         rows = task.rows()
         z, weight = np.sqrt(rows.observed / rows.predicted), rows.weight
         if not z.any():
-            message = "All errors are zero: no spread would be small enough."
-            raise ValueError(message)
+            fail("All errors are zero: no spread would be small enough.", ValueError)
         if self.criterion == "mad":
             return {"scale": _weighted_median(z, weight) / NORMAL_MAD}
         moment = float(np.sqrt(mean_of(z**2, weight)))
@@ -121,8 +119,7 @@ class VarianceIsotonic(SpreadRecalibrator):
         starts, weight, observed = pool_adjacent_violators(cells.weight, cells.observed)
         level = observed / weight
         if not level.any():
-            message = "All errors are zero: no spread would be small enough."
-            raise ValueError(message)
+            fail("All errors are zero: no spread would be small enough.", ValueError)
         level = np.maximum(level, level[level > 0].min())
         ends = np.append(starts[1:], len(cells)) - 1
         at = np.stack([cells.low[starts], cells.high[ends]], axis=1).ravel()
@@ -164,16 +161,13 @@ class VarianceHistogram(SpreadRecalibrator):
         table = BinTable.of(task, self.bins).filled()
         error = table.observed_mean
         if not error.any():
-            message = "All errors are zero: no spread would be small enough."
-            raise ValueError(message)
+            fail("All errors are zero: no spread would be small enough.", ValueError)
         error = np.maximum(error, error[error > 0].min())
         return {"inner": table.high[:-1], "variance": error, "ratio": error / table.predicted_mean}
 
     def _factor(self, learnt: dict[str, Any], std: Floats) -> Floats:
         index = np.searchsorted(learnt["inner"], std, side="left")
-        if self.scaling:
-            return np.sqrt(learnt["ratio"][index])
-        return np.sqrt(learnt["variance"][index]) / std
+        return np.sqrt(learnt["ratio"][index]) if self.scaling else np.sqrt(learnt["variance"][index]) / std
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -228,8 +222,7 @@ def _spline_basis(x: Floats, size: int) -> Floats:
     """Cubic B-splines on [0, 1] with equally spaced knots."""
     from scipy.interpolate import BSpline
 
-    step = 1 / (size - 3)
-    knots = np.arange(-3, size + 1) * step
+    knots = np.arange(-3, size + 1) * (1 / (size - 3))
     return BSpline.design_matrix(np.clip(x, 0, 1 - 1e-12), knots, 3).toarray()
 
 
@@ -267,11 +260,8 @@ def _likeliest_factor(task: Distribution) -> float:
         raise validation.UnsupportedPredictions(message)
     center, y = center_of(task), task.y_true
     typical = float(np.median(np.abs(y - center) / np.maximum(task.quantile(0.75) - task.quantile(0.25), 1e-300)))
-
-    def loss(s: float) -> float:
-        return -mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight)
-
-    return _minimiser(loss, max(2 * typical, 1e-12))
+    start = max(2 * typical, 1e-12)
+    return _minimiser(lambda s: -mean_of(Stretched(task.dist, center, s).logpdf(y), task.weight), start)
 
 
 def _minimiser(loss: Any, start: float) -> float:
@@ -308,8 +298,7 @@ def _warn_if_carried_by_one(z: Floats, std: Floats, weight: Floats | None) -> No
         row = np.argmax(squares)
         warnings.warn(
             f"The row with std = {std[row]:.3g} and |z| = {z[row]:.3g} alone carries {share:.0%} of the sum of squared "
-            "z-scores that sets the factor; "
-            "criterion='crps' or 'mad' withstands such rows.",
+            "z-scores that sets the factor; criterion='crps' or 'mad' withstands such rows.",
             stacklevel=4,
         )
 
@@ -351,13 +340,10 @@ class CdfIsotonic(OutputRecalibrator):
 
     def _fit_output(self, task: Forecast) -> dict[str, Any]:
         u = as_distribution(task).pit()[1]
-        weight = task.weight
-        if weight is None:
-            u, place = np.sort(u), (np.arange(len(u)) + 0.5) / len(u)
-        else:
-            order = np.argsort(u)
-            running = np.cumsum(weight[order])
-            u, place = u[order], (running - weight[order] / 2) / running[-1]
+        order = np.argsort(u)
+        weight = np.ones(len(u)) if task.weight is None else task.weight[order]
+        running = np.cumsum(weight)
+        u, place = u[order], (running - weight / 2) / running[-1]
         if len(u) > self.nodes:
             kept = (np.arange(self.nodes) + 0.5) / self.nodes
             u, place = np.interp(kept, place, u), kept
@@ -421,8 +407,7 @@ class Conformal(OutputRecalibrator):
         if not self.symmetric:
             return {"levels": levels, "score": np.array([_conformal_quantile(scores, t, task.weight) for t in levels])}
         if np.abs(levels + levels[::-1] - 1).max() > 1e-9:
-            message = f"symmetric intervals need levels in pairs t and 1 - t, got {levels.tolist()}."
-            raise ValueError(message)
+            fail(f"symmetric intervals need levels in pairs t and 1 - t, got {levels.tolist()}.", ValueError)
         size = np.abs(scores)
         half = [0.0 if abs(t - 0.5) < 1e-9 else _conformal_quantile(size, abs(2 * t - 1), task.weight) for t in levels]
         return {"levels": levels, "score": np.sign(levels - 0.5) * half}
@@ -473,6 +458,5 @@ def _conformal_quantile(scores: Floats, level: float, weight: Floats | None) -> 
     running = np.cumsum(weight[order]) / (weight.sum() + weight.max())  # the new row may weigh as much as any
     rank = int(np.searchsorted(running, level - 1e-12))
     if rank == size:
-        message = f"Level {level:g} needs more weight than these {size} rows have."
-        raise InvalidPredictions(message)
+        fail(f"Level {level:g} needs more weight than these {size} rows have.")
     return float(scores[order][rank])

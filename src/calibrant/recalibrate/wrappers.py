@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Codes, Floats
 from calibrant.recalibrate.base import Recalibrator, Sample
 from calibrant.recalibrate.export import predicted_expressions
@@ -46,16 +48,14 @@ class OneVsRest(Recalibrator):
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if not isinstance(self.binary, Recalibrator):
-            message = f"OneVsRest needs a binary map, e.g. OneVsRest(Beta()); got {self.binary!r}."
-            raise TypeError(message)
+            fail(f"OneVsRest needs a binary map, e.g. OneVsRest(Beta()); got {self.binary!r}.", TypeError)
         events = [1] if scores.classes == 2 else range(scores.classes)
         self.maps_ = list(fitted_each(self.binary, ((scores.one_vs_rest(k), codes == k, weight) for k in events)))
 
     def _predict(self, scores: Scores) -> Floats:
         if scores.classes == 2:
             return predicted(self.maps_[0], scores)
-        columns = [predicted(inner, scores.one_vs_rest(k))[:, 1] for k, inner in enumerate(self.maps_)]
-        p = np.stack(columns, axis=1)
+        p = np.stack([predicted(inner, scores.one_vs_rest(k))[:, 1] for k, inner in enumerate(self.maps_)], axis=1)
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
@@ -97,8 +97,7 @@ class FromClassifier(Recalibrator):
 
     def _fit(self, scores: Scores, codes: Codes, weight: Floats | None) -> None:
         if len(np.unique(codes)) < 2:
-            message = "FromClassifier needs rows of at least two classes."
-            raise ValueError(message)
+            fail("FromClassifier needs rows of at least two classes.", ValueError)
         extra = {} if weight is None else {"sample_weight": weight}
         self.classifier_ = clone(self.classifier).fit(self._columns(scores), codes, **extra)
 
@@ -108,12 +107,24 @@ class FromClassifier(Recalibrator):
 
     def _columns(self, scores: Scores) -> Floats:
         if self.features not in ("logits", "probabilities"):
-            message = f"features must be 'logits' or 'probabilities', got {self.features!r}."
-            raise ValueError(message)
-        if scores.classes == 2:
-            one = scores.log_odds if self.features == "logits" else scores.probability
-            return one.astype(np.float64).reshape(-1, 1)
-        return scores.log_probabilities if self.features == "logits" else scores.probabilities
+            fail(f"features must be 'logits' or 'probabilities', got {self.features!r}.", ValueError)
+        if self.features == "probabilities":
+            return event_or_classes(scores)
+        return scores.log_odds.reshape(-1, 1) if scores.classes == 2 else scores.log_probabilities
+
+
+def event_or_classes(scores: Scores) -> Floats:
+    """The probability of the event as a column, or those of all classes: what a classifier reads."""
+    return scores.probabilities if scores.classes > 2 else scores.probability.astype(np.float64).reshape(-1, 1)
+
+
+def library_of(fitted: Recalibrator, name: str, *, extra: str) -> Any:
+    """The library that a map needs, or an error that says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        message = f"{type(fitted).__name__} needs {name}: pip install 'calibrant[{extra}]'."
+        raise ImportError(message) from error
 
 
 def with_missing_classes(p: Floats, seen: Codes, classes: int, total: float) -> Floats:
@@ -142,8 +153,7 @@ def _begun(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | 
     """A clone with the attributes of every map, and what it is to be fitted to."""
     if scores.classes > 2 and not template._multiclass:
         name = type(template).__name__
-        message = f"{name} is a binary map; use OneVsRest({name}())."
-        raise ValueError(message)
+        fail(f"{name} is a binary map; use OneVsRest({name}()).", ValueError)
     inner: Recalibrator = clone(template)
     inner.classes_, inner.n_features_in_ = np.arange(scores.classes), scores.columns
     inner.weight_ = float(len(scores) if weight is None else weight.sum())
@@ -152,4 +162,4 @@ def _begun(template: Recalibrator, scores: Scores, codes: Any, weight: Floats | 
 
 def predicted(inner: Recalibrator, scores: Scores) -> Floats:
     """Probabilities of a map, its Laplace mixture included, for validated scores."""
-    return inner._mixed(inner._predict(scores))
+    return inner.predict_checked(scores)
