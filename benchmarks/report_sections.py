@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.reporting.part_results import Part
-from calibrant.reporting.sections.recalibration import recalibration_section
+from calibrant.reporting.evidence import Part
+from calibrant.reporting.sections.recalibration import recalibrated
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
 
 RUNS = 5
@@ -47,7 +47,7 @@ def main() -> None:
         "headline": lambda part: part.headline,
         "test": lambda part: part.test,
         "reliability": reliability_section,
-        "recalibration": recalibration_section,
+        "recalibration": recalibrated,
         "bin counts": bin_counts,
     }
     for n in [int(text) for text in sys.argv[1:]] or [10_000, 1_000_000]:

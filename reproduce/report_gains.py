@@ -26,7 +26,7 @@ import calibrant as cal
 from calibrant import recalibrate
 from calibrant.inference.held_out_gains import FIT_ERRORS, gain_parts, with_fit_error
 from calibrant.reporting.contents import CannotBuild
-from calibrant.reporting.part_results import Part
+from calibrant.reporting.evidence import Part
 from calibrant.reporting.sections.recalibration import candidates, held_out_of, ranked, require_enough
 
 Row = dict[str, Any]

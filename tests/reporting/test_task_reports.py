@@ -7,10 +7,8 @@ import pytest
 from scipy.special import ndtri
 
 import calibrant as cal
-from calibrant.reporting.assembling import Assembly, Options
-from calibrant.reporting.contents import BinCounts, MapRow, Recalibration, Reliability, Shares
-from calibrant.reporting.evidence import collected
-from calibrant.reporting.part_results import Part
+from calibrant.reporting.contents import Assembly, BinCounts, MapRow, Options, Recalibration, Reliability, Shares
+from calibrant.reporting.evidence import Part, collected
 from calibrant.reporting.task_reports import (
     BinaryReport,
     in_reading_order,
@@ -248,7 +246,7 @@ def raising(error):
     ],
 )
 def test_a_test_that_did_not_run_is_not_one_that_passed(monkeypatch, task, test, reason):
-    for module in ("evidence", "part_results", "task_reports"):
+    for module in ("evidence", "task_reports"):
         monkeypatch.setattr(f"calibrant.reporting.{module}.calibration_test", test)
     found = cal.report(UNTESTED[task]())
     text = str(found)

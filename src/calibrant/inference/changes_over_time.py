@@ -390,13 +390,11 @@ class EventTotals:
         if self.rows is not None and self.index is not None:
             part = self.rows.take((self.index >= start) & (self.index < end))
         try:
-            found = interval(observed_expected, part, level=level)
+            return Value.of(interval(observed_expected, part, level=level))
         except InvalidPredictions:  # nothing was expected, or too few clusters
             table = merge(self.tables[start:end])
             observed, expected = float(table.observed.sum()), float(table.predicted.sum())
             return Value(observed / expected if expected > 0 else np.inf if observed > 0 else np.nan)
-        limits = found.interval
-        return Value(float(found)) if limits is None else Value(float(found), limits.low, limits.high)
 
     def null(self, k: int) -> tuple[float, float]:
         """Between which ratios a calibrated model lies in 95 % of samples."""
@@ -529,11 +527,9 @@ class SpreadTotals:
         """Error-to-spread ratio of some periods."""
         part = self.parts[start] if end == start + 1 else self._joined(start, end)
         try:
-            found = interval(scale_factor, part, level=level)
+            return Value.of(interval(scale_factor, part, level=level))
         except (InvalidPredictions, ValueError):
             return Value(float(scale_factor(part)))
-        limits = found.interval
-        return Value(float(found)) if limits is None else Value(float(found), limits.low, limits.high)
 
     def _joined(self, start: int, end: int) -> Any:
         if self.data is None or self.index is None:

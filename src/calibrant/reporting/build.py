@@ -11,7 +11,7 @@ from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Column, Columns, Multiclass, Predictions, binary
 from calibrant.data.validation import InvalidPredictions
 from calibrant.inference.groupings import Grouping, groupings
-from calibrant.reporting.assembling import Options
+from calibrant.reporting.contents import Options
 from calibrant.reporting.model import Report
 from calibrant.results.target import takes_columns
 from calibrant.table.bintable import BinTable

@@ -12,7 +12,7 @@ from calibrant.reporting.model import Finding
 from calibrant.reporting.names import map_in_sentence, plural
 from calibrant.reporting.rounding import bound, brief, count, fixed, negated, percent, points, ratio, score, significant
 from calibrant.reporting.verdicts.binary import backwards_in_words
-from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled
+from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled
 from calibrant.reporting.verdicts.multiclass import total_is_off
 from calibrant.reporting.verdicts.severity import (
     RATIOS,
@@ -319,7 +319,7 @@ def _first_up(text: str) -> str:
 FEW = 10
 
 
-def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
+def of_classes(e: ProbabilityVectors, verdict: Verdict) -> tuple[Finding, ...]:
     """All findings on probability vectors, most serious first."""
     if e.n == 0 or e.top is None:
         return ()
@@ -344,7 +344,7 @@ def of_classes(e: SeveralClasses, verdict: Verdict) -> tuple[Finding, ...]:
     )
 
 
-def _impossible(e: SeveralClasses) -> Iterator[Finding]:
+def _impossible(e: ProbabilityVectors) -> Iterator[Finding]:
     if e.impossible > 0:
         rows = f"{count(e.impossible)} {plural(e.words.row, e.impossible)}"
         was = "was" if e.impossible == 1 else "were"
@@ -355,7 +355,7 @@ def _impossible(e: SeveralClasses) -> Iterator[Finding]:
         yield Finding("CAL101", "problem", text)
 
 
-def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
+def _vector(e: ProbabilityVectors, verdict: Verdict) -> Iterator[Finding]:
     if e.test is None:
         return
     p = f"{e.test.name}, {e.test.in_words}, n = {count(e.n)}"
@@ -368,7 +368,7 @@ def _vector(e: SeveralClasses, verdict: Verdict) -> Iterator[Finding]:
     yield Finding("CAL202", severity, f"No significant miscalibration detected ({p}){most}.")
 
 
-def _classes(e: SeveralClasses) -> Iterator[Finding]:
+def _classes(e: ProbabilityVectors) -> Iterator[Finding]:
     rows = () if e.classes is None else e.classes.rows
     flagged = tuple(row for row in rows if row.flagged)
     if e.test is None or not e.test.rejects or not rows:
@@ -385,7 +385,7 @@ def _classes(e: SeveralClasses) -> Iterator[Finding]:
     yield Finding("CAL212", severity, text)
 
 
-def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
+def _few_of_a_class(e: ProbabilityVectors) -> Iterator[Finding]:
     few = [
         row for row in (() if e.classes is None else e.classes.rows) if row.observed is not None and row.observed < FEW
     ]
@@ -395,7 +395,7 @@ def _few_of_a_class(e: SeveralClasses) -> Iterator[Finding]:
         yield Finding("CAL302", "caution", text)
 
 
-def _few_rows(e: SeveralClasses) -> Iterator[Finding]:
+def _few_rows(e: ProbabilityVectors) -> Iterator[Finding]:
     top = e.top
     if e.test is None or top is None or top.undetected is None or e.n >= 200:
         return

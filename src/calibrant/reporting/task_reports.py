@@ -33,8 +33,8 @@ from calibrant.inference.calendar_periods import periods_of
 from calibrant.inference.calibration_tests import calibration_test
 from calibrant.inference.intervals import interval
 from calibrant.numerics.rows import all_alike
-from calibrant.reporting.assembling import Assembly, Options
 from calibrant.reporting.contents import (
+    Assembly,
     BinCounts,
     CannotBuild,
     Classes,
@@ -43,6 +43,7 @@ from calibrant.reporting.contents import (
     Groups,
     Number,
     Omitted,
+    Options,
     OverTime,
     Recalibration,
     Reliability,
@@ -53,6 +54,7 @@ from calibrant.reporting.contents import (
 )
 from calibrant.reporting.evidence import (
     ForecastPart,
+    Part,
     collected,
     forecast_evidence,
     of_error,
@@ -64,16 +66,20 @@ from calibrant.reporting.evidence import (
 from calibrant.reporting.findings import of_classes, of_forecasts, of_probabilities, of_unlabeled
 from calibrant.reporting.model import Finding, Measure, Report
 from calibrant.reporting.names import name_of_map
-from calibrant.reporting.part_results import Part
 from calibrant.reporting.rounding import count, percent, rate, rounded, score
 from calibrant.reporting.sections.groups import group_section
 from calibrant.reporting.sections.over_time import over_time_section, since
-from calibrant.reporting.sections.recalibration import binary_code, commands, recalibrated
+from calibrant.reporting.sections.recalibration import (
+    binary_code,
+    class_recalibration,
+    commands,
+    forecast_recalibration,
+    recalibrated,
+)
 from calibrant.reporting.sections.reliability import bin_counts, reliability_section
-from calibrant.reporting.sections.task_recalibration import class_recalibration, forecast_recalibration
 from calibrant.reporting.sections.task_sections import classes_section, each_class, shares_section, spread_section
 from calibrant.reporting.verdicts.binary import BINARY
-from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, SeveralClasses, Shared, Unlabeled, Words
+from calibrant.reporting.verdicts.evidence import Forecasts, Probabilities, ProbabilityVectors, Shared, Unlabeled, Words
 from calibrant.reporting.verdicts.forecasts import FORECASTS
 from calibrant.reporting.verdicts.multiclass import MULTICLASS
 from calibrant.reporting.verdicts.severity import Evidence, changed, judged_together
@@ -378,7 +384,7 @@ def probability_measures(part: Part, *, scores: bool = True) -> list[Callable[[]
     ]
 
 
-class MulticlassReport(TaskReport[SeveralClasses]):
+class MulticlassReport(TaskReport[ProbabilityVectors]):
     """Probability vectors: tested and recalibrated as a whole, with the confidence in the predicted class beside it."""
 
     kind = "classes"
@@ -394,14 +400,14 @@ class MulticlassReport(TaskReport[SeveralClasses]):
         """The test of whole vectors; of weighted or dependent rows, of each class."""
         return vector_test(self.data)
 
-    def evidence(self) -> SeveralClasses:
+    def evidence(self) -> ProbabilityVectors:
         """The test of vectors, and all that is known of the top label."""
         data, made, options = self.data, self.made, self.options
         top = collected(self.part, made, words=self.words, tolerance=options.tolerance, confidence=True)
         probability = np.asarray(data.y_prob)
         decided = len(data) > 0 and bool(np.all((probability == 0) | (probability == 1)))
         own = probability[np.arange(len(data)), np.asarray(data.y_true)]
-        return SeveralClasses(
+        return ProbabilityVectors(
             n=len(data),
             number=len(data.classes),
             words=self.words,
@@ -414,7 +420,7 @@ class MulticlassReport(TaskReport[SeveralClasses]):
             **verdict_test(made, lambda: self.test),
         )
 
-    def with_sections(self, known: SeveralClasses) -> SeveralClasses:
+    def with_sections(self, known: ProbabilityVectors) -> ProbabilityVectors:
         """Reliability of the top label, classes, time, maps and groups."""
         part, made = self.part, self.made
         diagram = made.attempt("Reliability", lambda: reliability_section(part, threshold=self.options.threshold))
@@ -429,18 +435,18 @@ class MulticlassReport(TaskReport[SeveralClasses]):
             figures=(diagram, classes),
         )
 
-    def _recalibrated(self, known: SeveralClasses) -> Recalibration:
+    def _recalibrated(self, known: ProbabilityVectors) -> Recalibration:
         if known.top is not None:
             require_forwards(known.top)
         return with_readers_names(class_recalibration(self.data, seed=self.options.seed))
 
-    def facts(self, known: SeveralClasses) -> dict[str, Any]:
+    def facts(self, known: ProbabilityVectors) -> dict[str, Any]:
         """Classes, accuracy and mean confidence."""
         top = known.top if known.n else None
         rates = {} if top is None else {"base_rate": top.base_rate, "mean_prediction": top.predicted}
         return {"classes": known.number, **rates}
 
-    def numbers(self, known: SeveralClasses) -> tuple[Number, ...]:
+    def numbers(self, known: ProbabilityVectors) -> tuple[Number, ...]:
         """Top-label error, confidence less accuracy, and class-wise error."""
         found = []
         top = known.top if known.n else None
@@ -462,12 +468,12 @@ class MulticlassReport(TaskReport[SeveralClasses]):
         more = (partial(classwise, ece, self.data), partial(brier, self.data), partial(log_loss, self.data))
         return [*probability_measures(self.part, scores=False), *more]
 
-    def tests(self, known: SeveralClasses) -> tuple[Significance, ...]:
+    def tests(self, known: ProbabilityVectors) -> tuple[Significance, ...]:
         """Of whole vectors, and of the confidence."""
         confidence = self.made.attempt("", lambda: self.part.test)
         return (*super().tests(known), *(() if confidence is None else (confidence,)))
 
-    def note(self, known: SeveralClasses) -> str:
+    def note(self, known: ProbabilityVectors) -> str:
         """On what maps act on."""
         return "Recalibration maps act on the whole vector; the top label is judged as the probability of being right."
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from calibrant.results.target import Target
 
 if TYPE_CHECKING:
+    from calibrant.numerics.arrays import Floats
     from calibrant.table.bintable import BinTable
 
 
@@ -343,6 +344,18 @@ class Value:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @classmethod
+    def of(cls, estimate: Estimate, least: float = -math.inf) -> Value:
+        """An estimate with its interval; neither is below `least`."""
+        found = estimate.interval
+        ends = () if found is None else (max(float(found.low), least), float(found.high))
+        return cls(max(float(estimate), least), *ends)
+
+    @classmethod
+    def rows(cls, value: Floats, low: Floats, high: Floats) -> list[Value]:
+        """One per entry of three arrays."""
+        return [cls(*row) for row in zip(value.tolist(), low.tolist(), high.tolist(), strict=True)]
 
     def excludes(self, ideal: float) -> bool:
         """Whether `ideal` lies outside the interval; false where an end is not known."""

@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.reporting.contents import CannotBuild
-from calibrant.reporting.part_results import Part
+from calibrant.reporting.evidence import Part
 from calibrant.reporting.sections.reliability import (
     BAND_POINTS,
     STOPS,

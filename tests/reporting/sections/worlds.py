@@ -4,7 +4,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.numerics.special import expit
-from calibrant.reporting.part_results import Part
+from calibrant.reporting.evidence import Part
 
 
 def binary(n=4000, *, slope=1.0, shift=0.0, mean=-1.0, spread=1.3, seed=0, digits=None, **columns):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calibrant.reporting.contents import Bin, Classes, GroupRow
-from calibrant.reporting.verdicts.evidence import SeveralClasses, Words
+from calibrant.reporting.verdicts.evidence import ProbabilityVectors, Words
 from calibrant.reporting.verdicts.multiclass import MULTICLASS, TOP_LABEL, total_is_off, worst_class
 from calibrant.results.estimate import Significance, Value
 from tests.reporting.verdicts.evidence_samples import ACCEPTS, PLAIN, REJECTS, group, groups, maps, over_time
@@ -72,7 +72,7 @@ TEST = Significance(0.001, 0.001, "VectorTest(draws=999, seed=0)", 9000)
 CLASSES = Classes(TEST, (REFUNDS, OTHER), (), (), 2)
 QUIET = replace(TOP, test=ACCEPTS, error=Value(0.004, 0.0, 0.0158), ratio=Value(1.0, 0.98, 1.02))
 VECTORS_REJECT, VECTORS_ACCEPT = (replace(one, name="whole-vector test") for one in (REJECTS, ACCEPTS))
-BASE = SeveralClasses(
+BASE = ProbabilityVectors(
     n=9000, number=7, test=VECTORS_REJECT, words=TOP.words, top=TOP, classes=CLASSES, recalibration=maps()
 )
 

@@ -44,7 +44,7 @@ def report(
     """A full report: verdict, how sure, what to do, groups, time, recalibration; as text, HTML, JSON or Markdown."""
     from calibrant.cli.reports import by_and_time
     from calibrant.reporting import report as build
-    from calibrant.reporting.assembling import told_to
+    from calibrant.reporting.contents import told_to
 
     require_writable(output, force=force, inputs=files)
     by = columns.by
@@ -76,7 +76,7 @@ def serve(
     """Open the report in the browser, served on this machine only."""
     from calibrant.cli.reports import by_and_time, serve_page
     from calibrant.reporting import report as build
-    from calibrant.reporting.assembling import told_to
+    from calibrant.reporting.contents import told_to
 
     loaded = loaded_from(files, columns)
     groups, _ = by_and_time(loaded.by, columns.by, None)

@@ -24,7 +24,7 @@ from calibrant.inference.inversion.binary import Inversion
 from calibrant.inference.multiplicity import holm
 from calibrant.numerics.arrays import Floats
 from calibrant.reporting.contents import CannotBuild, Direction, GroupRow, Groups
-from calibrant.reporting.part_results import headline_error
+from calibrant.reporting.evidence import headline_error
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Distinct
 from calibrant.table.bintable import BinTable
@@ -164,10 +164,7 @@ def error_value(part: Any, cells: BinTable, *, with_interval: bool) -> Value:
     """The headline error with its interval; beyond the first groups the debiased ECE, which is cheap, without one."""
     if not with_interval:
         return Value(max(float(debiased_ece(cells, norm=1)), 0.0))
-    estimate = interval(headline_error, part, method=Inversion(draws=DRAWS))
-    found = estimate.interval
-    value = max(float(estimate), 0.0)
-    return Value(value) if found is None else Value(value, max(float(found.low), 0.0), float(found.high))
+    return Value.of(interval(headline_error, part, method=Inversion(draws=DRAWS)), 0.0)
 
 
 def _spread_row(name: str, part: Any, n: float, p_value: float, *, with_interval: bool) -> GroupRow:
@@ -199,11 +196,9 @@ def spread_direction(ratio: Value, shift: Value | None) -> Direction:
 def value_with_interval(estimator: Any, part: Any) -> Value:
     """An estimate with its interval, or alone where the data give none (as of too few clusters)."""
     try:
-        found = interval(estimator, part)
+        return Value.of(interval(estimator, part))
     except (InvalidPredictions, ValueError):
-        return Value(float(_estimate(estimator, part)))
-    limits = found.interval
-    return Value(float(found)) if limits is None else Value(float(found), float(limits.low), float(limits.high))
+        return Value(_estimate(estimator, part))
 
 
 def _estimate(estimator: Any, part: Any) -> float:

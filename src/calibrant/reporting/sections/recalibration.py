@@ -6,21 +6,37 @@ The gain of each map is paired and has an interval. A map is applied by the give
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant.data.predictions import Binary
-from calibrant.inference.held_out_gains import HeldOut, Loss, held_out_rows
+from calibrant.data.forecasts import Forecast, Gaussian, Quantiles
+from calibrant.data.predictions import Binary, Multiclass
+from calibrant.data.validation import InvalidPredictions
+from calibrant.estimators.regression_coverage import quantile_error
+from calibrant.estimators.regression_scores import crps_losses, pinball_losses
+from calibrant.estimators.regression_spread import ence, mean_squared_z
+from calibrant.inference.held_out_gains import FOLDS, HeldOut, Loss, held_out_rows, with_fit_error
 from calibrant.inference.intervals import interval
+from calibrant.inference.inversion.binary import Inversion
+from calibrant.inference.sample import cluster_labels
+from calibrant.numerics.arrays import Floats
+from calibrant.numerics.random_draws import fold_of_rows
+from calibrant.numerics.rows import effective_n, mean_and_error
+from calibrant.recalibrate import model_averaging
+from calibrant.recalibrate.inputs import Scores
 from calibrant.reporting.contents import CannotBuild, MapRow, Recalibration
-from calibrant.reporting.part_results import Part, headline_error
+from calibrant.reporting.evidence import Part, headline_error
+from calibrant.reporting.sections.groups import DRAWS
 from calibrant.reporting.sections.over_time import Since
 from calibrant.reporting.sections.reliability import average_design_effect, confidence_band, corp_curve
 from calibrant.reporting.verdicts.evidence import FEWEST_EVENTS, FEWEST_ROWS
-from calibrant.results.estimate import Estimate, Value
+from calibrant.results.estimate import Value
 
 Effect = Literal["best", "helps", "may not help", "makes it worse"]
 
@@ -106,19 +122,12 @@ def class_columns(labels: Sequence[Hashable]) -> str:
 
 
 def class_code(map_class: str) -> str:
-    """The same in Python, for arrays y, p and p_new of several classes.
+    """The same in Python, for arrays y, p and p_new of multiclass probabilities.
 
     >>> print(class_code("VectorScaling").splitlines()[-1])
     recalibrated = fitted.predict_proba(p_new)
     """
-    return "\n".join(
-        [
-            f"from calibrant.recalibrate import {map_class}",
-            "",
-            f"fitted = {map_class}().fit(p, y)",
-            "recalibrated = fitted.predict_proba(p_new)",
-        ]
-    )
+    return _code(map_class, "p, y", "predict_proba(p_new)")
 
 
 def forecast_code(map_class: str) -> str:
@@ -127,15 +136,7 @@ def forecast_code(map_class: str) -> str:
     >>> print(forecast_code("StdScaling").splitlines()[-1])
     recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))
     """
-    return "\n".join(
-        [
-            "import numpy as np",
-            f"from calibrant.recalibrate import {map_class}",
-            "",
-            f"fitted = {map_class}().fit(np.column_stack([mean, std]), y)",
-            "recalibrated = fitted.transform(np.column_stack([mean_new, std_new]))",
-        ]
-    )
+    return _code(map_class, "np.column_stack([mean, std]), y", "transform(np.column_stack([mean_new, std_new]))")
 
 
 def binary_code(map_class: str, *, since: Since | None = None) -> str:
@@ -147,40 +148,42 @@ def binary_code(map_class: str, *, since: Since | None = None) -> str:
     fitted = Platt().fit(p, y)
     recalibrated = fitted.predict_proba(p_new)[:, 1]
     """
-    fit = [f"fitted = {map_class}().fit(p, y)"]
-    if since is not None:
-        fit = [f"recent = {since.code}", f"fitted = {map_class}().fit(p[recent], y[recent])"]
-    numpy = ["import numpy as np"] if "np." in fit[0] else []
-    start = [*numpy, f"from calibrant.recalibrate import {map_class}", ""]
-    return "\n".join([*start, *fit, "recalibrated = fitted.predict_proba(p_new)[:, 1]"])
+    applied = "predict_proba(p_new)[:, 1]"
+    if since is None:
+        return _code(map_class, "p, y", applied)
+    return _code(map_class, "p[recent], y[recent]", applied, f"recent = {since.code}")
 
 
-#: Parameters of a spline as the data leave it, about.
-SPLINE_PARAMETERS = 5.0
+def _code(map_class: str, rows: str, applied: str, *before: str) -> str:
+    body = [*before, f"fitted = {map_class}().fit({rows})", f"recalibrated = fitted.{applied}"]
+    numpy = ["import numpy as np"] if any("np." in line for line in body) else []
+    return "\n".join([*numpy, f"from calibrant.recalibrate import {map_class}", "", *body])
 
 
-def recalibration_section(part: Part) -> Recalibration:
-    """Six maps of one event, each fitted on four fifths of the rows and judged on the rest.
-
-    `gain` is the mean paired difference as a share of the loss before (see `gains.gain_share`), and `remaining` the
-    calibration error of the held-out predictions, with the interval of `calibrant.interval` for the first map. That of
-    another map follows from the distance d = E|q - q'| between the predictions of both: its error differs from the
-    first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier score where that is
-    infinite.
-    """
-    return recalibrated(part)[0]
+#: Parameters, about, of a spline and of a rising step function as the data leave them.
+#: Test: tests/reporting/sections/test_recalibration.py::test_maps_have_about_as_many_parameters_as_they_show.
+SPLINE_PARAMETERS, STEPS = 5.0, 10.0
 
 
 def recalibrated(part: Part) -> tuple[Recalibration, Part]:
-    """The section, and the held-out predictions of its first map: of rows in their order, or the table of a table."""
+    """Six maps of binary rows, each fitted on four fifths of them and judged on the rest; and the rows after the best.
+
+    `gain` is the mean paired difference as a share of the loss before (see `held_out_gains.gain_share`), and
+    `remaining` the calibration error of the held-out predictions, with the interval of `calibrant.interval` for the
+    first map. That of another map follows from the distance d = E|q - q'| between the predictions of both: its error
+    differs from the first by at most d, and is d if the first map is right. The loss is the log loss, or the Brier
+    score where that is infinite. The second result holds the held-out predictions of the first map: of rows in their
+    order, or the table of a table.
+    """
     require_enough(part)
     held_out = held_out_of(part)
     loss: Loss = "log loss" if np.isfinite(part.log_loss) else "Brier score"
-    judged = candidates(part, held_out, loss)
-    order = ranked(judged, lambda a, b: held_out.error_of_difference(a.predicted, b.predicted, loss))
+    order = ranked(
+        candidates(part, held_out, loss), lambda a, b: held_out.error_of_difference(a.predicted, b.predicted, loss)
+    )
     first = order[0][0]
     after = Part(held_out.after(first.predicted), part.seed)
-    remaining = value_of(interval(headline_error, after.data))
+    remaining = Value.of(interval(headline_error, after.data), 0.0)
     rows = [
         MapRow(one.name, one.parameters, _remaining(held_out, remaining, first, one), one.gain, effect)
         for one, effect in order
@@ -224,13 +227,6 @@ def require_enough(part: Part) -> None:
         raise CannotBuild(message)
 
 
-def value_of(estimate: Estimate) -> Value:
-    """An estimate and its interval, cut at 0: the error of a calibrated model."""
-    found = estimate.interval
-    value = max(float(estimate), 0.0)
-    return Value(value) if found is None else Value(value, max(float(found.low), 0.0), float(found.high))
-
-
 def _remaining(held_out: HeldOut, remaining: Value, first: Candidate, one: Candidate) -> Value:
     """The remaining error of a map, from that of the first and the distance between their predictions."""
     if one is first or remaining.low is None or remaining.high is None:
@@ -263,3 +259,252 @@ def _judged(held_out: HeldOut, recalibrator: Any, parameters: float, loss: Loss)
     predicted = held_out.predicted(fitted)
     gain = held_out.gain(predicted, loss, parameters=parameters)
     return Candidate(type(recalibrator).__name__, parameters, gain, predicted, fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutLosses:
+    """Losses of held-out rows before a map, and how much maps lower them."""
+
+    before: Floats
+    weight: Floats
+    cluster: NDArray[Any] | None
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean loss before a map."""
+        return float(self.before @ self.weight / self.weight.sum())
+
+    def gain(
+        self, after: Floats, parameters: float, unit: float, if_true: Callable[[float], float] = lambda _: 0.0
+    ) -> Value:
+        """By how much the loss falls, as a share of the loss before; see `held_out_gains.gain_share`.
+
+        The excess loss of a fitted map is `unit` χ² / n with as many degrees of freedom as parameters; `if_true` is
+        the least standard error of such a share, which knows of outcomes that were not seen.
+        """
+        share = 1 - float(after @ self.weight / self.weight.sum()) / self.mean
+        rest = self.before - after - share * self.before
+        error = mean_and_error(rest, self.weight, self.cluster)[1]
+        size = effective_n(self.weight, len(self.weight))
+        if self.cluster is not None:
+            size *= min((mean_and_error(rest, self.weight)[1] / max(error, 1e-300)) ** 2, 1.0)
+        excess = unit * np.sqrt(2 * parameters) / (size * self.mean)
+        return with_fit_error(share, max(error, if_true(share)) / self.mean, excess)
+
+    def error_of_difference(self, one: Floats, other: Floats) -> float:
+        """The standard error of the difference of the gains of two maps."""
+        return mean_and_error(one - other, self.weight, self.cluster)[1] / self.mean
+
+
+def _folds(data: Any, seed: int, rows: str = "rows", others: str = "rows") -> NDArray[np.intp]:
+    fold = fold_of_rows(len(data), [1] * FOLDS, seed=seed, cluster=data.group)
+    if fold.max() == 0:
+        message = f"All {rows} belong to one group, so that no map can be judged on {others} of another."
+        raise CannotBuild(message)
+    return fold
+
+
+#: Rows that a map needs for each of its parameters.
+#: Test: tests/reporting/sections/test_recalibration.py::test_few_rows_have_no_matrix.
+_ROWS_PER_PARAMETER = 5
+#: Where rows times squared classes are more than this, one fold is held out instead of each in turn.
+#: Test: tests/reporting/sections/test_recalibration.py::test_one_fold_is_held_out_where_maps_are_slow.
+_WORK = 1e8
+#: Of more classes the command, with an option each, would not be read.
+#: Test: tests/reporting/sections/test_recalibration.py::test_commands_name_up_to_twelve_classes.
+_NAMED_CLASSES = 12
+
+
+def class_recalibration(data: Multiclass, *, seed: int = 0) -> Recalibration:
+    """Temperature, vector, matrix and Dirichlet scaling, each fitted on four fifths of the rows and judged on the rest.
+
+    All of them map the whole vector; none looks at the confidence of the predicted class alone. Matrix and Dirichlet
+    maps are tried where there are five rows for each of their parameters. `remaining` is the calibration error of the
+    confidence of the predicted class after the map.
+    """
+    if len(data) < FEWEST_ROWS or len(np.unique(data.y_true)) < 2:
+        message = f"Too few rows to fit or judge a map: it takes {FEWEST_ROWS} rows of two classes or more."
+        raise CannotBuild(message)
+    fold = _folds(data, seed)
+    loss: model_averaging.Loss = "log_loss" if np.min(data.y_prob[np.arange(len(data)), data.y_true]) > 0 else "brier"
+    maps, parts = _class_maps(len(data.classes), len(data)), parts_held_out(len(data), len(data.classes))
+    scores = Scores.of(data.y_prob, input="probabilities", clip=False)
+    tried = model_averaging.HeldOut.of(
+        [one for one, _ in maps], scores, data.y_true, data.weight, fold, parts=min(parts, fold.max() + 1)
+    )
+    judge = _ClassJudge(data.take(np.flatnonzero(fold < parts)), tried.mass, loss, seed)
+    judged = [
+        Candidate(type(one).__name__, parameters, judge.gain(p, parameters), p)
+        for (one, parameters), p in zip(maps, tried.probabilities, strict=True)
+    ]
+    order = ranked(
+        judged, lambda a, b: judge.own.error_of_difference(judge.losses(a.predicted), judge.losses(b.predicted))
+    )
+    first, after = order[0][0], judge.top_label(order[0][0].predicted)
+    return Recalibration(
+        loss="log loss" if loss == "log_loss" else "Brier score",
+        loss_before=judge.own.mean,
+        maps=tuple(_map_row(judge, one, effect, first=one is first) for one, effect in order),
+        after=replace(corp_curve(after.cells), confidence=confidence_band(after)),
+        command=commands(first.name, class_columns(data.classes)) if len(data.classes) <= _NAMED_CLASSES else "",
+        code=class_code(first.name),
+    )
+
+
+def parts_held_out(n: int, classes: int) -> int:
+    """How many folds are held out in turn; one where maps take long to fit."""
+    return FOLDS if n * classes**2 <= _WORK else 1
+
+
+def _map_row(judge: _ClassJudge, one: Candidate, effect: Any, *, first: bool) -> MapRow:
+    method = None if first else Inversion(draws=DRAWS)
+    error = interval(headline_error, judge.top_label(one.predicted).data, method=method)
+    return MapRow(one.name, one.parameters, Value.of(error, 0.0), one.gain, effect)
+
+
+def _class_maps(classes: int, n: int) -> list[tuple[Any, float]]:
+    """The maps that so many rows can fit, each with its number of parameters."""
+    from calibrant.recalibrate.logistic import Temperature
+    from calibrant.recalibrate.multiclass_scaling import Dirichlet, MatrixScaling, VectorScaling
+
+    vector, matrix = 2.0 * classes - 1, float((classes - 1) * (classes + 1))
+    every = [(Temperature(), 1.0), (VectorScaling(), vector), (MatrixScaling(), matrix), (Dirichlet(), matrix)]
+    return [(one, size) for one, size in every if size == 1 or _ROWS_PER_PARAMETER * size <= n]
+
+
+class _ClassJudge:
+    """Held-out rows of several classes, before and after a map."""
+
+    def __init__(self, data: Multiclass, mass: Floats, loss: model_averaging.Loss, seed: int) -> None:
+        self.data, self.loss, self.seed = data, loss, seed
+        self.before = data.y_prob.astype(np.float64)
+        cluster = None if data.group is None else cluster_labels(data, len(data))
+        self.own = HeldOutLosses(self.losses(self.before), mass, cluster)
+
+    def losses(self, p: Floats, codes: Any = None) -> Floats:
+        """The loss of each row; of a class other than the observed one, if it is given."""
+        return model_averaging.row_losses(p, self.data.y_true if codes is None else codes, self.loss)
+
+    def gain(self, after: Floats, parameters: float) -> Value:
+        """By how much the loss falls, as a share of the loss before."""
+        unit = 0.5 if self.loss == "log_loss" else float((self.before * (1 - self.before)).sum(axis=1).mean()) / 2
+        return self.own.gain(self.losses(after), parameters, unit, lambda share: self._error_if_true(after, share))
+
+    def top_label(self, after: Floats) -> Part:
+        """The confidence of the predicted class after the map."""
+        p, data = after / after.sum(axis=1, keepdims=True), self.data
+        return Part(Multiclass(data.y_true, p, weight=data.weight, group=data.group).top_label(), self.seed)
+
+    def _error_if_true(self, after: Floats, share: float) -> float:
+        """The standard error of the gain if the probabilities before or after were true, whichever is larger."""
+        columns = [np.full(len(after), k) for k in range(after.shape[1])]
+        rest = np.stack([(1 - share) * self.losses(self.before, k) - self.losses(after, k) for k in columns], axis=1)
+        found, mass = [], self.own.weight
+        for p in (self.before, after):
+            mean = np.einsum("ij,ij->i", p, rest)
+            variance = np.einsum("ij,ij->i", p, (rest - mean[:, None]) ** 2)
+            found.append(float(np.sqrt(variance @ mass**2)) / float(mass.sum()))
+        return max(found)
+
+
+#: The relative excess CRPS of a map with one parameter, for normal errors, is this times χ² (κ - 1) / n.
+#: Derived: the expected CRPS of s times the true spread is proportional to √(1 + s²) - s / √2, so that its relative
+#: excess is (s - 1)² / 4, and the variance of a fitted s is (κ - 1) / 4n.
+_CRPS_EXCESS = 1 / 16
+
+
+def forecast_recalibration(data: Forecast, *, seed: int = 0) -> Recalibration:
+    """Maps of the predicted spread (or of quantiles), each fitted on four fifths of the rows and judged on the rest.
+
+    `gain` is the paired difference of the CRPS (for quantiles, of the pinball loss) as a share of it before; its
+    interval allows for the fit of the maps as `held_out_gains.gain_share` does, with the kurtosis κ of the standardised
+    errors. `remaining` is the ENCE after the map (for quantiles, the mean quantile error), with its interval.
+    """
+    if not isinstance(data, Forecast):
+        message = "A table has no forecasts that could be judged one by one."
+        raise CannotBuild(message)
+    if len(data) < FEWEST_ROWS:
+        message = f"Too few forecasts to fit or judge a map: it takes {FEWEST_ROWS}."
+        raise CannotBuild(message)
+    fold, quantiles = _folds(data, seed, "forecasts", "those"), isinstance(data, Quantiles)
+    order = np.argsort(fold, kind="stable")
+    weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)[order]
+    cluster = None if data.group is None else cluster_labels(data, len(data))[order]
+    judge = HeldOutLosses(_forecast_losses(data)[order], weight, cluster)
+    unit = _CRPS_EXCESS * (_kurtosis(data) - 1) * judge.mean
+    found = []
+    for recalibrator, parameters in _forecast_maps(quantiles=quantiles):
+        after = _after(recalibrator, data, fold)
+        if after is not None:
+            losses = np.concatenate([_forecast_losses(one) for one in after])
+            gain = judge.gain(losses, parameters, unit)
+            found.append(Candidate(type(recalibrator).__name__, parameters, gain, losses, after))
+    if not found:
+        message = f"No map can be fitted to these {type(data).__name__} forecasts."
+        raise CannotBuild(message)
+    maps = ranked(found, lambda a, b: judge.error_of_difference(a.predicted, b.predicted))
+    first = maps[0][0].name
+    gaussian = isinstance(data, Gaussian) and data.y_true.ndim == 1
+    return Recalibration(
+        loss="pinball loss" if quantiles else "CRPS",
+        loss_before=judge.mean,
+        maps=tuple(MapRow(m.name, m.parameters, _remaining_spread(m.fitted), m.gain, effect) for m, effect in maps),
+        command=commands(first, "--mean mean --std std") if gaussian else "",
+        code=forecast_code(first) if gaussian else "",
+    )
+
+
+def _forecast_maps(*, quantiles: bool) -> list[tuple[Any, float]]:
+    from calibrant.recalibrate.regression_maps import Conformal, SpreadSpline, StdScaling, VarianceIsotonic
+
+    if quantiles:
+        return [(Conformal(), 1.0)]
+    return [(StdScaling(), 1.0), (SpreadSpline(), SPLINE_PARAMETERS), (VarianceIsotonic(), STEPS)]
+
+
+def _after(recalibrator: Any, data: Forecast, fold: NDArray[np.intp]) -> list[Forecast] | None:
+    """The forecasts of each fold after a map fitted without it; None where these forecasts have no such map."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of single rows that carry the fit: a finding says so
+        try:
+            return [
+                recalibrator.fit(data.take(fold != k)).transform(data.take(fold == k)) for k in range(fold.max() + 1)
+            ]
+        except (InvalidPredictions, ValueError, TypeError):
+            return None
+
+
+def _forecast_losses(data: Forecast) -> Floats:
+    """The CRPS, or the pinball loss, of each row: its mean over the outputs."""
+    losses = pinball_losses(data) if isinstance(data, Quantiles) else crps_losses(data)
+    return losses.reshape(-1, data.y_true.size // len(data)).mean(axis=1)
+
+
+def _kurtosis(data: Forecast) -> float:
+    """Of the standardised errors; 3, that of normal ones, where there are no spreads."""
+    if isinstance(data, Quantiles):
+        return 3.0
+    return float(max(mean_squared_z(data).details["null"].get("kurtosis", 3.0), 1.0))
+
+
+def _remaining_spread(after: list[Forecast]) -> Value:
+    """The error after a map, over all folds."""
+    whole = _joined(after)
+    estimator = quantile_error if isinstance(whole, Quantiles) else ence
+    try:
+        return Value.of(interval(estimator, whole), 0.0)
+    except (InvalidPredictions, ValueError):
+        return Value(float(estimator(whole)))
+
+
+def _joined(after: list[Any]) -> Any:
+    """Forecasts of all folds as one: means and spreads, or quantiles."""
+    first = after[0]
+
+    def whole(name: str) -> Any:
+        return None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in after])
+
+    rows = {"weight": whole("weight"), "group": whole("group")}
+    if isinstance(first, Quantiles):
+        return Quantiles(whole("y_true"), first.levels, whole("values"), **rows)
+    return Gaussian(whole("y_true"), whole("mean"), whole("std"), **rows)

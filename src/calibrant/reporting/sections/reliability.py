@@ -22,7 +22,7 @@ from calibrant.numerics.isotonic import pool_adjacent_violators
 from calibrant.numerics.random_draws import generator
 from calibrant.numerics.special import expit, log_odds
 from calibrant.reporting.contents import Axis, Band, Bin, BinCounts, CannotBuild, Curve, Reliability, Threshold
-from calibrant.reporting.part_results import Part
+from calibrant.reporting.evidence import Part
 from calibrant.results.estimate import Value
 from calibrant.table.binning import Edges, EqualMass
 from calibrant.table.bintable import BinTable
@@ -76,17 +76,8 @@ class ScoreBins:
         low, high = mid_p_interval(rate * size, size, LEVEL)
         mean, count = table.predicted_mean[some], table.count[some]
         events = np.where(table.weight[some] == count, table.observed[some], count * rate)
-        return tuple(
-            Bin(*ends, n, events, predicted, Value(*observed))
-            for ends, n, events, predicted, observed in zip(
-                zip(table.low[some].tolist(), table.high[some].tolist(), strict=True),
-                count.tolist(),
-                events.tolist(),
-                mean.tolist(),
-                zip(rate.tolist(), low.tolist(), high.tolist(), strict=True),
-                strict=True,
-            )
-        )
+        columns = (column.tolist() for column in (table.low[some], table.high[some], count, events, mean))
+        return tuple(Bin(*row) for row in zip(*columns, Value.rows(rate, low, high), strict=True))
 
     @cached_property
     def _clustered(self) -> ClusteredRows | None:

@@ -168,12 +168,10 @@ def _spread_bins(data: Any) -> tuple[SpreadBin, ...]:
         curve = reliability_curve(data, bins=EqualMass(int(np.clip(n // ROWS_PER_BIN, 1, SPREAD_BINS))))
     except (InvalidPredictions, TypeError, ValueError):  # quantiles, or a spread of 0
         return ()
-    columns = (
-        curve.predicted, curve.n * curve.share, curve.observed, curve.confidence_low, curve.confidence_high,
-        curve.consistency_low, curve.consistency_high,
-    )  # fmt: skip
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return tuple(SpreadBin(s, n, Value(error, low, high), (a, b)) for s, n, error, low, high, a, b in rows)
+    columns = (curve.predicted, curve.n * curve.share, curve.consistency_low, curve.consistency_high)
+    errors = Value.rows(curve.observed, curve.confidence_low, curve.confidence_high)
+    rows = zip(*(column.tolist() for column in columns), errors, strict=True)
+    return tuple(SpreadBin(spread, n, error, (low, high)) for spread, n, low, high, error in rows)
 
 
 def _coverage(data: Any) -> tuple[Coverage, ...]:
@@ -187,9 +185,7 @@ def _coverage(data: Any) -> tuple[Coverage, ...]:
             continue
         if estimate.details["null"]["mean"] < nominal:  # wider than the range of an ensemble
             continue
-        limits = estimate.interval
-        ends = (None, None) if limits is None else (float(limits.low), float(limits.high))
-        found.append(Coverage(nominal, Value(float(estimate), *ends)))
+        found.append(Coverage(nominal, Value.of(estimate)))
     return tuple(found)
 
 
@@ -240,10 +236,7 @@ def shares_section(data: PositiveUnlabeled | BinTable) -> Shares:
 def _error(cells: BinTable, prior: float, *, own: bool) -> Value:
     nested = isinstance(cells.task, Unlabeled) and cells.task.nested
     assumed = cells if own else replace(cells, task=Unlabeled(prior, nested=nested))
-    estimate = interval(partial(ece, bins=PaperBins()), assumed)
-    limits = estimate.interval
-    value = float(max(estimate, 0.0))
-    return Value(value) if limits is None else Value(value, max(float(limits.low), 0.0), float(limits.high))
+    return Value.of(interval(partial(ece, bins=PaperBins()), assumed), 0.0)
 
 
 def _largest(cells: BinTable) -> float | None:
@@ -259,9 +252,5 @@ def _implied(cells: BinTable) -> tuple[Bin, ...]:
     some = table.take((table.weight > 0) | (table.observed > 0))
     some = some if len(some) == len(found.rate) else table.filled()
     columns = (some.low, some.high, found.share * cells.total, some.observed, found.predicted)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    limits = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-    return tuple(
-        Bin(low, high, n, events, predicted, Value(*value))
-        for (low, high, n, events, predicted), value in zip(rows, limits, strict=True)
-    )
+    shares = Value.rows(found.rate, found.low, found.high)
+    return tuple(Bin(*row) for row in zip(*(column.tolist() for column in columns), shares, strict=True))

@@ -231,7 +231,7 @@ class Probabilities(Shared):
 
 
 @dataclass(frozen=True)
-class SeveralClasses(Shared):
+class ProbabilityVectors(Shared):
     """Probability vectors. `test` is that of whole vectors; `top` is the evidence on the top label.
 
     Attributes

@@ -21,7 +21,7 @@ from calibrant.reporting.verdicts.binary import (
     uncertain_size,
     where_the_error_sits,
 )
-from calibrant.reporting.verdicts.evidence import Probabilities, SeveralClasses
+from calibrant.reporting.verdicts.evidence import Probabilities, ProbabilityVectors
 from calibrant.reporting.verdicts.severity import RATIOS, changed, flagged_groups, of_probabilities, outside, unruled
 from calibrant.reporting.verdicts.truth_table import (
     Row,
@@ -89,7 +89,7 @@ TOP_LABEL = replace(
 )
 
 
-def _decisions(e: SeveralClasses) -> Row | None:
+def _decisions(e: ProbabilityVectors) -> Row | None:
     """Vectors of only 0 and 1 (M5)."""
     if e.decisions is None:
         return None
@@ -99,7 +99,7 @@ def _decisions(e: SeveralClasses) -> Row | None:
     return Row("M5", "cannot be judged", None, sentence, "caution")
 
 
-def _too_few(e: SeveralClasses) -> Row | None:
+def _too_few(e: ProbabilityVectors) -> Row | None:
     """Few rows, and no rejection (M6)."""
     if e.n >= FEW_ROWS or e.rejects:
         return None
@@ -108,7 +108,7 @@ def _too_few(e: SeveralClasses) -> Row | None:
     return Row("M6", "too few", None, sentence, "caution")
 
 
-def _not_significant(e: SeveralClasses) -> Row | None:
+def _not_significant(e: ProbabilityVectors) -> Row | None:
     """The vectors pass (M3), but groups (MG) or a change over time (MC) may not."""
     if e.test is None or e.test.rejects:
         return None
@@ -121,12 +121,12 @@ def _not_significant(e: SeveralClasses) -> Row | None:
     return Row("M3", "not significant", None, f"{start} ({e.test.name}, n = {count(e.n)}){size}.")
 
 
-def _backwards(e: SeveralClasses) -> Row | None:
+def _backwards(e: ProbabilityVectors) -> Row | None:
     row = None if e.top is None else backwards(e.top)
     return None if row is None else row._replace(rule="MB")
 
 
-def _top_label(e: SeveralClasses) -> Row | None:
+def _top_label(e: ProbabilityVectors) -> Row | None:
     """The confidence is wrong: what is said of it alone (M1), unless its error is small and that of classes is not."""
     if e.top is None or not e.top.rejects:
         return None
@@ -136,18 +136,18 @@ def _top_label(e: SeveralClasses) -> Row | None:
     return row._replace(rule="M1") if row.state == "not calibrated" else row
 
 
-def _other_classes(e: SeveralClasses) -> Row:
+def _other_classes(e: ProbabilityVectors) -> Row:
     return _beyond_the_top_label(e, "The confidence in the predicted class shows no significant error")
 
 
-def _beyond_the_top_label(e: SeveralClasses, start: str) -> Row:
+def _beyond_the_top_label(e: ProbabilityVectors, start: str) -> Row:
     worst = worst_class(e)
     told = "" if worst is None else f": {_class_in_words(worst)}"
     direction: Direction = "mixed" if worst is None else worst.direction
     return Row("M2", "not calibrated", direction, f"{start}, but the probabilities of the other classes do{told}.")
 
 
-def worst_class(e: SeveralClasses) -> GroupRow | None:
+def worst_class(e: ProbabilityVectors) -> GroupRow | None:
     """The flagged class whose total is farthest from what was predicted, beyond chance."""
     off = [row for row in e.class_rows if row.flagged and total_is_off(row, e.number)]
     if not off:
@@ -174,7 +174,7 @@ def _class_in_words(row: GroupRow) -> str:
     return f"{printable(name)} is {found.value} times as frequent as predicted{ends(found, before='')}"
 
 
-def _second(e: SeveralClasses, row: Row) -> str:
+def _second(e: ProbabilityVectors, row: Row) -> str:
     """A change over time or, where the first sentence is on the top label, the class that is farthest off."""
     if row.state not in ("not calibrated", "small") or row.rule == "MG":
         return ""
@@ -184,7 +184,7 @@ def _second(e: SeveralClasses, row: Row) -> str:
     )
 
 
-def _severity(e: SeveralClasses) -> Severity:
+def _severity(e: ProbabilityVectors) -> Severity:
     """That of the top label; a class whose total is off by more than a tenth is a problem too."""
     if e.top is None:
         return "caution"
@@ -198,7 +198,7 @@ def _severity(e: SeveralClasses) -> Severity:
     return of_probabilities(e.top)
 
 
-def _how_sure(e: SeveralClasses) -> str:
+def _how_sure(e: ProbabilityVectors) -> str:
     if e.decisions is not None:
         return ""
     said = answers.strength(e)
@@ -207,7 +207,7 @@ def _how_sure(e: SeveralClasses) -> str:
     return answers.sureness(e, said, "" if e.top is None else answers.size_of_error(e.top))
 
 
-def _what_to_do(e: SeveralClasses, row: Row) -> str:
+def _what_to_do(e: ProbabilityVectors, row: Row) -> str:
     few, own = answers.too_few_for_a_map(e, row), ""
     if e.decisions is not None and row.state == "cannot be judged":
         own = "Pass predicted probabilities, for example predict_proba(...), not decisions."
@@ -217,7 +217,7 @@ def _what_to_do(e: SeveralClasses, row: Row) -> str:
     return answers.advice(e, row, own=own, too_few=few, settled=settled)
 
 
-MULTICLASS = TruthTable[SeveralClasses](
+MULTICLASS = TruthTable[ProbabilityVectors](
     untested=(_decisions, _too_few),
     tested=(_not_significant, _backwards, _top_label, _other_classes),
     severity=_severity,
