@@ -1,7 +1,4 @@
-"""`calibration_test`: is the model calibrated? With the default test of binary predictions, `MultiScale`.
-
-The default test combines many statistics of the same residuals, from the mean gap to fine bins, into one exact p-value.
-"""
+"""`calibration_test`: is the model calibrated? With the default test of binary predictions, `MultiScale`."""
 
 from __future__ import annotations
 
@@ -155,8 +152,7 @@ def weights(columns: int) -> Floats:
 def _bins_of_cells(cells: PooledCells, variance: Floats) -> tuple[Places, Places, Floats]:
     """The last cell of every bin, for 2, 4, ..., 128 bins of about equal mass, made of whole cells.
 
-    Also which of these bins is the first of its number, and the factors of their squared gaps, in two columns for each
-    number of bins: 1 / share and 1 / variance.
+    Also the first bin of each number of bins, and the factors 1 / share and 1 / variance of their squared gaps.
     """
     middle = np.cumsum(cells.share) - cells.share / 2
     levels, bins = [], 2
@@ -191,13 +187,8 @@ _METHODS: dict[str, Any] = {
 
 #: Tests that are asked for by name.
 TestName = Literal["multiscale", "kolmogorov-smirnov", "spiegelhalter", "hosmer-lemeshow", "kernel", "cox"]
-_NAMED: dict[str, type[OfOutcomes]] = dict(
-    zip(
-        get_args(TestName),
-        (MultiScale, KolmogorovSmirnov, Spiegelhalter, HosmerLemeshow, KernelTest, Cox),
-        strict=True,
-    )
-)
+_TESTS = (MultiScale, KolmogorovSmirnov, Spiegelhalter, HosmerLemeshow, KernelTest, Cox)
+_NAMED: dict[str, type[OfOutcomes]] = dict(zip(get_args(TestName), _TESTS, strict=True))
 
 
 @takes_columns
@@ -275,10 +266,5 @@ def _kind(data: Predictions | BinTable) -> str:
 def _default(data: Predictions | BinTable) -> TestMethod:
     if isinstance(data, Binary) and data.group is not None:
         return ClusteredScore()
-    made: dict[str, TestMethod] = {
-        "outcomes": MultiScale(),
-        "several classes": VectorTest(),
-        "distributions": PitUniformity(),
-        "positive-unlabeled data": PUScore(),
-    }
-    return made[_kind(data)]
+    classes = {"several classes": VectorTest, "distributions": PitUniformity, "positive-unlabeled data": PUScore}
+    return classes.get(_kind(data), MultiScale)()

@@ -205,11 +205,10 @@ def over_time(
     )
     residuals = totals.residuals()
     at = None if residuals is None else change_point(residuals)
-    change = None
-    if at is not None:
-        before, after = totals.ratio(0, at.first, level), totals.ratio(at.first, len(names), level)
-        change = Change(at.first, before, after, at.p_value)
-    return OverTime(rows, change, totals.quantity, level, left_out)
+    if at is None:
+        return OverTime(rows, None, totals.quantity, level, left_out)
+    ratios = totals.ratio(0, at.first, level), totals.ratio(at.first, len(names), level)
+    return OverTime(rows, Change(at.first, *ratios, at.p_value), totals.quantity, level, left_out)
 
 
 def _totals(data: Any, time: Any, most: int, seed: int) -> tuple[list[str], EventTotals | SpreadTotals, int]:
@@ -372,9 +371,8 @@ class EventTotals:
     @classmethod
     def of_rows(cls, data: Binary, index: NDArray[np.intp], size: int, seed: int) -> EventTotals:
         """Rows, and the period of each."""
-        cells = [HybridGrid() if len(data) > 1 << 16 else Distinct()] * size
-        parts = [data.take(index == k) for k in range(size)]
-        tables = [BinTable.of(part, cut).filled() for part, cut in zip(parts, cells, strict=True)]
+        cut = HybridGrid() if len(data) > 1 << 16 else Distinct()
+        tables = [BinTable.of(data.take(index == k), cut).filled() for k in range(size)]
         plain = data.group is None and data.weight is None
         return cls(tables, None if plain else data, None if plain else index, seed)
 
@@ -418,13 +416,12 @@ class EventTotals:
 
     def residuals(self) -> Residuals | None:
         """Of the logistic recalibration of all periods together; None where outcomes allow none."""
-        whole = merge(self.tables)
-        model = _constant_model(whole)
+        model = _constant_model(merge(self.tables))
         if model is None:
             return None
-        if self.rows is not None and self.index is not None:
-            return self._signed_residuals(model)
-        return self._simulated_residuals(model)
+        if self.rows is None or self.index is None:
+            return self._simulated_residuals(model)
+        return self._signed_residuals(self.rows, self.index, model)
 
     def _simulated_residuals(self, model: tuple[float, float]) -> Residuals:
         pooled = [_pooled(table) for table in self.tables]
@@ -438,22 +435,15 @@ class EventTotals:
         rng = generator(self.seed, "change point")
         whole = np.maximum(np.rint(count), 1).astype(np.int64)
         drawn = rng.binomial(whole[:, None], chance[:, None], (len(count), DRAWS)) - (whole * chance)[:, None]
-        size = len(pooled)
-        starts = np.searchsorted(index, np.arange(size))
-        return Residuals(
-            sums=total(index, sums, size),
-            variance=total(index, variance, size),
-            scores=summed(index, design * variance[:, None], size),
-            information=(design * variance[:, None]).T @ design,
-            drawn=np.add.reduceat(drawn, starts, axis=0),
-            drawn_scores=design.T @ drawn,
-        )
+        size, weighted = len(pooled), design * variance[:, None]
+        sums, variance = (total(index, one, size) for one in (sums, variance))
+        draws = np.add.reduceat(drawn, np.searchsorted(index, np.arange(size)), axis=0)
+        scores = summed(index, weighted, size)
+        return Residuals(sums, variance, scores, weighted.T @ design, draws, design.T @ drawn)
 
-    def _signed_residuals(self, model: tuple[float, float]) -> Residuals:
+    def _signed_residuals(self, data: Binary, index: NDArray[np.intp], model: tuple[float, float]) -> Residuals:
         """The same for dependent or weighted rows, whose residuals are given random signs, cluster by cluster."""
-        data, index, size = self.rows, self.index, len(self.tables)
-        if data is None or index is None:  # pragma: no cover - asked for rows only
-            raise RuntimeError
+        size = len(self.tables)
         weight = np.ones(len(data)) if data.weight is None else data.weight.astype(np.float64)
         design, chance = _fitted(data.y_prob.astype(np.float64), model)
         sums = weight * (data.y_true - chance)
@@ -462,15 +452,10 @@ class EventTotals:
         scores = summed(cluster, design * sums[:, None], len(by_cluster))
         drawn = random_signs(np.concatenate([by_cluster, scores], axis=1), self.seed)
         effect = max(float((by_cluster**2).sum()) / max(float(sums @ sums), 1e-300), 1.0)
-        variance = effect * weight**2 * chance * (1 - chance)
-        return Residuals(
-            sums=by_cluster.sum(axis=0),
-            variance=total(index, variance, size),
-            scores=summed(index, design * (weight * chance * (1 - chance))[:, None], size),
-            information=(design * (weight * chance * (1 - chance))[:, None]).T @ design,
-            drawn=drawn[:size],
-            drawn_scores=drawn[size:],
-        )
+        variance = total(index, effect * weight**2 * chance * (1 - chance), size)
+        weighted = design * (weight * chance * (1 - chance))[:, None]
+        scores, information = summed(index, weighted, size), weighted.T @ design
+        return Residuals(by_cluster.sum(axis=0), variance, scores, information, drawn[:size], drawn[size:])
 
 
 def _constant_model(cells: BinTable) -> tuple[float, float] | None:
@@ -566,12 +551,6 @@ class SpreadTotals:
         whole = by_cluster.sum(axis=1, keepdims=True)
         drawn = random_signs(np.concatenate([by_cluster, whole], axis=1), self.seed)
         effect = float((whole**2).sum()) / max(float(weight @ weight), 1e-300)
-        variance = total(index, effect * weight**2, size)
-        return Residuals(
-            sums=by_cluster.sum(axis=0),
-            variance=variance,
-            scores=total(index, weight, size)[:, None],
-            information=np.array([[float(weight.sum())]]),
-            drawn=drawn[:size],
-            drawn_scores=drawn[size:],
-        )
+        variance, scores = total(index, effect * weight**2, size), total(index, weight, size)[:, None]
+        information = np.array([[float(weight.sum())]])
+        return Residuals(by_cluster.sum(axis=0), variance, scores, information, drawn[:size], drawn[size:])

@@ -57,18 +57,12 @@ class ClusteredRows:
         p, weight, odds = (column[order] for column in (self.p, self.weight, self.odds))
         odds, columns = _centred(odds, group)
         score, noise = weight * (self.y[order] - p), weight**2 * p * (1 - p)
-        first = _firsts(group)
-        pair = _firsts(group, cluster)
-        reach = np.sqrt(noise)
-        return ClusterSums(
-            group=group[pair],
-            scores=_sums_from(pair, score, score * odds),
-            size=np.add.reduceat(weight, pair),
-            reach=np.add.reduceat(reach, pair),
-            products=_sums_from(pair, score**2, score * reach, noise, noise**2),
-            columns=columns,
-            noise=_matrices(*(np.add.reduceat(noise * x, first) for x in (1.0, odds, odds**2))),
-        )
+        first, pair, reach = _firsts(group), _firsts(group, cluster), np.sqrt(noise)
+        size, most = np.add.reduceat(weight, pair), np.add.reduceat(reach, pair)
+        scores = _sums_from(pair, score, score * odds)
+        products = _sums_from(pair, score**2, score * reach, noise, noise**2)
+        covariance = _matrices(*_sums_from(first, noise, noise * odds, noise * odds**2))
+        return ClusterSums(group[pair], scores, size, most, products, columns, covariance)
 
 
 @dataclass(frozen=True, eq=False)

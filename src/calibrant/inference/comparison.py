@@ -1,7 +1,4 @@
-"""Is model A better calibrated than model B? Paired differences on the same rows, for every task.
-
-For multiclass data, the errors of whole vectors are compared by cross-fitted contributions in pairs.
-"""
+"""Is model A better calibrated than model B? Paired differences on the same rows, for every task."""
 
 from __future__ import annotations
 

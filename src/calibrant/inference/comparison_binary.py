@@ -1,8 +1,4 @@
-"""The difference of two binary models' true calibration errors on the same rows, and its interval.
-
-Squared L2 errors are estimated in cells of scores from products of residuals of different clusters, which removes the
-bias of noise. The noise that both models share cancels in the difference.
-"""
+"""The difference of two binary models' true calibration errors on the same rows, and its interval."""
 
 from __future__ import annotations
 
@@ -30,14 +26,9 @@ RANGES = 10
 class ScoredRows:
     """Rows in the order of one model's scores, to be divided into cells.
 
-    Attributes
-    ----------
-    sums : array
-        Count, weight, squared weight, predicted and observed sums of each distinct score, as `PooledCells` takes them;
-        but predicted by both models in the mean. Cells are even in rank and in spread of the predicted outcomes: with a
-        common spread, models that rank the rows alike get the same cells, in which their noise cancels.
-    spread : array
-        Variance of the outcome of each row as both models predict it in the mean.
+    `sums` of each distinct score are as `PooledCells` takes them, and `spread` is the variance of each row's outcome,
+    both as predicted by both models in the mean: models that rank the rows alike get the same cells, in which noise
+    cancels.
     """
 
     sample: Sample
@@ -65,20 +56,11 @@ class SquaredGap:
 
     .. math:: Q = \sum_j W_j \frac{(\sum_g R_{gj})^2 - \sum_g R_{gj}^2}{W_j^2 - \sum_g W_{gj}^2}
 
-    has the expectation :math:`\sum_j W_j \bar g_j^2`, \bar g_j being the mean gap of the cell, for every n.
-
-    Attributes
-    ----------
-    square : float
-        Q.
-    factor : array
-        What products of residuals of a cell are multiplied by; 0 if it holds a single cluster.
-    noise : sparse array of (clusters and rows, cells)
-        Sums of weighted residuals about the mean gap. Where predictions have more variance than the residuals show, as
-        they do without any event, the rest follows, row by row.
-    contributions : array
-        What each of these adds to Q, to first order, given the residuals of all others. The mean gap of a cell would
-        not do: it contains the residual of the row itself, which an event among few dominates.
+    has the expectation :math:`\sum_j W_j \bar g_j^2`, \bar g_j being the mean gap of the cell, for every n. Products of
+    residuals of a cell are multiplied by `factor`. `noise` (clusters and rows, cells) are sums of weighted residuals
+    about the mean gap and, where predictions have more variance than residuals show, the rest, row by row.
+    `contributions` are what each adds to Q, to first order, given the residuals of all others: the mean gap contains
+    the row's own residual.
     """
 
     square: float
@@ -172,24 +154,14 @@ _TURN = np.array([[1.0, -1.0], [1.0, 1.0]])
 
 @dataclass(frozen=True, eq=False)
 class SquaredErrors:
-    """Difference and sum of the squared L2 errors of two models, and their covariance.
-
-    Attributes
-    ----------
-    value : array of 2
-    covariance : array of (2, 2)
-    """
+    """Difference and sum of the squared L2 errors of two models, and their covariance."""
 
     value: Floats
     covariance: Floats
 
     @classmethod
     def of(cls, a: SquaredGap, b: SquaredGap) -> SquaredErrors:
-        r"""From products of residuals: the variance of a U-statistic, linear and degenerate part.
-
-        The linear part is that of the contributions, less what the noise of the gaps adds to it. Neither part is
-        negative.
-        """
+        """The variance of a U-statistic: that of the contributions less twice the noise of the gaps, and that noise."""
         both = np.stack([a.contributions, b.contributions])
         contributed = both @ both.T
         cross = a.shared_noise(b)
@@ -228,25 +200,16 @@ class SquaredErrors:
 
 
 def of_errors(difference: Floats, total: Floats) -> Floats:
-    r"""√A - √B from A - B and A + B.
-
-    It is (A - B) / (√A + √B). An estimate B below zero counts as none, and the difference is kept: √(A - B).
-    """
+    """√A - √B = (A - B) / (√A + √B) from A - B and A + B; an estimate B below zero counts as none: √(A - B)."""
     roots = sum(np.sqrt(np.maximum(square, 0.0)) for square in (total + difference, total - difference)) / np.sqrt(2)
     return np.asarray(difference / np.maximum(np.maximum(roots, np.sqrt(np.abs(difference))), 1e-150))
 
 
 @dataclass(frozen=True, eq=False)
 class Resolutions:
-    """Squared errors at rising resolution.
+    """Squared errors at rising resolution, and the degrees of freedom of their standard errors.
 
     Where both models rank the rows alike, noise of fine cells cancels, and the finest resolution costs nothing.
-
-    Attributes
-    ----------
-    found : list of SquaredErrors
-    freedom : float
-        Degrees of freedom of the standard errors: the effective number of clusters (rows) less one.
     """
 
     found: list[SquaredErrors]

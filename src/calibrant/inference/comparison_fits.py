@@ -1,8 +1,4 @@
-"""Paired errors of two predicted spreads or of two positive-unlabeled models, from their fitted gaps.
-
-A fitted gap is held in orthonormal coordinates, with what each row (or cluster) adds to them, so that the noise that
-both models share can be simulated.
-"""
+"""Paired errors of two predicted spreads or of two positive-unlabeled models, from their fitted gaps."""
 
 from __future__ import annotations
 
@@ -34,23 +30,10 @@ SPREAD_DRAWS = 99
 class FittedGap:
     """The gap of one model: share @ power(half @ coordinates) is the power of its error.
 
-    Attributes
-    ----------
-    half : array of (cells, coordinates)
-        Functions of the cells that are orthonormal under `share`.
-    share : array
-    coordinates : array
-        Those of the fitted gap.
-    influence : array of (clusters, coordinates)
-        What each cluster (row) adds to them beyond its expectation.
-    sampling : array
-        What each cluster adds to the mean power because scores are sampled.
-    smooth, straight : array
-        Smoother and linear gaps, per cell.
-    power : callable
-        From gaps to the terms of the power of the error, cell by cell.
-    missing : float
-        By how much all gaps may be too low because rare large errors are not in the sample; 0 for outcomes.
+    `half` (cells, coordinates) are functions orthonormal under `share`; `influence` (clusters, coordinates) is what
+    each cluster (row) adds to the coordinates beyond its expectation, `sampling` what it adds to the mean power because
+    scores are sampled; `smooth` and `straight` are smoother and linear gaps; all gaps may be too low by `missing`
+    because rare large errors are not in the sample (0 for outcomes).
     """
 
     half: Floats
@@ -98,18 +81,11 @@ def _of_spread(data: Forecast, target: Target) -> FittedGap:
         raise RuntimeError(repr(cells))
     pool = fit.pool[cell]
     residual = share * (second * np.exp(-fit.gap[pool]) - 1)
-    power = SpreadError.of(target, fit.variance).power
-    return FittedGap(
-        fit.half,
-        fit.share,
-        (fit.share * fit.gap) @ fit.half,
-        _freed(_by_cluster(residual[:, None] * fit.half[pool], cluster)),
-        _by_cluster((share * _apart(power(fit.gap), fit.share)[pool])[:, None], cluster)[:, 0],
-        fit.shape,
-        fit.straight,
-        power,
-        fit.missing,
-    )
+    power, coordinates = SpreadError.of(target, fit.variance).power, (fit.share * fit.gap) @ fit.half
+    influence = _freed(_by_cluster(residual[:, None] * fit.half[pool], cluster))
+    sampling = _by_cluster((share * _apart(power(fit.gap), fit.share)[pool])[:, None], cluster)[:, 0]
+    found = fit.half, fit.share, coordinates, influence, sampling
+    return FittedGap(*found, fit.shape, fit.straight, power, fit.missing)
 
 
 def _of_unlabeled(data: PositiveUnlabeled, norm: float) -> FittedGap:
@@ -128,16 +104,8 @@ def _of_unlabeled(data: PositiveUnlabeled, norm: float) -> FittedGap:
     weight = np.where(np.arange(len(data)) < len(data) - len(data.unlabeled), 0.0, weight)
     sampling = weight / weight.sum() * _apart(power(half @ coordinates), gaps.share)[pool]
     cluster = np.arange(len(data)) if data.group is None else np.unique(data.group, return_inverse=True)[1].reshape(-1)
-    return FittedGap(
-        half,
-        gaps.share,
-        coordinates,
-        _freed(_by_cluster(rows, cluster)),
-        _by_cluster(sampling[:, None], cluster)[:, 0],
-        smooth,
-        straight,
-        power,
-    )
+    influence, sampled = _freed(_by_cluster(rows, cluster)), _by_cluster(sampling[:, None], cluster)[:, 0]
+    return FittedGap(half, gaps.share, coordinates, influence, sampled, smooth, straight, power)
 
 
 def _apart(power: Floats, share: Floats) -> Floats:

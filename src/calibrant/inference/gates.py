@@ -102,9 +102,8 @@ class Decision:
     def of(cls, decisions: Iterable[Decision]) -> Decision:
         """Several decisions as one."""
         each = tuple(decisions)
-        return cls(
-            tuple(check for one in each for check in one.checks), tuple(text for one in each for text in one.warnings)
-        )
+        warnings = tuple(text for one in each for text in one.warnings)
+        return cls(tuple(check for one in each for check in one.checks), warnings)
 
     @property
     def result(self) -> Result:
@@ -402,13 +401,8 @@ def relative_error(data: Predictions | BinTable, *, norm: float = 1, level: floa
     ends = error.interval
     if ends is None:
         fail(f"{error!r} has no interval.")
-    bounds = Interval(
-        ends.low / most,
-        ends.high / least if least > 0 else math.inf,
-        level=level,
-        method=f"{ends.method} over mid-P limits of the rate",
-        assumption=ends.assumption,
-    )
+    method, high = f"{ends.method} over mid-P limits of the rate", ends.high / least if least > 0 else math.inf
+    bounds = Interval(ends.low / most, high, level=level, method=method, assumption=ends.assumption)
     value = error.value / rate if rate > 0 else math.inf
     name = f"{error.name} relative to the base rate"
     return Estimate(value, name=name, method=error.method, n=error.n, interval=bounds, details={"base_rate": rate})

@@ -390,19 +390,11 @@ def by_group(
     else:
         tested = group_evidence(task, columns, test)
     search = None if depth == 1 and not confirm else Search.of(columns, tested, confirmed=confirm)
-    adjusted_over = f"adjusted over {sum(not np.isnan(one.p_value) for one in tested)} groups"
+    words = f"{tested[0].method}, adjusted over {sum(not np.isnan(one.p_value) for one in tested)} groups"
     if search is not None and not confirm:
         tested = strongest(tested, max(intervals, 1))
-    results = _results(
-        estimator,
-        task,
-        tested,
-        {id(one) for one in strongest(tested, len(tested) if shrink else intervals)},
-        level=level,
-        method=method,
-        words=f"{tested[0].method}, {adjusted_over}",
-        shrink_gaps=search is not None,
-    )
+    chosen = {id(one) for one in strongest(tested, len(tested) if shrink else intervals)}
+    results = _results(estimator, task, tested, chosen, level, method, words, shrink_gaps=search is not None)
     return ByGroup(tuple(_shrunk(list(results), level) if shrink else results), n=len(task), search=search)
 
 
@@ -423,10 +415,10 @@ def _results(
     data: Predictions,
     tested: Sequence[GroupEvidence],
     with_interval: set[int],
-    *,
     level: float,
     method: Method | None,
     words: str,
+    *,
     shrink_gaps: bool,
 ) -> Iterator[GroupResult]:
     """What was found in each group; rows of a grouping are looked up once."""
@@ -444,16 +436,10 @@ def _results(
                 estimate = interval(estimator, part, level=level, method=method)
             else:
                 estimate = as_estimate(estimator, part)
-            yield GroupResult(
-                column=grouping.column,
-                group=grouping.names[one.number],
-                estimate=estimate,
-                test=Significance(one.statistic, one.adjusted, method=words, n=len(part)),
-                p_value=one.p_value,
-                shrunk_gap=None if gaps is None else float(gaps[one.number]),
-                found=one.found,
-                **balance(part),
-            )
+            test = Significance(one.statistic, one.adjusted, method=words, n=len(part))
+            more: dict[str, Any] = {"shrunk_gap": None if gaps is None else float(gaps[one.number]), "found": one.found}
+            name = grouping.names[one.number]
+            yield GroupResult(grouping.column, name, estimate, test, one.p_value, **balance(part), **more)
 
 
 def _shrunk(results: list[GroupResult], level: float) -> list[GroupResult]:

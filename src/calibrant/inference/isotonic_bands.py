@@ -81,14 +81,9 @@ class IsotonicBand:
         """The interval for the true L_norm calibration error (infinity is allowed)."""
         norm = check_norm(norm)
         low, high = isotonic_band(data, level=level).error(norm)
-        return Interval(
-            low,
-            high,
-            level=level,
-            method=repr(self),
-            assumption="independent rows; a rising calibration curve; exact for any n, for the scores of the sample",
-            target=Target("true error", norm),
-        )
+        words = "independent rows; a rising calibration curve; exact for any n, for the scores of the sample"
+        target = Target("true error", norm)
+        return Interval(low, high, level=level, method=repr(self), assumption=words, target=target)
 
 
 def isotonic_band(data: Predictions | BinTable, *, level: float = 0.95) -> Band:

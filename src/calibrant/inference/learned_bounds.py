@@ -124,15 +124,8 @@ class SequentialBound:
         low = self._betting(values, size, level) if exact else _normal_bound(judged, values, level)
         how = "exact for any n" if exact else "approximate: many rows (or clusters)"
         unit = "rows" if data.group is None else "clusters"
-        return Interval(
-            max(low, 0.0),
-            math.inf,
-            level,
-            repr(self),
-            side="lower",
-            assumption=f"independent {unit}; {how}; {_WHY}",
-            target=Target("true error", norm, "vector"),
-        )
+        words, target = f"independent {unit}; {how}; {_WHY}", Target("true error", norm, "vector")
+        return Interval(max(low, 0.0), math.inf, level, repr(self), side="lower", assumption=words, target=target)
 
     def _betting(self, values: list[Floats], size: float, level: float) -> float:
         """Rows of one part in random order, since those of a file may be sorted."""

@@ -70,15 +70,9 @@ class LargestGapBound:
         if norm != float("inf"):
             fail(f"LargestGapBound is for the infinite norm, got norm={norm!r}; use Inversion().", ValueError)
         table = counted_table(data, needed_by="LargestGapBound", instead="ece (L1 or L2)")
-        return Interval(
-            _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level),
-            float("inf"),
-            level=level,
-            method=repr(self),
-            side="lower",
-            assumption="independent rows, nothing else; an upper bound needs a rising curve: IsotonicBand()",
-            target=Target("true error", float("inf")),
-        )
+        low, target = _largest_lower_limit(pooled(table, MOST_CELLS), 1 - level), Target("true error", norm)
+        words = "independent rows, nothing else; an upper bound needs a rising curve: IsotonicBand()"
+        return Interval(low, norm, level=level, method=repr(self), side="lower", assumption=words, target=target)
 
 
 def _largest_lower_limit(table: BinTable, risk: float) -> float:

@@ -242,20 +242,9 @@ def _isotonic(data: Predictions | BinTable, level: float, draws: int, seed: int)
     drawn = rng.binomial(count, np.clip(predicted, 0, 1), (draws, len(predicted))) / count
     null = np.array([_rising(line, weight) for line in drawn])
     low, high = np.quantile(null, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    band = band_of(table, level)
-    return ReliabilityCurve(
-        kind="isotonic",
-        predicted=predicted,
-        observed=_rising(table.observed_mean, weight),
-        consistency_low=low,
-        consistency_high=high,
-        confidence_low=band.lower,
-        confidence_high=band.upper,
-        share=table.share,
-        level=level,
-        simultaneous=True,
-        n=table.n,
-    )
+    band, observed = band_of(table, level), _rising(table.observed_mean, weight)
+    bands = low, high, band.lower, band.upper
+    return ReliabilityCurve("isotonic", predicted, observed, *bands, table.share, level, simultaneous=True, n=table.n)
 
 
 def _rising(values: Floats, weight: Floats) -> Floats:
@@ -272,10 +261,8 @@ def _binned(data: Predictions | BinTable, bins: Binning, level: float) -> Reliab
     risk = (1 - level) / 2
     probability = np.clip(predicted, 1e-15, 1 - 1e-15)
     band = [np.clip(np.ceil(bdtrik(at, count, probability) - 1e-9), 0, count) / count for at in (risk, 1 - risk)]
-    low, high = clopper_pearson(observed * count, count, risk)
-    return ReliabilityCurve(
-        "binned", predicted, observed, band[0], band[1], low, high, some.share, level, simultaneous=False, n=some.n
-    )
+    bands = band[0], band[1], *clopper_pearson(observed * count, count, risk)
+    return ReliabilityCurve("binned", predicted, observed, *bands, some.share, level, simultaneous=False, n=some.n)
 
 
 def _of_spread(data: Forecast, bins: Binning, level: float) -> ReliabilityCurve:
@@ -287,19 +274,8 @@ def _of_spread(data: Forecast, bins: Binning, level: float) -> ReliabilityCurve:
     shape = 1 / np.maximum(ratio_variance(some, max(table_kurtosis(table), 1 + 1e-9)), 1e-12)
     low, high = (np.sqrt(gammaincinv(shape, (1 + side * level) / 2) / shape) for side in (-1, 1))
     spread, error = np.sqrt(some.predicted_mean), np.sqrt(some.observed_mean)
-    return ReliabilityCurve(
-        kind="spread",
-        predicted=spread,
-        observed=error,
-        consistency_low=spread * low,
-        consistency_high=spread * high,
-        confidence_low=error / high,
-        confidence_high=error / low,
-        share=some.share,
-        level=level,
-        simultaneous=False,
-        n=table.n,
-    )
+    bands = spread * low, spread * high, error / high, error / low
+    return ReliabilityCurve("spread", spread, error, *bands, some.share, level, simultaneous=False, n=table.n)
 
 
 def _of_positives(data: Any, bins: Binning, level: float) -> ReliabilityCurve:
@@ -311,16 +287,6 @@ def _of_positives(data: Any, bins: Binning, level: float) -> ReliabilityCurve:
     some = gaps.share > 0
     error = np.sqrt(np.maximum(np.diag(gaps.null_covariance()), 0.0))[some] / gaps.share[some]
     reach = float(ndtri((1 + level) / 2)) * error
-    return ReliabilityCurve(
-        kind="positive-unlabeled",
-        predicted=found.predicted,
-        observed=found.rate,
-        consistency_low=np.maximum(found.predicted - reach, 0.0),
-        consistency_high=found.predicted + reach,
-        confidence_low=found.low,
-        confidence_high=found.high,
-        share=found.share,
-        level=level,
-        simultaneous=False,
-        n=table.n,
-    )
+    predicted = found.predicted
+    points = predicted, found.rate, np.maximum(predicted - reach, 0.0), predicted + reach, found.low, found.high
+    return ReliabilityCurve("positive-unlabeled", *points, found.share, level, simultaneous=False, n=table.n)

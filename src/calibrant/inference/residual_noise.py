@@ -35,14 +35,8 @@ Law = Callable[[], Iterator[Floats]]
 class ResidualNoise:
     """Draws of the noise of the residual sums, by one or two laws that a norm of the noise must respect both.
 
-    Attributes
-    ----------
-    position : array of cells
-        Mean score.
-    laws : tuple of callables
-        Each draw is the weighted sum of prediction minus outcome, less its expectation, as a share of the total weight.
-    largest : float
-        The mean of the largest possible residuals, max(p, 1 - p).
+    Each draw of a law is the weighted sum of prediction minus outcome, less its expectation, as a share of the weight,
+    in cells of mean score `position`; `largest` is the mean of the largest possible residuals, max(p, 1 - p).
     """
 
     position: Floats
@@ -53,10 +47,9 @@ class ResidualNoise:
     def of(cls, data: Predictions | BinTable, *, draws: int, seed: int, size: int, needed_by: str) -> ResidualNoise:
         """The noise of binary rows or of their fine table, on at most `size` cells of neighbouring scores.
 
-        Independent rows have two laws. One draws outcomes from the predictions, and is exact if they are calibrated.
-        The other has the observed squares of the residuals for variances, which contain those of the outcomes and of
-        the scores whatever the gap, and three rows more that were not seen to be wrong. With clusters, residuals
-        change their sign cluster by cluster.
+        Independent rows have two laws: outcomes drawn from the predictions, exact if calibrated; and the observed
+        squares of the residuals as variances, which contain those of outcomes and scores whatever the gap, with three
+        rows more that were not seen to be wrong. With clusters, residuals change their sign cluster by cluster.
         """
         if isinstance(data, Binary) and data.group is not None:
             return cls._of_clusters(Sample.of_rows(data), draws, seed, size, needed_by)

@@ -1,7 +1,6 @@
 """The sample behind an interval or a test: rows, cells, clusters, resamples, design effect.
 
-Every method accesses its data through `Sample`. Tables are resampled, not rows: by one multinomial draw over cells and
-outcomes, or over clusters of rows. The design effect says how much less clustered rows tell than independent ones.
+Tables are resampled, not rows: by one multinomial draw over cells and outcomes, or over clusters of rows.
 """
 
 from __future__ import annotations
@@ -36,13 +35,7 @@ def row_clusters(data: Predictions, rows: int) -> NDArray[np.intp] | None:
 
 
 def design_effect(residuals: Iterable[Floats], clusters: NDArray[np.intp] | None) -> float:
-    """Variance of the sum of weighted residuals relative to that of independent rows; at least 1.
-
-    There may be several columns of residuals, whose variances are added.
-
-    >>> design_effect([np.array([1.0, 1.0, -1.0, -1.0])], np.array([0, 0, 1, 1]))
-    2.0
-    """
+    """Variance of the sum of weighted residuals (of several columns) relative to independent rows; at least 1."""
     if clusters is None:
         return 1.0
     alone = together = 0.0
@@ -71,16 +64,8 @@ _BATCH = 64
 class Sample:
     """Scores and outcomes of one task, in the form that intervals and tests need.
 
-    Attributes
-    ----------
-    source : Predictions or BinTable
-    cluster : array or None
-        The cluster number of each row, from 0. None: rows are independent, and only the table is needed.
-    table : BinTable
-        Fine, in the order of the scores. With clusters it has one cell per distinct score, so that each row has a
-        cell; otherwise many rows are counted on a grid.
-    rows, cell
-        With clusters: the rows, and the cell number of each.
+    `cluster` numbers the cluster of each row from 0; None: rows are independent, and only the fine `table` is needed.
+    With clusters the table has one cell per distinct score, so that each of the `rows` has a `cell`.
     """
 
     source: Predictions | BinTable
@@ -114,10 +99,7 @@ class Sample:
 
     @classmethod
     def of_clusters(cls, data: Predictions, *, cluster: NDArray[np.intp] | None = None) -> Sample:
-        """Rows to be resampled by cluster: those of `group`, or random clusters of independent rows.
-
-        Nothing is lost by random clusters: their sums are independent too, and 1024 are enough to resample.
-        """
+        """Rows to be resampled by cluster: those of `group`, or random clusters of independent rows."""
         return cls(data, cluster_labels(data, len(data.rows().key)) if cluster is None else cluster)
 
     @cached_property

@@ -343,21 +343,11 @@ def risk_coverage(
     n = task.n if isinstance(task, BinTable) else len(task)
     ideal = entries.ideal()
     area, best = entries.area(), ideal.area()
-    difference = _difference(entries, ideal)
-    return RiskCoverage(
-        entries.confidence[entries.ends[shown]],
-        entries.running[shown] / entries.running[-1],
-        entries.risk[shown],
-        low,
-        high,
-        _area_estimate("AURC", area, entries, entries.area_influence(), level, n),
-        _area_estimate("Excess AURC", area - best, entries, difference, level, n),
-        best,
-        level,
-        n,
-        name,
-        band,
-    )
+    aurc = _area_estimate("AURC", area, entries, entries.area_influence(), level, n)
+    excess = _area_estimate("Excess AURC", area - best, entries, _difference(entries, ideal), level, n)
+    coverage, risk = entries.running[shown] / entries.running[-1], entries.risk[shown]
+    points = entries.confidence[entries.ends[shown]], coverage, risk, low, high
+    return RiskCoverage(*points, aurc, excess, best, level, n, name, band)
 
 
 def _shown(running: Floats) -> Numbers:
@@ -381,13 +371,10 @@ def _entries(task: Predictions | BinTable, loss: Loss | ArrayLike, confidence: A
     if plain and n > GRID_ROWS and isinstance(loss, str) and confidence is None:
         return _table_entries(task, loss)  # counted on a grid far finer than the points that are shown
     given = None if confidence is None else _numbers("confidence", confidence, n)
-    if isinstance(loss, str):
-        own, losses = _class_losses(task, loss)
-        given = own if given is None else given
-    else:
-        losses = _numbers("loss", loss, n)
-        if given is None:
-            given = _class_losses(task, "error")[0]
+    losses = None if isinstance(loss, str) else _numbers("loss", loss, n)
+    if losses is None or given is None:
+        own, of_class = _class_losses(task, loss if isinstance(loss, str) else "error")
+        given, losses = own if given is None else given, of_class if losses is None else losses
     weight = np.ones(n) if task.weight is None else task.weight
     cluster = None if task.group is None else np.unique(task.group, return_inverse=True)[1].reshape(-1)
     return OrderedLosses.of(given, losses, weight, weight**2, cluster)

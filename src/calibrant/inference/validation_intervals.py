@@ -165,8 +165,8 @@ def rate_limits(data: Predictions | BinTable, table: BinTable, fitted: Columns, 
         size = rate * (1 - rate) / variance
     elif spread.cluster_sums is not None:
         size = min(size, float(len(spread.cluster_sums)))  # nothing is known of the spread within clusters
-    low, high = mid_p_interval(rate * size, size, level)
-    return float(low), float(high)
+    low, high = map(float, mid_p_interval(rate * size, size, level))
+    return low, high
 
 
 def _uncertain(p: Floats) -> NDArray[np.bool_]:
@@ -379,16 +379,9 @@ def multinomial_recalibration(
     fit = _Framework.of(task, reference)
     large, note_large = fit.in_the_large(level)
     slopes, joint, note_slopes = fit.slopes(level)
-    return MultinomialRecalibration(
-        classes=tuple(fit.classes),
-        reference=fit.reference,
-        intercepts=tuple(large),
-        slopes=tuple(slopes),
-        joint_intercepts=joint,
-        note="; ".join(dict.fromkeys(filter(None, (note_large, note_slopes)))),
-        n=len(task),
-        left_out=fit.left_out,
-    )
+    note = "; ".join(dict.fromkeys(filter(None, (note_large, note_slopes))))
+    found = tuple(fit.classes), fit.reference, tuple(large), tuple(slopes)
+    return MultinomialRecalibration(*found, joint, note, len(task), fit.left_out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -213,17 +213,13 @@ def advise(
             lambda each: float(np.mean(simulated({name: estimator}, each, repeats=few)[name] > threshold)), power
         )
 
-    rows = tuple(
-        EstimatorAdvice(
-            name=name,
-            estimate=float(estimator(fit.data)),
-            fitted=Bias.of(here[name], truth, estimator=name, world="fitted", n=n),
-            calibrated=Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n),
-            detectable=detectable(name, estimator),
-        )
-        for name, estimator in chosen.items()
-    )
-    return Advice(known, fit, world, truth, rows, len(fit.data), n, q, alpha, power)
+    rows = []
+    for name, estimator in chosen.items():
+        fitted = Bias.of(here[name], truth, estimator=name, world="fitted", n=n)
+        calibrated = Bias.of(null[name], 0.0, estimator=name, world="calibrated", n=n)
+        detected = detectable(name, estimator)
+        rows.append(EstimatorAdvice(name, float(estimator(fit.data)), fitted, calibrated, detected))
+    return Advice(known, fit, world, truth, tuple(rows), len(fit.data), n, q, alpha, power)
 
 
 def _default_estimators(norm: float) -> dict[str, Estimator]:
@@ -246,9 +242,7 @@ class _Path:
 
     @classmethod
     def of(cls, world: World, norm: float, n: int) -> _Path:
-        shape: Curve = as_curve(world.curve)
-        if world.true_error(norm) < _FLAT:
-            shape = PowerCurve(2)
+        shape: Curve = PowerCurve(2) if world.true_error(norm) < _FLAT else as_curve(world.curve)
         whole = World(world.scores, shape).true_error(norm)
         worlds = tuple(
             World(world.scores, Blend(shape, float(error / whole)), f"error {step}")

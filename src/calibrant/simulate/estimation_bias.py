@@ -91,20 +91,10 @@ class Bias:
         centred, errors = (estimates - mean) ** 2, (estimates - truth) ** 2
         sd, rmse = float(np.sqrt(centred.sum() / max(repeats - 1, 1))), float(np.sqrt(errors.mean()))
         root = np.sqrt(repeats)
-        return cls(
-            estimator=estimator,
-            world=world,
-            n=n,
-            repeats=repeats,
-            truth=truth,
-            mean=mean,
-            bias=mean - truth,
-            bias_se=sd / root,
-            sd=sd,
-            sd_se=float(centred.std() / (2 * sd * root)) if sd > 0 else 0.0,
-            rmse=rmse,
-            rmse_se=float(errors.std() / (2 * rmse * root)) if rmse > 0 else 0.0,
-        )
+        sd_se = float(centred.std() / (2 * sd * root)) if sd > 0 else 0.0
+        rmse_se = float(errors.std() / (2 * rmse * root)) if rmse > 0 else 0.0
+        found = mean - truth, sd / root, sd, sd_se, rmse, rmse_se
+        return cls(estimator, world, n, repeats, truth, mean, *found)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""

@@ -159,18 +159,13 @@ def sample_size(
             n = _simulated(estimator, place, width, power, level, runs, seed)
             true_value = place.true_error(1 if target is None or target.norm is None else target.norm)
             return _result(n, place, "calibration error", wanted, f"{runs} simulations per size", true_value, 0.0)
-        formulas = {
-            "observed to expected ratio": _ratio,
-            "calibration intercept": _intercept,
-            "calibration slope": _slope,
-        }
-        if quantity not in formulas:
+        if quantity not in _FORMULAS:
             fail(
                 f"There is no sample size for {name_of(estimator)}; it is known for observed_expected, "
                 "calibration_intercept, calibration_slope, net_benefit and calibration errors.",
                 TypeError,
             )
-        found = formulas[quantity](place)
+        found = _FORMULAS[quantity](place)
     n = found.rows(width, power, level)
     return _result(n, place, found.quantity, wanted, "formula", found.value, None if power is None else found.null)
 
@@ -273,19 +268,9 @@ def power(
     threshold = float(np.quantile(simulated(null, 0), 1 - alpha))
     false_alarms = float(np.mean(simulated(null, 1) > threshold))
     misses = float(np.mean(simulated(world, 0) <= threshold))
-    return Detection(
-        estimator=name,
-        world=world.name,
-        n=n,
-        repeats=repeats,
-        alpha=alpha,
-        true_error=world.true_error(norm_of(estimator) if norm is None else norm),
-        threshold=threshold,
-        type_one=false_alarms,
-        type_one_se=float(np.sqrt(false_alarms * (1 - false_alarms) / repeats)),
-        type_two=misses,
-        type_two_se=float(np.sqrt(misses * (1 - misses) / repeats)),
-    )
+    error = world.true_error(norm_of(estimator) if norm is None else norm)
+    rates = [(rate, float(np.sqrt(rate * (1 - rate) / repeats))) for rate in (false_alarms, misses)]
+    return Detection(name, world.name, n, repeats, alpha, error, threshold, *rates[0], *rates[1])
 
 
 @dataclass(frozen=True)
@@ -320,13 +305,16 @@ def _ratio(world: World) -> _Known:
 
 
 def _intercept(world: World) -> _Known:
-    fit = _pseudo_true(world, free_slope=False)
-    return _Known("calibration intercept", fit[0][0], 0.0, float(fit[1][0, 0]))
+    at, variance = _pseudo_true(world, free_slope=False)
+    return _Known("calibration intercept", at[0], 0.0, float(variance[0, 0]))
 
 
 def _slope(world: World) -> _Known:
     at, variance = _pseudo_true(world, free_slope=True)
     return _Known("calibration slope", round(float(at[1]), 12), 1.0, float(variance[1, 1]))
+
+
+_FORMULAS = {"observed to expected ratio": _ratio, "calibration intercept": _intercept, "calibration slope": _slope}
 
 
 def _pseudo_true(world: World, *, free_slope: bool) -> tuple[Floats, Floats]:
