@@ -73,3 +73,10 @@ def test_many_scores_are_pooled():
 def test_few_clusters_are_refused():
     with pytest.raises(cal.InvalidPredictions, match=r"at least 8 groups.*got 5"):
         noise(cal.Binary([0, 1] * 50, [0.3, 0.6] * 50, group=np.arange(100) % 5))
+
+
+@pytest.mark.parametrize(("events", "whole"), [(15, True), (30, False)])
+def test_few_expected_events_are_drawn_as_whole_numbers(events, whole):
+    null, _ = noise(cal.Binary([0, 1] * 500, np.full(1000, events / 1000))).drawn()
+    drawn = events - 1000 * null
+    assert np.allclose(drawn, np.round(drawn)) == whole

@@ -36,6 +36,7 @@ from calibrant.results.estimate import Estimate, Interval, printable
 from calibrant.results.target import SPREAD_ERRORS, Target, name_of
 
 #: Standard errors are multiplied by this, since folds share training rows; see `CrossFittedBound`.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 INFLATION = 1.5
 
 

@@ -18,7 +18,7 @@ from calibrant.numerics.cells import PooledCells, effective_clusters
 from calibrant.numerics.inversion import ALPHA_SHARE, Numbers
 
 #: Ranges of scores in which the variance of the residuals is compared with the predicted one: in single cells, of a few
-#: rows, the larger of the two is too large by chance.
+#: rows, the larger of the two is too large by chance. Test: tests/inference/inversion/test_binary_constants.py.
 RANGES = 10
 
 
@@ -137,18 +137,23 @@ def _column_sums(matrix: Any) -> Floats:
 
 #: Cells are this many times the root of n. The usual √n lose so much of a stair to cells that are cut by its steps that
 #: equal models were called different in .12 of samples, 2√n half as much.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FINENESS = 2.0
 
 #: Resolutions at most, each twice as fine as the one before; rows per cell at least, in the mean; cells at least.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 RUNGS, LEAST_ROWS, LEAST_CELLS = 3, 6.0, 4
 
 #: A finer resolution is preferred as long as it makes the variance of the difference no larger than this.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 PRICE = 1.25
 
 #: Standard deviations of the sum, given the difference, that are allowed for; and differences that are tried.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 REACH, STEPS = 3.0, 33
 
 #: From the squared errors of both models to their difference and sum.
+#: Derived: the rows are (a - b) and (a + b).
 _TURN = np.array([[1.0, -1.0], [1.0, 1.0]])
 
 
@@ -252,6 +257,7 @@ class Resolutions:
 
 #: Level at which the limits of each model are simulated; for other levels their distances are scaled by normal
 #: quantiles, so that interval and p-value agree at every level.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 LEVEL = 0.95
 
 

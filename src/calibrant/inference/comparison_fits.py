@@ -23,6 +23,7 @@ from calibrant.pu.inversion import PooledScores, fine_cells, knots_of, row_influ
 from calibrant.results.target import Target
 
 #: Draws that decide on the resolution of the fit of spreads.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 SPREAD_DRAWS = 99
 
 
@@ -124,12 +125,15 @@ def _freed(influence: Floats) -> Floats:
 
 
 #: Multiples of each fitted gap that are tried, and how many standard deviations of its noise they reach.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS, REACH = 25, 3.0
 
 #: Parts of the mass that may be missing from the mean squares of predicted spreads that are tried.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 MISSING = (0.0, 0.5, 1.0)
 
 #: Errors of a model alone are tried as long as no more than this part of their draws lies beyond what was seen.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 PLAUSIBLE = 0.005
 
 

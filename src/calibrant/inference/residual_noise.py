@@ -16,15 +16,19 @@ from calibrant.table.binning import EqualMass
 from calibrant.table.bintable import BinTable
 
 #: Cells in which fewer events, or fewer non-events, are expected get binomial draws, the others normal ones.
+#: Test: tests/inference/test_residual_noise.py::test_few_expected_events_are_drawn_as_whole_numbers.
 FEW_EVENTS = 20
 
 #: Fewer clusters tell nothing about the spread between them.
+#: Test: tests/inference/test_residual_noise.py::test_few_clusters_are_refused.
 LEAST_CLUSTERS = 8
 
 #: Wrong rows that a sample may hide: n rows without one exclude, at 95 %, only an expected number above three.
+#: Reference: Hanley and Lippman-Hand (1983), If nothing goes wrong, is everything all right?, JAMA 249.
 UNSEEN = 3.0
 
-#: Cells drawn at a time: few enough for the cache, and for memory that is used again.
+#: Cells drawn at a time.
+#: Speed: few enough for the cache, and for memory that is used again; no result depends on it.
 _CELLS = 64
 
 Law = Callable[[], Iterator[Floats]]

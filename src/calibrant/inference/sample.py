@@ -54,9 +54,11 @@ def rows_that_count(
 
 
 #: Maximum number of cells of a resampled table, and of clusters that independent rows are divided into.
+#: Test: tests/inference/test_sample.py.
 MOST_CELLS, MOST_CLUSTERS = 512, 1024
 
 #: Resamples per matrix product.
+#: Speed: a block of repeats of 1024 clusters takes half a megabyte; no result depends on it.
 _BATCH = 64
 
 

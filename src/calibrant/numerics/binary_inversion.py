@@ -40,15 +40,19 @@ from calibrant.numerics.random_draws import BinomialDraws, generator
 
 #: Number of multiples of the fitted gap that are tested, from zero to well beyond what the data allow; and a smaller
 #: number if zero error is clearly rejected, so that only multiples near one matter; and sideways.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS, NEAR_STEPS, SIDEWAYS_STEPS = 7, 5, 12
 
 #: Number of multiples between two of these where the quantile jumps.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FINER_STEPS = 6
 
 #: The smoother shape is used if it keeps this part of the squared norm that is not noise.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 KEPT = 0.7
 
 #: Knots for each cell from which on a fit is a fine one.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FINE = 1 / 3
 
 
@@ -253,13 +257,15 @@ def _power(values: Floats, norm: float) -> Floats:
 
 
 #: Folds that the rows of each cell (or whole clusters) are divided into.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FOLDS = 5
 
 #: If the noise changes by more than this factor from one multiple to the next, the step between them is halved, so
-#: many times at most.
+#: many times at most. Test: tests/inference/inversion/test_binary_constants.py.
 STEADY, HALVINGS = 1.5, 3
 
 #: A lower limit below this is rounding: the observed value and a quantile of the simulated ones can be the same number.
+#: Derived: above the rounding of sums of a thousand terms of at most 1, far below any error that matters.
 ROUNDING = 1e-12
 
 
@@ -414,13 +420,12 @@ def _steady(before: Trial, behind: Trial) -> bool:
 
 #: What jumps and slopes lose inside cells in L2, as a part of the squared differences between their neighbours; less in
 #: smaller norms, and nothing in L1. A jump at a random place of a cell needs 0.10.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 WITHIN = 0.15
 
 #: Standard deviations of the product of misfit and noise.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 CROSS = 2.4
-
-#: Directions in which the uncertainties of the fitted part and of the misfit are combined, and steps of bisection.
-DIRECTIONS, BISECTIONS = 13, 45
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +451,7 @@ class MisfitBound:
         # cells is √Σ (σ² / l)²: the product is least where l³ is proportional to σ⁴. In L2 any weight loses.
         level = sigma ** (4 / 3 * (2 / norm - 1))
         likely, largest = self.squared_misfit(cells.share / level, within=WITHIN * (norm - 1))
-        angle = np.linspace(0, np.pi / 2, DIRECTIONS)
+        angle = np.linspace(0, np.pi / 2, 13)  # misses at most 1 - cos(π / 48) = 0.2 % of the reach
         fitted = np.sqrt(middle**2 + np.cos(angle) * (high**2 - middle**2))
         misfit = likely + np.sin(angle) * (largest - likely)
         room = float(cells.share @ np.maximum(cells.predicted, 1 - cells.predicted) ** norm) ** (1 / norm)
@@ -492,7 +497,7 @@ def largest_norms(
     most = float(misfit.max()) / float(weight @ unit[:, 0] ** 2)
     top = float((gap / unit).max()) + float(np.sqrt(most)) + 1e-12
     low, high = np.zeros_like(size), np.full_like(size, top)
-    for _ in range(BISECTIONS):
+    for _ in range(45):  # halvings, to a part of 3e-14
         middle = (low + high) / 2
         over = weight @ (np.maximum(gap, middle * unit) ** 2 - gap**2) > misfit
         low, high = np.where(over, low, middle), np.where(over, middle, high)
@@ -510,14 +515,16 @@ def _differences(cells: PooledCells, weight: Floats, sigma: Floats) -> float:
 
 
 #: With fewer clusters of rows, or fewer effective ones, nothing is claimed: their signs have too few patterns for a
-#: test at the usual levels.
+#: test at the usual levels. Test: tests/inference/inversion/test_binary_constants.py.
 FEWEST_CLUSTERS, FEWEST_EFFECTIVE = 5, 2.0
 
 #: The fitted gap varies slowly: its norm is simulated on so many cells, or this many for each knot.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 SMOOTH_CELLS, CELLS_PER_KNOT = 96, 4
 
 #: Simulated samples beyond each quantile, at least; more are drawn at high levels, up to this many. Beyond the levels
 #: that they serve (0.997), ends are bounded from the last quantile that the samples tell.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 BEYOND, MOST_DRAWS = 2, 2000
 
 

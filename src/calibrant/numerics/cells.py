@@ -29,7 +29,7 @@ from calibrant.numerics.random_draws import BinomialDraws, generator, independen
 
 Flags = NDArray[np.bool_]
 
-#: Least and largest number of cells of a fine division.
+#: Least and largest number of cells of a fine division. Test: tests/inference/inversion/test_binary_constants.py.
 FEWEST, MOST = 4, 1024
 
 
@@ -168,12 +168,15 @@ def _position(share: Floats, predicted: Floats, free: Flags) -> Floats:
 
 
 #: Where fewer events or non-events are expected in a cell, their number is drawn from its binomial distribution.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FEW_EVENTS = 20.0
 
-#: Simulated numbers at a time, few enough for the cache.
+#: Simulated numbers at a time.
+#: Speed: few enough for the cache; no result depends on it.
 AT_ONCE = 30_000
 
 #: Where fewer rows are expected in a cell, their number is drawn from the Poisson distribution.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 FEW_ROWS = 30.0
 
 
@@ -305,9 +308,11 @@ def effective_clusters(weight: Floats) -> float:
 
 
 #: More clusters are united at random: sums of independent clusters are independent.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 MOST_CLUSTERS = 512
 
 #: A cluster of a twentieth of all rows or more counts as correlated, even if its residuals do not show it.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 LEAST_DESIGN_EFFECT = 1 / 20
 
 
@@ -380,9 +385,11 @@ def ladder(cells: PooledCells) -> list[HatFit]:
 
 
 #: Standard deviations by which a finer fit must differ from a coarser one, beyond what noise explains.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 VISIBLE = 2.5
 
 #: Variances of outcomes are at least this part of their mean.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 VARIANCE_FLOOR = 0.01
 
 

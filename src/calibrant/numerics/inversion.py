@@ -20,13 +20,16 @@ from calibrant.numerics.arrays import Floats
 Numbers = NDArray[np.intp]
 
 #: Draws that must lie beyond a quantile for them to tell where it is.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 BEYOND = 5
 
 #: Simulated samples at most, unless more are asked for: up to levels of 0.999.
+#: Test: tests/numerics/test_inversion.py::test_high_levels_get_more_draws_or_a_refusal.
 MOST_DRAWS = 15_000
 
 #: Share of alpha that the quantiles use; the rest is reserved for the true shape not being that of the path. With all
 #: of alpha, binary intervals covered as little as 0.88 in some published settings, at a level of 0.95.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 ALPHA_SHARE = 0.7
 
 
@@ -52,9 +55,11 @@ def enough_draws(draws: int, risk: float) -> int:
 
 
 #: Knots of a fit to n rows are the first number plus the second times log n.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 KNOTS = 2.5, 1.1
 
 #: Knots of the shape along which errors are tested, as a fraction of those of the fit.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 SHAPE_KNOTS = 0.6
 
 
@@ -125,11 +130,9 @@ def orthonormal_hats(position: Floats, share: Floats, knots: int) -> Floats:
     return np.asarray(left[:, sizes > 1e-6 * sizes[0]] * inverse)
 
 
-#: Added to the diagonal of banded normal equations, as a share of its mean: knots may have no cell near them.
-RIDGE = 1e-9
-
 #: Up to this many entries of the matrix of cells by knots, products with all of it take less time than those with its
 #: two entries per cell and a banded solution, which goes through the columns one by one.
+#: Speed: times of both at 100 to 1,000 cells; no result depends on it.
 DENSE = 10_000
 
 
@@ -209,15 +212,22 @@ def _banded(position: Floats, share: Floats, knots: int) -> tuple[Any, Any, Floa
     weighted = csc_array(((share[:, None] * values).ravel(), columns, starts), shape=(knots, len(share)))
     diagonal = np.bincount(columns, (share[:, None] * values**2).ravel(), knots)
     beside = np.bincount(left, share * right * (1 - right), knots)
-    bands = np.stack([np.roll(beside, 1), diagonal + RIDGE * diagonal.mean()])
+    ridge = 1e-9 * diagonal.mean()  # knots may have no cell near them
+    bands = np.stack([np.roll(beside, 1), diagonal + ridge])
     return basis, weighted, cholesky_banded(bands, check_finite=False)
 
 
 #: Multiples of a shape that are tested reach at least to this one.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 LEAST_REACH = 1.5
 
-#: A quantile jumps where it rises by this many times more than the error; relative difference of equal statistics.
-JUMP, EQUAL = 1.5, 1e-9
+#: A quantile jumps where it rises by this many times more than the error.
+#: Test: tests/inference/inversion/test_binary_constants.py.
+JUMP = 1.5
+
+#: Relative difference of equal statistics.
+#: Derived: far above the rounding of sums of a thousand cells, far below a difference of one event in a million rows.
+EQUAL = 1e-9
 
 
 def multiples_to(length: float, size: float, steps: int) -> Floats:

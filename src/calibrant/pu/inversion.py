@@ -43,9 +43,11 @@ from calibrant.table.of_data import require_fine
 from calibrant.table.task import Gaps, Unlabeled
 
 #: Multiples of a shape that are tested; priors of an interval that are tried; positives whose counts are normal.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS, PRIORS, NORMAL_POSITIVES = 10, 5, 3000
 
 #: Signs of the gap are in doubt where it is less than this many standard errors from zero.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 DOUBT = 0.75
 
 
@@ -313,6 +315,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 #: Most cells into which neighbouring scores are pooled.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 CELLS = 96
 
 
@@ -382,6 +385,7 @@ class PooledScores:
 
 
 #: Share of the risk at which zero is excluded.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 ZERO_SHARE = 1 / 3
 
 

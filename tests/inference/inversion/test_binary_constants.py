@@ -1,6 +1,6 @@
 """Frozen ends of intervals in small worlds, in each of which some constants of the inversion matter.
 
-Most constants, doubled or halved, make at least one of them fail; docs/methods/intervals.md names those that do not.
+Each constant that names this test, doubled or halved, makes at least one of them fail.
 """
 
 from functools import partial
@@ -43,17 +43,24 @@ def large_table():
     return [len(cells.share), len(PooledCells.fine(np.ones((5, 6)) * 0.5).share)]
 
 
-def spread(n, ratio, errors=None, seed=0, names=("ence", "uce"), spreads=None, **columns):
+def spread(n, ratio, errors=None, seed=0, names=("ence", "uce"), spreads=None, level=0.95, **columns):
     rng = np.random.default_rng(seed)
     std = rng.lognormal(0, 0.5, n) if spreads is None else spreads(rng, n)
     noise = rng.normal(size=n) if errors is None else errors(rng, n)
     data = cal.Gaussian(ratio(std) * std * noise, np.zeros(n), std, **columns)
-    found = [cal.interval(getattr(cal, name), data).interval for name in names]
+    found = [cal.interval(getattr(cal, name), data, level=level).interval for name in names]
     return [*ends(*found), float("too heavy" in found[0].assumption)]
 
 
-def student(rng, n):
-    return rng.standard_t(3, n)
+def student(rng, n, freedom=3):
+    return rng.standard_t(freedom, n)
+
+
+lighter = partial(student, freedom=5)
+
+
+def spread_steps(std):
+    return np.exp(0.4 * np.sign(np.sin(6 * np.log(std))))
 
 
 def classes(n, power, k=3, seed=0):
@@ -64,17 +71,23 @@ def classes(n, power, k=3, seed=0):
     return ends(cal.inference.ClasswiseInversion(99).interval(data))
 
 
-def one_class_wrong(n=1000):
+def one_class_wrong(n, k, kept):
     rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(6), n)
+    p = rng.dirichlet(np.ones(k), n)
     true = p.copy()
-    true[:, 0], true[:, 1] = p[:, 0] * 0.3, p[:, 1] + 0.7 * p[:, 0]
-    y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), 5)
+    true[:, 0], true[:, 1] = p[:, 0] * kept, p[:, 1] + (1 - kept) * p[:, 0]
+    y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), k - 1)
     return ends(cal.inference.ClasswiseInversion(99).interval(cal.Multiclass(y, p)))
 
 
 def lucky_classes():
     return ends(cal.inference.ClasswiseInversion(99).interval(cal.Multiclass([0, 1] * 50, np.full((100, 2), 0.5))))
+
+
+def labels_in_proportion(n):
+    p = np.sort(np.random.default_rng(0).random(n))
+    data = cal.Multiclass((np.cumsum(p) % 1 < p).astype(int), np.stack([1 - p, p], axis=1))
+    return ends(cal.inference.ClasswiseInversion(99).interval(data))
 
 
 def coverage(n, scale, level=0.95):
@@ -89,7 +102,7 @@ def unlabeled(positives, n, prior=0.4, beta=2, **options):
     return ends(cal.pu.PUInversion(**options).interval(data), cal.pu.PUInversion(**options).interval(data, norm=2))
 
 
-def pair(kind, n=600, **columns):
+def pair(kind, n=600, freedom=5, factor=0.7, **columns):
     rng = np.random.default_rng(0)
     if kind == "binary":
         p = rng.random(n)
@@ -100,13 +113,18 @@ def pair(kind, n=600, **columns):
         p = rng.random(n)
         y = rng.random(n) < (np.floor(5 * p) + 0.5) / 5
         found = [cal.compare(partial(cal.ece, norm=2), cal.Binary(y, p), cal.Binary(y, p**1.1))]
+    elif kind == "bent":
+        p = rng.random(n)
+        y = rng.random(n) < p
+        found = [cal.compare(partial(cal.ece, norm=2), cal.Binary(y, p), cal.Binary(y, p**1.3))]
     elif kind == "no event":
         y = np.zeros(n, int)
         found = [cal.compare(partial(cal.ece, norm=2), cal.Binary(y, rare(rng, n)), cal.Binary(y, rare(rng, n)))]
     elif kind == "spreads":
         std = rng.uniform(0.5, 1.5, n)
-        y = std * rng.standard_t(5, n)
-        found = [cal.compare(cal.ence, cal.Gaussian(y, np.zeros(n), 0.7 * std), cal.Gaussian(y, np.zeros(n), std**2))]
+        y = std * rng.standard_t(freedom, n)
+        a, b = (cal.Gaussian(y, np.zeros(n), wrong) for wrong in (factor * std, std**2))
+        found = [cal.compare(cal.ence, a, b)]
     else:
         p = rng.dirichlet([1, 1, 1], n)
         y = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
@@ -127,6 +145,7 @@ CASES = {
     "small wave": partial(binary, 2000, lambda p: p + 0.6 * np.sin(14 * np.pi * p) * p * (1 - p)),
     "levels": partial(binary, 1000, lambda p: p + 0.08 * (-1) ** np.round(20 * p), levels),
     "far from zero": partial(binary, 20_000, lambda p: p**3),
+    "30 rows": partial(binary, 30, lambda p: p**3, seed=2),
     "two scores": partial(binary, 40, lambda p: 1 - p, lambda rng, n: rng.choice([0.2, 0.7], n)),
     "no event": partial(binary, 50, lambda p: 0 * p, lambda rng, n: np.zeros(n)),
     "clusters": partial(binary, 300, lambda p: p**1.5, group=np.arange(300) // 5),
@@ -142,29 +161,47 @@ CASES = {
     "spread, sloped": partial(spread, 1000, lambda s: s**0.5),
     "spread, calibrated": partial(spread, 300, lambda s: 1.0),
     "spread, step": partial(spread, 3000, lambda s: np.where(s > 1, 0.8, 1.25)),
-    "spread, steps": partial(spread, 4000, lambda s: np.exp(0.4 * np.sign(np.sin(6 * np.log(s))))),
+    "spread, steps": partial(spread, 4000, spread_steps),
     "spread, top tenth": partial(spread, 1000, lambda s: np.where(s > 1.9, 1.6, 1.0)),
     "spread, heavy tails": partial(spread, 1000, lambda s: 1.0, student),
     "spread, heavier tails": partial(spread, 5000, lambda s: 1.0, lambda rng, n: rng.standard_t(2.2, n)),
     "spread, few": partial(spread, 60, lambda s: 1.3, student),
     "spread, levels": partial(spread, 400, lambda s: s, spreads=lambda rng, n: rng.choice([0.5, 0.8, 1.0, 2.0], n)),
+    "spread, 100 steps": partial(spread, 100, lambda s: np.where(s > 1, 0.8, 1.25), lighter),
+    "spread, 100 sloped": partial(spread, 100, lambda s: s**0.5),
+    "spread, 100 sloped, tails": partial(spread, 100, lambda s: s**0.5, lighter),
+    "spread, 100 calibrated, tails": partial(spread, 100, lambda s: 1.0, lighter),
+    "spread, 400 calibrated": partial(spread, 400, lambda s: 1.0),
+    "spread, steps, tails": partial(spread, 2000, spread_steps, lighter),
+    "spread, 4000 calibrated, tails": partial(spread, 4000, lambda s: 1.0, partial(student, freedom=4), seed=3),
+    "spread, level 0.5": partial(spread, 100, lambda s: s**0.5, level=0.5),
     "classes": partial(classes, 600, 2.0),
     "classes, calibrated": partial(classes, 600, 1.0),
-    "one class wrong": one_class_wrong,
+    "one class wrong": partial(one_class_wrong, 1000, 6, 0.3),
+    "one of eight classes wrong": partial(one_class_wrong, 300, 8, 0.5),
+    "labels in proportion": partial(labels_in_proportion, 200),
     "lucky classes": lucky_classes,
     "coverage": partial(coverage, 400, 0.8),
     "coverage, calibrated": partial(coverage, 100, 1.0),
+    "coverage, far from zero": partial(coverage, 2000, 0.5),
     "coverage, 0.9999": partial(coverage, 400, 0.8, level=0.9999),
     "unlabeled": partial(unlabeled, 300, 2000),
     "unlabeled, calibrated": partial(unlabeled, 200, 1000, prior=0.5, beta=2),
     "unlabeled, level of the mean": partial(unlabeled, 100, 1000, prior=0.47),
     "unlabeled, many": partial(unlabeled, 4000, 20_000, prior=0.45),
+    "unlabeled, 2500 positives": partial(unlabeled, 2500, 20_000, beta=1.5),
+    "unlabeled, a prior between 0.2 and 0.8": partial(unlabeled, 300, 2000, prior_interval=(0.2, 0.8)),
     "unlabeled, a prior between": partial(unlabeled, 300, 2000, prior_interval=(0.3, 0.5)),
     "compare": partial(pair, "binary"),
     "compare clusters": partial(pair, "binary", group=np.arange(600) // 5),
     "compare stairs": partial(pair, "steps", 4000),
+    "compare 12 stairs": partial(pair, "steps", 12),
+    "compare 12 bent": partial(pair, "bent", 12),
+    "compare bent": partial(pair, "bent", 8000),
     "compare rare": partial(pair, "no event", 300),
     "compare spreads": partial(pair, "spreads"),
+    "compare spreads, heavy tails": partial(pair, "spreads", 1000, 3),
+    "compare wide spreads": partial(pair, "spreads", 200, 5, 1.2),
     "compare classes": partial(pair, "classes"),
 }  # fmt: skip
 
@@ -180,6 +217,7 @@ FROZEN = {
     "small wave": [0.0457721, 0.115345, 0.0652092, 0.13422],
     "levels": [0.0436603, 0.12536, 0.0663914, 0.13027],
     "far from zero": [0.245168, 0.254981, 0.26804, 0.279812],
+    "30 rows": [0.245897, 0.526249, 0.223559, 0.5791],
     "two scores": [0.295799, 0.642163, 0.335636, 0.646537],
     "no event": [0.0, 0.0935017, 0.0, 0.0935017],
     "clusters": [0.0542388, 0.180878, 0.0643631, 0.194955],
@@ -201,23 +239,41 @@ FROZEN = {
     "spread, heavier tails": [1.13285, 4.43453, 3.39765, 50.235, 1.0],
     "spread, few": [0.531146, 2.28124, 0.659888, 15.7724, 1.0],
     "spread, levels": [0.310117, 0.566146, 1.95285, 5.3482, 0.0],
+    "spread, 100 steps": [0.12339, 0.991629, 0.0, 2.38328, 0.0],
+    "spread, 100 sloped": [0.0706756, 0.424596, 0.0110831, 2.74482, 0.0],
+    "spread, 100 sloped, tails": [0.0, 0.430443, 0.0, 4.02506, 0.0],
+    "spread, 100 calibrated, tails": [0.0, 0.448154, 0.0, 1.34173, 1.0],
+    "spread, 400 calibrated": [0.0, 0.145173, 0.0, 0.778424, 0.0],
+    "spread, steps, tails": [0.358698, 0.731983, 1.0901, 3.42105, 1.0],
+    "spread, 4000 calibrated, tails": [0.340702, 0.534572, 1.13084, 2.29912, 1.0],
+    "spread, level 0.5": [0.131102, 0.346322, 0.254829, 1.85935, 0.0],
     "classes": [0.0724882, 0.129716],
     "classes, calibrated": [0.0, 0.045875],
     "one class wrong": [0.0324161, 0.0637718],
+    "one of eight classes wrong": [0.0126362, 0.0513492],
+    "labels in proportion": [0.0, 0.101291],
     "lucky classes": [0.0, 0.131425],
     "coverage": [0.0400337, 0.107361, 0.0138043, 0.110902],
     "coverage, calibrated": [0.0, 0.0714603, 0.0, 0.131069],
+    "coverage, far from zero": [0.193403, 0.22133, 0.150115, 0.191878],
     "coverage, 0.9999": [0.0, 0.154544, 0.0, 0.152365],
     "unlabeled": [0.0741168, 0.105607, 0.0741168, 0.171081],
     "unlabeled, calibrated": [0.0, 0.175205, 0.0, 0.227118],
     "unlabeled, level of the mean": [0.0, 0.130984, 0.0, 0.188285],
     "unlabeled, many": [0.0456183, 0.0548021, 0.0456183, 0.0672442],
+    "unlabeled, 2500 positives": [0.129509, 0.158304, 0.159678, 0.193278],
+    "unlabeled, a prior between 0.2 and 0.8": [0.0, 0.326761, 0.0, 0.402725],
     "unlabeled, a prior between": [0.0, 0.204219, 0.0, 0.263869],
     "compare": [0.0637755, 0.172941, 0.045031, 0.232122, 5.51065e-05, 0.000456428],
     "compare clusters": [0.0614005, 0.170019, 0.0355869, 0.235725, 0.000123699, 0.0010336],
     "compare stairs": [-0.0235859, 0.00306961, 0.095834],
+    "compare 12 stairs": [-0.0615947, 0.0912286, 0.511635],
+    "compare 12 bent": [-0.232277, 0.210568, 1.0],
+    "compare bent": [-0.0731025, -0.0195449, 1.30049e-06],
     "compare rare": [-0.0463266, 0.0463478, 1.0],
     "compare spreads": [0.297116, 0.604504, 9.34242e-09],
+    "compare spreads, heavy tails": [0.432006, 0.69849, 7.85396e-15],
+    "compare wide spreads": [-0.810181, -0.257063, 0.00226208],
     "compare classes": [0.132252, 0.359768, 2.24941e-05],
 }
 

@@ -33,6 +33,7 @@ from calibrant.results.estimate import Interval
 from calibrant.results.target import Target
 
 #: Cells that the rows of a class are pooled into, by rank and score.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 CELLS = 64
 
 
@@ -133,17 +134,19 @@ def _place(p: Floats) -> Floats:
 
 
 #: Share of the risk that the upper end uses; the lower end has that of `Inversion`. More is reserved since gaps between
-#: the knots lie beyond the paths.
+#: the knots lie beyond the paths. Test: tests/inference/inversion/test_binary_constants.py.
 UPPER_SHARE = 0.35
 
 #: Multiples of each kind of gap that are tested.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS = 9
 
 #: Classes are taken for wrong, the most conspicuous first, until the others exceed their noise by no more than so many
-#: standard deviations.
+#: standard deviations. Test: tests/inference/inversion/test_binary_constants.py.
 CONSPICUOUS = 2.0
 
 #: Fitted gaps below this part of their noise are replaced by those of a drawn sample.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 _QUIET = 0.05
 
 Law = Callable[[float], Floats]

@@ -19,6 +19,7 @@ from calibrant.numerics.random_draws import generator
 from calibrant.results.estimate import Estimate, Interval
 
 #: Number of multiples of the fitted gap that are tested, and of cells that [0, 1] is cut into if every level counts.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS, CELLS = 12, 100
 
 

@@ -17,17 +17,16 @@ from calibrant.results.estimate import Interval
 from calibrant.results.target import SPREAD_ERRORS, Target
 
 #: Multiples of a shape that are tested; the finer grid on which the last plausible one is looked for.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 STEPS, SEARCH = 10, 81
 
 #: Hypotheses are tried as long as the fit as a whole does not speak against them at this level, or a higher one that
-#: the level of the interval needs.
+#: the level of the interval needs. Test: tests/inference/inversion/test_binary_constants.py.
 JOINT = 0.995
 
 #: Standard errors by which a part of the shape must stand out to be kept in a sparse one.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 SPARSE = 2.0
-
-#: In how many steps the mean square is raised by the mass that may be missing.
-MISSING_STEPS = 5
 
 #: Added to the assumption of an interval that rows not seen could change.
 TAILS = "tails too heavy for this many rows: errors larger than any in the sample may decide, do not rely on it"
@@ -132,7 +131,7 @@ class _Trials:
     def ends(self) -> tuple[float, float]:
         """Both ends of the interval."""
         fit, error, share = self.fit, self.error, self.fit.share
-        raised = np.linspace(0, fit.missing, MISSING_STEPS)
+        raised = fit.missing * np.array([0.0, 0.5, 1.0])
         seen = error(fit.gap + raised[:, None], share)
         paths = list(self._paths())
         low = min(path.lower_end(float(seen.min())) for path in [paths[0], *self._sparse()])

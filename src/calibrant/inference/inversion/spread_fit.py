@@ -35,6 +35,7 @@ from calibrant.table.of_data import fine
 #: Below this many rows per unit of excess kurtosis, or with this share of the fourth moment in one row and a power law
 #: of index below 4, errors that are not in the sample decide. That share falls with the number of rows beyond these as
 #: a power of it: so it does if the fourth moment is finite, and hardly otherwise.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 ENOUGH, DOMINATED, DOMINATED_ROWS, FALLING = 20.0, 0.2, 1000, 0.3
 
 
@@ -167,16 +168,19 @@ def _tail_index(squares: Floats) -> float:
 
 #: Most cells into which neighbouring spreads are pooled. At either end log sigma is cut off at this share of the rows,
 #: or at this many rows per unit of excess kurtosis if they are fewer.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 CELLS, TRIMMED, TRIMMED_ROWS = 96, 0.03, 10.0
 
 #: Knots of the fit are 1 + 0.8 log(2N / (kurtosis - 1)), with at least 4 (kurtosis - 1) rows each.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 KNOTS, ROWS_PER_KNOT = (1.0, 0.8), 4.0
 
 #: Standard errors by which the gap must differ from zero at two knots, of opposite signs and at most so many steps
-#: apart, for a jump between them to be allowed for.
+#: apart, for a jump between them to be allowed for. Test: tests/inference/inversion/test_binary_constants.py.
 CLEAR, APART = 2.0, 2
 
 #: Knots are doubled as long as a test for what the fit leaves over, at this significance, rejects.
+#: Test: tests/inference/inversion/test_binary_constants.py.
 ROUGH = 0.2
 
 
