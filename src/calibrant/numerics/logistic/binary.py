@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.numerics.arrays import CHUNK, Floats
 from calibrant.numerics.logistic.stacked import Fit, crossing, minimum
-from calibrant.numerics.special import expit
+from calibrant.numerics.special import expit, softplus
 
 #: Ridge per unit of weight, on standardised features, towards the starting map: separable data then have a finite
 #: optimum (probabilities of about 1e-8 from 0 and 1). Derived: it moves no other coefficient by more than about 1e-9,
@@ -122,7 +122,7 @@ def _derivatives(
         if offset is not None:
             eta += offset[part]
         p = expit(eta)
-        loss += float(w @ np.logaddexp(0.0, eta) - s @ eta)
+        loss += float(w @ softplus(eta, p) - s @ eta)
         gradient += features.T @ (w * p - s)
         curvature += (features.T * (w * p * (1 - p))) @ features
     return loss, gradient, curvature
@@ -168,7 +168,7 @@ class LogisticLine:
     def loss(self, intercept: float, slope: float) -> float:
         """Minus the log likelihood."""
         eta = intercept + slope * self.z
-        return float(self.weight @ np.logaddexp(0.0, eta) - self.events @ eta)
+        return float(self.weight @ softplus(eta) - self.events @ eta)
 
     def intercept(self, slope: float, *, events: float | None = None, start: float | None = None) -> float:
         """The most likely intercept for this slope: as many events are expected as observed, or as given.

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from calibrant.numerics.arrays import Codes, Floats
-from calibrant.numerics.special import expit
+from calibrant.numerics.special import expit, softplus
 
 #: Multiplications up to which OpenBLAS uses one thread. Reference: OpenBLAS, interface/gemm.c, SMP_THRESHOLD_MIN times
 #: GEMM_MULTITHREAD_THRESHOLD.
@@ -96,8 +96,8 @@ class LogisticFits:
         eta, variance, mean = self.eta, self.variance, expit(self.eta)
         room = np.maximum(1 - variance * mean * (1 - mean), 0.05)
         without_one, without_zero = eta - variance * (1 - mean) / room, eta + variance * mean / room
-        hits = np.einsum("dm,djm->dj", self.positive, np.logaddexp(0, -without_one))
-        return np.asarray(-hits - np.einsum("dm,djm->dj", self.negative, np.logaddexp(0, without_zero)))
+        hits = np.einsum("dm,djm->dj", self.positive, softplus(-without_one))
+        return np.asarray(-hits - np.einsum("dm,djm->dj", self.negative, softplus(without_zero)))
 
     @cached_property
     def sampling_variance(self) -> Floats:
@@ -157,7 +157,7 @@ def logistic_fits(
 def unfitted(offset: Floats, positive: Floats, negative: Floats) -> LogisticFits:
     """The predicted probabilities as they are, in the same shape as fits of one penalty."""
     eta = np.broadcast_to(offset, (len(positive), 1, len(offset)))
-    likelihood = (positive @ offset - (positive + negative) @ np.logaddexp(0, offset))[:, None]
+    likelihood = (positive @ offset - (positive + negative) @ softplus(offset))[:, None]
     shape = (len(positive), 1, 0)
     none, factor, basis = np.empty(shape), np.empty((*shape, 0)), np.empty((len(offset), 0))
     return LogisticFits(none, eta, likelihood, factor, basis, none[0], positive, negative)
@@ -308,13 +308,11 @@ class _Stack:
         return values if len(which) == len(self.ones) else values[which]
 
     def evaluate(self, b: Floats, which: Codes) -> tuple[Floats, Floats]:
-        """Penalised log-likelihood; log(1 + exp(eta)) is taken from the larger of the two probabilities."""
+        """Penalised log-likelihood, and fitted probabilities."""
         eta = self.logits(b, which)
         mean = expit(eta)
-        normaliser = np.maximum(eta, 0.0)
-        normaliser -= np.log(np.maximum(mean, 1 - mean))
         hits = np.einsum("sm,sm->s", self._own(self.ones, which), eta)
-        likelihood = hits - np.einsum("sm,sm->s", self._own(self.total, which), normaliser)
+        likelihood = hits - np.einsum("sm,sm->s", self._own(self.total, which), softplus(eta, mean))
         return np.asarray(likelihood - 0.5 * np.einsum("sp,sp->s", self._own(self.penalty, which), b * b)), mean
 
     def gradients(self, b: Floats, state: Floats, which: Codes) -> Floats:
