@@ -52,6 +52,10 @@ _DENSE_ROWS, _BLOCK_ROWS, _LATER_ROWS = 2500, 800, 20_000
 _STEPS, _ROUNDS = 25, 16
 
 
+#: Exponentials of logits below this neither overflow nor sum up to zero. Derived: those of 700 do.
+_SAFE = 300
+
+
 @dataclass(frozen=True)
 class Penalty:
     """What the squares of the parameters cost: no factor 1/2."""
@@ -124,18 +128,18 @@ class AffineLogLoss(ABC):
 
     def _normaliser(self, theta: Floats) -> tuple[float, Floats]:
         """The logs of the normalising sums of all rows, by their share, and its gradient; keeps the probabilities."""
-        total, gradient = 0.0, np.zeros(self.cost.shape)
+        total, gradient, safe = 0.0, np.zeros(self.cost.shape), self._largest_logit(theta) < _SAFE
         for rows in self._blocks:
-            share = self.share[rows]
-            p = self._push(theta, rows)
-            p += self.z[:, rows]
-            top = p.max(axis=0)
-            p -= top
+            share, p = self.share[rows], self._p[:, rows]
+            self._push(theta, rows, p)
+            if not safe:
+                top = p.max(axis=0)
+                p -= top
+                total += float(share @ top)
             np.exp(p, out=p)
             sums = p.sum(axis=0)
             p *= share / sums
-            self._p[:, rows] = p
-            total += float(share @ (np.log(sums) + top))
+            total += float(share @ np.log(sums))
             gradient += self._pull(p, rows)
         return total, gradient
 
@@ -144,12 +148,16 @@ class AffineLogLoss(ABC):
         """Cost of each parameter, in the shape of the parameters, (K, parameters of a class)."""
 
     @abstractmethod
-    def _push(self, theta: Floats, rows: slice) -> Floats:
-        """A z + b for some rows, as a new array (K, m)."""
+    def _largest_logit(self, theta: Floats) -> float:
+        """No logit is larger than this."""
+
+    @abstractmethod
+    def _push(self, theta: Floats, rows: slice, out: Floats) -> None:
+        """The logits z + A z + b of some rows, (K, m)."""
 
     @abstractmethod
     def _pull(self, weights: Floats, rows: slice) -> Floats:
-        """The transpose of `_push`: from (K, m) to the shape of the parameters."""
+        """The sums over rows by which parameters change logits of these weights, (K, m)."""
 
     @abstractmethod
     def _dense(self, p: Floats, share: Floats, rows: slice) -> Floats:
@@ -175,14 +183,22 @@ class MatrixLogLoss(AffineLogLoss):
         cost[:, -1] = penalty.intercept
         return cost
 
-    def _push(self, theta: Floats, rows: slice) -> Floats:
-        return theta @ self._x[:, rows]
+    def _largest_logit(self, theta: Floats) -> float:
+        return float((np.abs(theta + np.eye(*theta.shape)) @ self._largest).max())
+
+    @cached_property
+    def _largest(self) -> Floats:
+        """The largest size of each variable."""
+        return np.maximum(self._x.max(axis=1), -self._x.min(axis=1))
+
+    def _push(self, theta: Floats, rows: slice, out: Floats) -> None:
+        np.matmul(theta + np.eye(*theta.shape), self._x[:, rows], out=out)
 
     def _pull(self, weights: Floats, rows: slice) -> Floats:
         return weights @ self._x[:, rows].T
 
     def _dense(self, p: Floats, share: Floats, rows: slice) -> Floats:
-        x, width = self._x[:, rows], self.classes + 1
+        x, width = np.ascontiguousarray(self._x[:, rows]), self.classes + 1
         spread = p[:, None, :] * x[None]
         flat = (spread / np.sqrt(share)).reshape(-1, x.shape[1])
         hessian = -(flat @ flat.T)
@@ -192,10 +208,11 @@ class MatrixLogLoss(AffineLogLoss):
         return hessian[None]
 
     def _by_class(self, p: Floats, share: Floats, rows: slice) -> Floats:
-        x, curvature = self._x[:, rows], p * (1 - p / share)
+        x, curvature = np.ascontiguousarray(self._x[:, rows]), np.maximum(p * (1 - p / share), 0.0)
         if self.classes > _BLOCKS:
             return np.asarray((curvature @ (x**2).T).reshape(-1, 1, 1))
-        return np.stack([(x * own) @ x.T for own in curvature])
+        halves = (x * half for half in np.sqrt(curvature))
+        return np.stack([half @ half.T for half in halves])  # a matrix and its transpose: half the work
 
 
 class VectorLogLoss(AffineLogLoss):
@@ -212,18 +229,20 @@ class VectorLogLoss(AffineLogLoss):
         if fast is None:
             return super()._normaliser(theta)
         slope, intercept, pulled = 1 + theta[:, 0], theta[:, 1].copy(), np.zeros((2, self.classes))
-        safe = bool(np.max(np.abs(slope) * self._largest + np.abs(intercept)) < 300)
+        safe = self._largest_logit(theta) < _SAFE
         return float(fast.vector_scaling(self.z, slope, intercept, self.share, safe, self._p, pulled)), pulled.T
+
+    def _largest_logit(self, theta: Floats) -> float:
+        return float(np.max(np.abs(1 + theta[:, 0]) * self._largest + np.abs(theta[:, 1])))
 
     @cached_property
     def _largest(self) -> float:
         """The largest size of a log probability."""
-        return max(abs(float(self.z.max())), abs(float(self.z.min())))
+        return max(float(self.z.max()), -float(self.z.min()))
 
-    def _push(self, theta: Floats, rows: slice) -> Floats:
-        logits = self.z[:, rows] * theta[:, :1]
-        logits += theta[:, 1:]
-        return logits
+    def _push(self, theta: Floats, rows: slice, out: Floats) -> None:
+        np.multiply(self.z[:, rows], 1 + theta[:, :1], out=out)
+        out += theta[:, 1:]
 
     def _pull(self, weights: Floats, rows: slice) -> Floats:
         return np.stack([np.einsum("kn,kn->k", weights, self.z[:, rows]), weights.sum(axis=1)], axis=1)
@@ -248,10 +267,12 @@ class VectorLogLoss(AffineLogLoss):
 
 def _inverse_factor(matrix: Floats) -> Floats:
     """The inverse of the Cholesky factor of a positive definite matrix, lifted where rounding has made it less."""
+    from scipy.linalg.lapack import dtrtri
+
     lift = np.finfo(np.float64).eps * float(np.trace(matrix)) + np.finfo(np.float64).tiny
     while True:
         try:
-            return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix + lift * np.eye(len(matrix)))))
+            return np.asarray(dtrtri(np.linalg.cholesky(matrix + lift * np.eye(len(matrix))), lower=1)[0])
         except np.linalg.LinAlgError:
             lift *= 10
 
@@ -278,16 +299,18 @@ def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
     from scipy.optimize import minimize
 
     theta, evaluations = np.zeros(problem.cost.shape), 1
-    _, gradient = problem.evaluate(theta)
-    scaled = gradient
+    value, gradient = problem.evaluate(theta)
+    scaled, known = gradient, True  # whether value and gradient belong to theta
 
     def at(u: Floats) -> Floats:
         return problem.centred(theta + _times(root.swapaxes(1, 2), u.reshape(theta.shape)))
 
     def objective(u: Floats) -> tuple[float, Floats]:
-        nonlocal evaluations, gradient, scaled
-        value, gradient = problem.evaluate(at(u))
-        evaluations, scaled = evaluations + 1, _times(root, gradient).ravel()
+        nonlocal evaluations, value, gradient, scaled, known
+        if not known:
+            value, gradient = problem.evaluate(at(u))
+            evaluations += 1
+        known, scaled = False, _times(root, gradient).ravel()
         return value, scaled
 
     def stop(intermediate_result: Any) -> None:
@@ -480,7 +503,7 @@ def _softmax_derivatives(logits: Floats, chosen: Floats, weight: Floats | None) 
     sums_at = _numpy_sums(logits, weight) if fast is None else _compiled_sums(fast, logits, weight)
 
     def derivatives(b: float) -> Derivatives:
-        slope, curvature, third = sums_at(b, b * largest < 300)
+        slope, curvature, third = sums_at(b, b * largest < _SAFE)
         return float(slope) - target + ridge * b, float(curvature) + ridge, float(third)
 
     return derivatives
