@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit, logsumexp
 
-from calibrant.numerics.logistic.binary import logistic_fit
+from calibrant.numerics.logistic.stacked import logistic_fits
 from calibrant.recalibrate import Platt, Quadratic, Spline
 from calibrant.recalibrate.spline import _directions, _evidence, natural_spline_basis
 from tests.recalibrate.worlds import quadratic_world
@@ -58,16 +58,15 @@ def test_the_spline_follows_a_curve_that_no_polynomial_does():
 @pytest.mark.parametrize("smoothness", [0.1, 3.0, 100.0])
 def test_the_evidence_is_the_logarithm_of_the_marginal_likelihood(smoothness):
     rng = np.random.default_rng(0)
-    x, weight = rng.normal(size=(300, 1)), np.ones(300)
+    x = rng.normal(size=(300, 1))
     positive = (rng.random(300) < expit(0.3 * x[:, 0])).astype(float)
-    fit = logistic_fit(
-        x, weight=weight, positive=positive, start=np.zeros(1), penalty=np.array([[smoothness]]), ridge=0.0
-    )
+    precision = np.array([smoothness])
+    fits = logistic_fits(x, np.zeros(300), positive[None], 1 - positive[None], precision[None], tolerance=1e-9)
     b = np.linspace(-3, 3, 6001)
     eta = x * b
     log_joint = positive @ eta - np.logaddexp(0, eta).sum(axis=0) + stats.norm(0, smoothness**-0.5).logpdf(b)
     integral = logsumexp(log_joint) + np.log(b[1] - b[0])
-    assert _evidence(fit, smoothness, np.array([True])) == pytest.approx(integral, abs=0.02)
+    assert _evidence(fits, precision, np.array([True]))[0] == pytest.approx(integral, abs=0.02)
 
 
 def test_the_chosen_smoothness_has_the_largest_evidence():
@@ -77,16 +76,8 @@ def test_the_chosen_smoothness_has_the_largest_evidence():
     knots = Spline().fit(p, y).knots_
     design = natural_spline_basis(x, knots) @ _directions(knots)
     bends = np.arange(len(knots)) >= 2
-    found = {}
-    for power in np.arange(-4.0, 7.0, 0.5):
-        fit = logistic_fit(
-            design,
-            weight=np.ones(1500),
-            positive=y[order].astype(float),
-            start=np.zeros(len(knots)),
-            offset=x,
-            penalty=np.diag(10.0**power * bends),
-        )
-        found[power] = _evidence(fit, 10.0**power, bends)
-    best = max(found, key=found.get)
+    smoothness, outcomes = 10.0 ** np.arange(-4.0, 7.0, 0.5), y[order].astype(float)
+    penalties = np.outer(smoothness, bends) + 1e-6 * np.ones(len(knots))
+    fits = logistic_fits(design, x, outcomes[None], 1 - outcomes[None], penalties, tolerance=1e-9)
+    best = np.log10(smoothness[_evidence(fits, smoothness, bends).argmax()])
     assert abs(np.log10(chosen) - best) <= 0.5  # rows are pooled into 1024 groups before the fit

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.numerics.arrays import Floats
-from calibrant.numerics.logistic.binary import logistic_fit
-from calibrant.numerics.logistic.stacked import Fit
+from calibrant.numerics.logistic.binary import RIDGE, logistic_fit
+from calibrant.numerics.logistic.stacked import LogisticFits, logistic_fits
+from calibrant.numerics.special import softplus
 from calibrant.recalibrate.expressions import Expression, ScoreExpressions, polynomial
 from calibrant.recalibrate.inputs import pooled_log_odds
 from calibrant.recalibrate.logistic import LogisticMap
@@ -18,7 +19,7 @@ from calibrant.recalibrate.logistic import LogisticMap
 _GROUPS = 1024
 
 #: Candidates for the smoothness. The penalty is that of a Gaussian prior on the curvature over the range of the knots.
-_SMOOTHNESS = 10.0 ** np.arange(-4.0, 7.0, 0.5)
+_SMOOTHNESS = 10.0 ** np.arange(-4.0, 7.0, 0.5)[::-1]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,22 +77,13 @@ class Spline(LogisticMap):
         directions = _directions(self.knots_)
         design = self._features(x) @ directions
         bends = np.arange(len(self.knots_)) >= 2
-        start = best = np.zeros(design.shape[1])
-        score = -np.inf
-        for smoothness in _SMOOTHNESS[::-1]:
-            fit = logistic_fit(
-                design,
-                weight=weight,
-                positive=positive,
-                start=np.zeros(design.shape[1]),
-                begin=start,
-                offset=x,
-                penalty=np.diag(smoothness * bends),
-            )
-            start, evidence = fit.coefficients, _evidence(fit, smoothness, bends)
-            if evidence > score:
-                best, score, self.smoothness_ = fit.coefficients, evidence, float(smoothness)
-        self.coefficients_ = directions @ best
+        penalties = np.outer(_SMOOTHNESS, bends)
+        ridge, rows = RIDGE * (weight @ design**2), (positive[None], (weight - positive)[None])
+        fits = logistic_fits(design, x, *rows, ridge + penalties, tolerance=1e-9)
+        best = int(_evidence(fits, _SMOOTHNESS, bends).argmax())
+        penalty, start = np.diag(penalties[best]), np.zeros(len(bends))
+        fit = logistic_fit(design, weight=weight, positive=positive, start=start, offset=x, penalty=penalty)
+        self.smoothness_, self.coefficients_ = float(_SMOOTHNESS[best]), directions @ fit.coefficients
 
     def _recalibrated(self, x: Floats) -> Floats:
         return x + super()._recalibrated(x)
@@ -195,11 +187,13 @@ def _directions(knots: Floats) -> Floats:
     return np.concatenate([straight, vectors[:, 2:] / np.sqrt(values[2:])], axis=1)
 
 
-def _evidence(fit: Fit, smoothness: float, bends: NDArray[np.bool_]) -> float:
-    """Laplace's approximation of the logarithm of the marginal likelihood, up to a constant."""
-    penalty = smoothness / 2 * float((fit.coefficients[bends] ** 2).sum())
-    volume = float(np.linalg.slogdet(fit.curvature)[1])
-    return -fit.loss - penalty + bends.sum() / 2 * np.log(smoothness) - volume / 2
+def _evidence(fits: LogisticFits, smoothness: Floats, bends: NDArray[np.bool_]) -> Floats:
+    """Laplace's approximation of the logarithm of the marginal likelihood of each fit, up to a constant."""
+    eta, positive = fits.eta[0], fits.positive[0]
+    likelihood = eta @ positive - softplus(eta) @ (positive + fits.negative[0])
+    penalty = smoothness / 2 * (fits.coefficients[0][:, bends] ** 2).sum(axis=1)
+    half_volume = np.log(np.diagonal(fits.factor[0], axis1=1, axis2=2)).sum(axis=1)
+    return np.asarray(likelihood - penalty + bends.sum() / 2 * np.log(smoothness) - half_volume)
 
 
 def _knots(x: Floats, weight: Floats, number: int) -> Floats:

@@ -52,7 +52,7 @@ _DENSE_ROWS, _BLOCK_ROWS, _LATER_ROWS = 2500, 800, 20_000
 _STEPS, _ROUNDS = 25, 16
 
 
-#: Exponentials of logits below this neither overflow nor sum up to zero. Derived: those of 700 do.
+#: Exponentials of logits of less than this size neither overflow nor vanish. Derived: those of sizes above 700 do.
 _SAFE = 300
 
 
@@ -245,7 +245,7 @@ class VectorLogLoss(AffineLogLoss):
         out += theta[:, 1:]
 
     def _pull(self, weights: Floats, rows: slice) -> Floats:
-        return np.stack([np.einsum("kn,kn->k", weights, self.z[:, rows]), weights.sum(axis=1)], axis=1)
+        return np.stack([np.vecdot(weights, self.z[:, rows]), weights.sum(axis=1)], axis=1)
 
     def _dense(self, p: Floats, share: Floats, rows: slice) -> Floats:
         spread = np.stack([p * self.z[:, rows], p], axis=1)
@@ -261,7 +261,7 @@ class VectorLogLoss(AffineLogLoss):
     def _moments(self, weight: Floats, rows: slice) -> Floats:
         """Weighted sums over rows of the products of (z, 1) and (z, 1) of each class, (K, 2, 2)."""
         z = self.z[:, rows]
-        square, cross = (np.einsum("kn,kn->k", weight, power) for power in (z**2, z))
+        square, cross = (np.vecdot(weight, power) for power in (z**2, z))
         return np.moveaxis(np.array([[square, cross], [cross, weight.sum(axis=1)]]), -1, 0)
 
 
@@ -293,8 +293,7 @@ def minimise(problem: AffineLogLoss, *, tolerance: float) -> Minimum:
 
     The parameters are measured in units of an estimate of the curvature, which makes it about one in every direction;
     half the squared gradient is then what is left to gain, and a few steps suffice. Where they do not, the units are
-    renewed where the search has arrived. A descent in single precision fitted penalised matrices of 100 classes to
-    10,000 rows in 0.20 s instead of 0.27 s, but only to 1e-7.
+    renewed where the search has arrived.
     """
     from scipy.optimize import minimize
 

@@ -114,7 +114,14 @@ class LogisticFits:
 
 
 def logistic_fits(
-    basis: Floats, offset: Floats, positive: Floats, negative: Floats, precision: Floats, *, start: Floats | None = None
+    basis: Floats,
+    offset: Floats,
+    positive: Floats,
+    negative: Floats,
+    precision: Floats,
+    *,
+    start: Floats | None = None,
+    tolerance: float = DECREMENT,
 ) -> LogisticFits:
     """Fit logit P(y=1) = offset + basis @ b by penalised likelihood, b ~ N(0, 1/precision).
 
@@ -129,6 +136,8 @@ def logistic_fits(
         Each data set is fitted with each of these diagonal penalties.
     start : array (d, q), optional
         Where Newton begins in the first q coefficients of each data set.
+    tolerance : float
+        The gain in log-likelihood that may be left, twice.
     """
     d, j = len(positive), len(precision)
     ones, penalty = np.repeat(positive, j, axis=0), np.tile(precision, (d, 1))
@@ -138,7 +147,7 @@ def logistic_fits(
     designs = _Designs(basis[None], d * j) if basis.ndim == 2 else _Designs(basis, j)
     shift = offset if offset.ndim == 1 else np.repeat(offset, j, axis=0)
     stack, every = _Stack(designs, shift, ones, ones + np.repeat(negative, j, axis=0), penalty), np.arange(d * j)
-    b, value, mean = newton(stack, first, tolerance=DECREMENT, keep=KEEP_MATRIX)
+    b, value, mean = newton(stack, first, tolerance=tolerance, keep=KEEP_MATRIX)
     eta, factor = stack.logits(b, every), np.asarray(np.linalg.cholesky(stack.hessians(mean, every)), np.float64)
     evidence = value + 0.5 * np.log(penalty).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     shape = (d, j)
