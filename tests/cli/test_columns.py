@@ -2,7 +2,15 @@
 
 import pytest
 
-from calibrant.cli.columns import Columns, guessed_column, labels_of, matching, require_columns, separated
+from calibrant.cli.columns import (
+    Columns,
+    expanded_levels,
+    guessed_column,
+    labels_of,
+    matching,
+    require_columns,
+    separated,
+)
 from calibrant.cli.console import UsageError
 
 
@@ -131,3 +139,20 @@ def test_a_pattern_that_fits_nothing_is_refused():
 def test_columns_named_twice_count_once():
     header = ["p_cat", "p_dog"]
     assert labels_of(["p_dog", "p_*"], header, "--prob") == {"p_dog": "p_dog", "p_cat": "cat"}
+
+
+def test_examples_of_matching() -> None:
+    assert matching("p_*", ["y", "p_cat", "p_dog"], "--prob") == {"p_cat": "cat", "p_dog": "dog"}
+    assert matching("score*100", ["y", "score"], "--prob") is None
+
+
+def test_examples_of_labels_of() -> None:
+    assert labels_of(["mean", "m_*"], ["m_1", "m_2", "mean"], "--members") == {"mean": "mean", "m_1": "1", "m_2": "2"}
+
+
+def test_examples_of_separated() -> None:
+    assert separated("country, least(a, b)", ["country", "a", "b"], "--by") == ("country", "least(a, b)")
+
+
+def test_examples_of_expanded_levels() -> None:
+    assert expanded_levels(["q_*"], ["y", "q_0.1", "q_0.9"]) == ("0.1=q_0.1", "0.9=q_0.9")

@@ -196,3 +196,7 @@ def test_names_are_not_taken_for_markup():
     with stage("Reading [red]", Console(file=text, force_terminal=True, width=100)) as working:
         working.bar.refresh()
     assert "[red]" in text.getvalue()
+
+
+def test_examples_of_title_of() -> None:
+    assert title_of(["scores/2025.csv", "scores/2026.csv"]) == "2025.csv, 2026.csv"

@@ -157,3 +157,14 @@ def test_the_better_model_is_named_only_where_the_interval_excludes_zero(low, hi
         f"Difference of the true errors, old minus new: {middle:.4f} (95 % interval {low:.4f} to {high:.4f}), "
         f"p < 0.001.\n{end}"
     )
+
+
+def test_examples_of_gates_of() -> None:
+    assert [(gate.of, gate.limit) for gate in gates_of(0.02, ["oe=0.8:1.25"], "lower")] == [
+        ("error", 0.02),
+        ("oe", (0.8, 1.25)),
+    ]
+
+
+def test_examples_of_names_of() -> None:
+    assert names_of({"mean": ["m", "m"], "std": ["s", "t"]}) == ("m, s", "m, t")

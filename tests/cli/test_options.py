@@ -38,3 +38,7 @@ def test_every_shared_option_is_a_field_or_a_way_to_read():
     fields = set(Columns.__dataclass_fields__) | {"hive", "decimal_comma"}
     assert set(SHARED) <= fields
     assert columns_of() == Columns()
+
+
+def test_examples_of_columns_of() -> None:
+    assert columns_of(truth="y", prob=["p"], by=None).prob == ("p",)

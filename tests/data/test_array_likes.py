@@ -11,7 +11,16 @@ import torch
 from scipy import sparse
 
 import calibrant as cal
-from calibrant.data.array_likes import UnreadableArrayError, column_names, frozen, is_missing, read, row_index, typed
+from calibrant.data.array_likes import (
+    UnreadableArrayError,
+    column_names,
+    frozen,
+    is_exact,
+    is_missing,
+    read,
+    row_index,
+    typed,
+)
 from calibrant.data.predictions import Binary
 from calibrant.scale.streaming import batch_rows
 
@@ -244,3 +253,7 @@ def test_labels_that_double_precision_cannot_tell_apart_are_refused():
     with pytest.raises(cal.InvalidPredictions, match=r"y_true .* cannot tell apart \(9007199254740992 and .*993\)"):
         cal.Multiclass(labels, p, classes=labels)
     assert cal.Binary([0, 1, 1], [0.1, 0.2, 0.3], weight=[2**53 + 1, 2**60, 0.5]).weight[1] == 2.0**60
+
+
+def test_examples_of_is_exact() -> None:
+    assert (is_exact(2**53), is_exact(2**53 + 1), is_exact(0.1)) == (True, False, True)

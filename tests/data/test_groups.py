@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.groups import MISSING, MissingGroup, group_names, groups, quantile_groups
+from calibrant.data.groups import MISSING, MissingGroup, group_names, group_texts, groups, missing_name, quantile_groups
 
 NAMED = {
     "text": (["b", None, "a", "b"], ["a", "b", MISSING], [1, 2, 0, 1]),
@@ -103,3 +103,11 @@ def test_whole_numbers_that_double_precision_rounds_are_groups_of_their_own(make
     names, index = group_names(make([2**53, 2**53 + 1, float("nan")]))
     assert (names, index.tolist()) == ([2**53, 2**53 + 1, "(missing)"], [0, 1, 2])
     assert len(set(groups("group", make([2**53, 2**53 + 1, 0.5])).tolist())) == 3
+
+
+def test_examples_of_group_texts() -> None:
+    assert group_texts([1, "1", "all rows"], taken="all rows") == ["1", "'1'", "'all rows'"]
+
+
+def test_examples_of_missing_name() -> None:
+    assert missing_name(["a", "(missing)"]) == "((missing))"

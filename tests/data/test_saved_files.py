@@ -45,3 +45,7 @@ def test_a_newer_version_asks_for_an_upgrade():
     with pytest.raises(InvalidFile, match=r"written by calibrant 9\.0.*Upgrade"):
         layout_version(7, (1, 2), "map.json", "9.0")
     assert layout_version(2, (1, 2), "map.json") == 2
+
+
+def test_examples_of_parsed_json() -> None:
+    assert parsed_json(b'{"a": [1, 2]}', "map.json", "a map") == {"a": [1, 2]}

@@ -70,3 +70,13 @@ def test_values_along_an_axis_are_evenly_placed():
         places = [scale.at(value) for value in evenly(scale, 60)]
         steps = [b - a for a, b in pairwise(places)]
         assert max(steps) - min(steps) < 1e-9
+
+
+def test_examples_of_ticks() -> None:
+    assert Scale(0.0, 1.0).ticks(6) == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    assert Scale(0.4, 2.6, "log").ticks(4) == (0.5, 1.0, 2.0)
+    assert Scale(0.0005, 0.8, "log odds").ticks(8) == (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7)
+
+
+def test_examples_of_evenly() -> None:
+    assert evenly(Scale(0.0, 1.0), 4) == [0.0, 0.25, 0.5, 0.75, 1.0]

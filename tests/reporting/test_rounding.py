@@ -9,6 +9,7 @@ from calibrant.reporting.rounding import (
     approximate,
     at_least,
     bound,
+    brief,
     count,
     decimals,
     fixed,
@@ -115,3 +116,60 @@ def test_what_is_not_known():
 def test_an_interval_from_zero_is_an_upper_bound_only_where_asked():
     assert value_column([Value(0.001, 0.0, 0.003)], scale=100, at_most=True) == [("≤ 0.30", "")]
     assert value_column([Value(0.001, 0.0, 0.003)], scale=100) == [("0.10", "0.00 to 0.30")]
+
+
+def test_examples_of_decimals() -> None:
+    assert (decimals(0.77, 0.90), decimals(0.49, 1.0), decimals(-0.3, 7.9)) == (2, 1, 0)
+    assert (decimals(0.9, 0.996), decimals(0.9, 0.996, apart=1.0)) == (2, 3)
+
+
+def test_examples_of_value_column() -> None:
+    assert value_column([Value(0.83, 0.77, 0.9), Value(1.5, 1.0, 2.5)], least=2) == [
+        ("0.83", "0.77 to 0.90"),
+        ("1.50", "1.00 to 2.50"),
+    ]
+    assert value_column([Value(0.001, 0.0, 0.0031)], scale=100, at_most=True) == [("≤ 0.31", "")]
+
+
+def test_examples_of_bound() -> None:
+    assert (bound(0.0041), bound(0.00413), bound(0.07), bound(0.0803)) == ("0.41", "0.42", "7", "9")
+
+
+def test_examples_of_rate() -> None:
+    assert (rate(0.0305), rate(0.166), rate(0.00027), rate(0.5), rate(3e-10)) == (
+        "3.05 %",
+        "16.6 %",
+        "0.027 %",
+        "50.0 %",
+        "3e−8 %",
+    )
+
+
+def test_examples_of_score() -> None:
+    assert (score(0.2), score(0.005), score(0.125), score(1 / 3)) == ("20 %", "0.5 %", "12.5 %", "33.3 %")
+
+
+def test_examples_of_count() -> None:
+    assert (count(20000), count(732.4), count(3.4), count(3.0)) == ("20,000", "732", "3.4", "3")
+
+
+def test_examples_of_approximate() -> None:
+    assert (approximate(2371.0), approximate(84.6)) == ("2,400", "85")
+
+
+def test_examples_of_p_words() -> None:
+    assert (p_words(0.0004), p_words(0.012), p_words(0.42), p_words(0.001, draws=999), p_words(0.0496)) == (
+        "p < 0.001",
+        "p = 0.012",
+        "p = 0.42",
+        "p ≤ 0.001",
+        "p = 0.0496",
+    )
+
+
+def test_examples_of_fixed() -> None:
+    assert (fixed(-0.04, 1), fixed(-1234.5, 1), fixed(float("inf"), 2)) == ("0.0", "−1,234.5", "∞")
+
+
+def test_examples_of_brief() -> None:
+    assert (brief(1.5), brief(-250.0), brief(1.5e-30), brief(1.2e29)) == ("1.5", "−250", "1.5e−30", "1.2e29")

@@ -163,3 +163,7 @@ def test_labels_of_columns():
             labels_of_columns(classes, names)
     with pytest.raises(cal.InvalidPredictions, match="classes names the columns"):
         labels_of_columns(("b", "a"), ["a", "b"])
+
+
+def test_examples_of_labels_of_columns() -> None:
+    assert (labels_of_columns(None, ["p2", "p0", "p1"]), labels_of_columns(None, ["cat", "dog"])) == ((2, 0, 1), (0, 1))

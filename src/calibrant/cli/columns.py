@@ -22,11 +22,6 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
     """The columns that a pattern names, in the order of the file, and what its star stands for; None for other names.
 
     A column of that very name is no pattern, and neither is a product of columns or numbers.
-
-    >>> matching("p_*", ["y", "p_cat", "p_dog"], "--prob")
-    {'p_cat': 'cat', 'p_dog': 'dog'}
-    >>> matching("score*100", ["y", "score"], "--prob") is None
-    True
     """
     before, star, after = name.partition("*")
     if name in header or not star or not (_SIDE.fullmatch(before) and _SIDE.fullmatch(after)):
@@ -45,11 +40,7 @@ def matching(name: str, header: Collection[str], option: str) -> dict[str, str] 
 
 
 def labels_of(names: Collection[str], header: Collection[str], option: str) -> dict[str, str]:
-    """The columns that names and patterns name, each once, and what a star stands for, or else the name itself.
-
-    >>> labels_of(["mean", "m_*"], ["m_1", "m_2", "mean"], "--members")
-    {'mean': 'mean', 'm_1': '1', 'm_2': '2'}
-    """
+    """The columns that names and patterns name, each once, and what a star stands for, or else the name itself."""
     found: dict[str, str] = {}
     for name in names:
         for column, label in (matching(name, header, option) or {name: name}).items():
@@ -61,9 +52,6 @@ def separated(text: str, header: Collection[str], option: str) -> tuple[str, ...
     """The names between the commas of an option, those within brackets or quotes aside; each once.
 
     A column that has the whole name wins.
-
-    >>> separated("country, least(a, b)", ["country", "a", "b"], "--by")
-    ('country', 'least(a, b)')
     """
     if text in header:
         return (text,)
@@ -266,11 +254,7 @@ def require_columns(names: Sequence[str], header: Collection[str]) -> None:
 
 
 def expanded_levels(quantiles: Iterable[str], header: Collection[str]) -> tuple[str, ...]:
-    """LEVEL=COLUMN for every quantile; the star of a pattern stands for the level.
-
-    >>> expanded_levels(["q_*"], ["y", "q_0.1", "q_0.9"])
-    ('0.1=q_0.1', '0.9=q_0.9')
-    """
+    """LEVEL=COLUMN for every quantile; the star of a pattern stands for the level."""
     found: list[str] = []
     for item in quantiles:
         columns = None if "=" in item else matching(item, header, "--quantiles")

@@ -182,11 +182,7 @@ def writing(output: Path, *, force: bool) -> Iterator[None]:
 
 
 def title_of(files: list[str]) -> str:
-    """What a report on these files is called.
-
-    >>> title_of(["scores/2025.csv", "scores/2026.csv"])
-    '2025.csv, 2026.csv'
-    """
+    """What a report on these files is called."""
     return "Standard input" if files == ["-"] else ", ".join(Path(name).name for name in files)
 
 
@@ -212,11 +208,7 @@ class Stage:
 
 @contextmanager
 def stage(name: str, console: Console | None = None) -> Iterator[Stage]:
-    """Show a stage while it lasts; off a terminal nothing is printed.
-
-    >>> with stage("Reading") as reading:
-    ...     reading.done(10, 100)
-    """
+    """Show a stage while it lasts; off a terminal nothing is printed."""
     from rich.console import Console
 
     console = Console(stderr=True) if console is None else console

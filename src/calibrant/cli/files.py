@@ -41,11 +41,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def task_from(found: Arrays, columns: Columns) -> Predictions:
-    """The predictions that the columns are, one array per name; the outcomes are under `TRUTH`.
-
-    >>> task_from({TRUTH: np.array([0, 1]), "p": np.array([0.2, 0.7])}, Columns("y", ("p",)))
-    <Binary, n=2>
-    """
+    """The predictions that the columns are, one array per name; the outcomes are under `TRUTH`."""
     y, weight = found[TRUTH], None if columns.weight is None else found[columns.weight]
     if columns.task == "spread":
         return Gaussian(y, found[columns.mean or ""], found[columns.std or ""], weight=weight)

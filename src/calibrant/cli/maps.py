@@ -35,11 +35,7 @@ _WORDS: dict[Task, str] = {
 
 
 def map_named(method: str, task: Task = "binary") -> Any:
-    """An unfitted map; "auto" is `Auto` for probabilities, `PUAverage` with unlabeled rows, else `AutoForecast`.
-
-    >>> map_named("platt"), map_named("auto", "quantiles"), map_named("auto", "unlabeled")
-    (Platt(), AutoForecast(), PUAverage())
-    """
+    """An unfitted map; "auto" is `Auto` for probabilities, `PUAverage` with unlabeled rows, else `AutoForecast`."""
     known = _known(task)
     automatic = {"binary": "auto", "multiclass": "auto", "unlabeled": "puaverage"}.get(task, "autoforecast")
     wanted = automatic if method.lower() == "auto" else method.lower()

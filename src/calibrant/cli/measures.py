@@ -27,11 +27,7 @@ from calibrant.table.task import Unlabeled, task_of
 
 
 def gates_of(fail_above: float | None, limits: Sequence[str], by: Any) -> tuple[Gate, ...]:
-    """The rules that --fail-above and --limit say.
-
-    >>> [(gate.of, gate.limit) for gate in gates_of(0.02, ["oe=0.8:1.25"], "lower")]
-    [('error', 0.02), ('oe', (0.8, 1.25))]
-    """
+    """The rules that --fail-above and --limit say."""
     gates = [] if fail_above is None else [Gate(fail_above, by=by)]
     for text in limits:
         of, _, value = text.partition("=")
@@ -176,12 +172,7 @@ Given = Mapping[str, Sequence[str]]
 
 
 def compared(columns: Columns, given: Given) -> Columns:
-    """The first model, with the second among its `others`.
-
-    >>> made = compared(Columns("y"), {"prob": ["a0,a1", "b0,b1"]})
-    >>> made.prob, made.others[0].prob
-    (('a0', 'a1'), ('b0', 'b1'))
-    """
+    """The first model, with the second among its `others`."""
     named = {name: values for name, values in given.items() if values}
     kinds = ({"prob"}, {"mean", "std"}, {"quantiles"}, {"members"})
     if set(named) not in kinds or any(len(values) != 2 for values in named.values()):
@@ -197,11 +188,7 @@ def _model(name: str, value: str) -> Any:
 
 
 def names_of(given: Given) -> tuple[str, str]:
-    """What the two models are called: as their options are, if these differ.
-
-    >>> names_of({"mean": ["m", "m"], "std": ["s", "t"]})
-    ('m, s', 'm, t')
-    """
+    """What the two models are called: as their options are, if these differ."""
     first, second = (", ".join(values[k] for values in given.values() if values) for k in (0, 1))
     return (first, second) if first != second else ("first", "second")
 

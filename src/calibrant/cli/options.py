@@ -123,11 +123,7 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def columns_of(*, hive: bool = False, decimal_comma: bool = False, **options: Any) -> Columns:
-    """What the options say; lists become tuples.
-
-    >>> columns_of(truth="y", prob=["p"], by=None).prob
-    ('p',)
-    """
+    """What the options say; lists become tuples."""
     several = ("prob", "quantiles", "members", "by")
     given: dict[str, Any] = {name: tuple(value or ()) if name in several else value for name, value in options.items()}
     return Columns(reading=ReadOptions(hive, "," if decimal_comma else "."), **given)

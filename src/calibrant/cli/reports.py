@@ -26,9 +26,6 @@ def by_and_time(found: Any, by: Sequence[str] | None, time: str | None) -> tuple
 
     `found` is the `by` of `Loaded` for the groupings of `by` and then `time`: the groups of rows, tables by group, or
     dictionaries of these by grouping.
-
-    >>> by_and_time({"land": ["at", "de"], "day": ["2025-01-01", "2025-01-02"]}, ["land"], "day")
-    ({'land': ['at', 'de']}, {'day': array(['2025-01-01', '2025-01-02'], dtype=object)})
     """
     wanted = [*(by or ()), *([time] if time is not None else ())]
     if not wanted or found is None:

@@ -124,11 +124,7 @@ def groups(name: str, values: ArrayLike, *, length: int | None = None) -> NDArra
 
 
 def group_texts(names: Iterable[Any], *, taken: str | None = None) -> list[str]:
-    """The names as texts, no two of them alike and none like the one that is `taken`: those are quoted.
-
-    >>> group_texts([1, "1", "all rows"], taken="all rows")
-    ['1', "'1'", "'all rows'"]
-    """
+    """The names as texts, no two of them alike and none like the one that is `taken`: those are quoted."""
     found = [] if taken is None else [taken]
     for name in names:
         text = str(name)
@@ -187,11 +183,7 @@ def _sortable(values: list[Any]) -> bool:
 
 
 def missing_name(known: Collection[Any]) -> str:
-    """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name.
-
-    >>> missing_name(["a", "(missing)"])
-    '((missing))'
-    """
+    """What to call the rows without a group: ``(missing)`` in as many parentheses as make it another name."""
     name = MISSING
     while name in known:
         name = f"({name})"

@@ -33,11 +33,7 @@ class InvalidFile(ValueError):
 
 
 def parsed_json(content: bytes, name: str | os.PathLike[str], what: str) -> Any:
-    """The value of a JSON text, of which nothing is trusted; `what` says what the file should be.
-
-    >>> parsed_json(b'{"a": [1, 2]}', "map.json", "a map")
-    {'a': [1, 2]}
-    """
+    """The value of a JSON text, of which nothing is trusted; `what` says what the file should be."""
     try:
         value = json.loads(content, parse_constant=_not_json)
         too_deep = _depth_exceeds(value, DEEPEST)
@@ -52,11 +48,7 @@ def parsed_json(content: bytes, name: str | os.PathLike[str], what: str) -> Any:
 
 
 def layout_version(found: Any, readable: Collection[int], name: str | os.PathLike[str], written_by: Any = None) -> int:
-    """The version of a file's layout, if it is one that this release reads.
-
-    >>> layout_version(2, (1, 2), "map.json")
-    2
-    """
+    """The version of a file's layout, if it is one that this release reads."""
     if type(found) is int and found in readable:
         return found
     newer = type(found) is int and found > max(readable)

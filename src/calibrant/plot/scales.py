@@ -65,17 +65,7 @@ class Scale:
         return math.log(inside) - math.log1p(-inside)
 
     def ticks(self, most: int = 7) -> tuple[float, ...]:
-        """At most `most` round values, as far apart as labels need.
-
-        Examples
-        --------
-        >>> Scale(0.0, 1.0).ticks(6)
-        (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-        >>> Scale(0.4, 2.6, "log").ticks(4)
-        (0.5, 1.0, 2.0)
-        >>> Scale(0.0005, 0.8, "log odds").ticks(8)
-        (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7)
-        """
+        """At most `most` round values, as far apart as labels need."""
         if self.kind == "linear" or (self.kind == "log" and self.high / self.low < WIDE_RATIO):
             return _equal_steps(self.low, self.high, most)
         kept: tuple[float, ...] = ()
@@ -116,12 +106,7 @@ def _log_ticks(low: float, high: float) -> list[list[float]]:
 
 
 def covering(values: Sequence[float], kind: Kind, *, pad: float = 0.06, include: Sequence[float] = ()) -> Scale:
-    """An axis that holds all finite values and `include`, with a margin as a share of its length.
-
-    >>> found = covering([0.5, 2.0], "log", include=[1.0])
-    >>> found.low < 0.5 < 2.0 < found.high
-    True
-    """
+    """An axis that holds all finite values and `include`, with a margin as a share of its length."""
     some = [v for v in (*values, *include) if math.isfinite(v) and (kind == "linear" or v > 0)]
     low, high = (min(some), max(some)) if some else (0.5, 2.0)
     if kind == "log":
@@ -133,11 +118,7 @@ def covering(values: Sequence[float], kind: Kind, *, pad: float = 0.06, include:
 
 
 def probability_scale(values: Sequence[float], *, log_odds: bool) -> Scale:
-    """An axis of probabilities that holds `values`: from 0 to a round end, or on log odds around those that have some.
-
-    >>> probability_scale([0.001, 0.03], log_odds=False)
-    Scale(low=0.0, high=0.05, kind='linear')
-    """
+    """An axis of probabilities that holds `values`: from 0 to a round end, or on log odds around them."""
     if not log_odds:
         highest = max(values, default=1.0)
         return Scale(0.0, next(end for end in LINEAR_ENDS if highest <= end or end == 1.0))
@@ -149,11 +130,7 @@ def probability_scale(values: Sequence[float], *, log_odds: bool) -> Scale:
 
 
 def evenly(scale: Scale, parts: int) -> list[float]:
-    """The ends of equally long parts of a linear or log-odds axis.
-
-    >>> evenly(Scale(0.0, 1.0), 4)
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
+    """The ends of equally long parts of a linear or log-odds axis."""
     first, last = scale._moved(scale.low), scale._moved(scale.high)
     places = [first + (last - first) * k / parts for k in range(parts + 1)]
     return places if scale.kind == "linear" else [1 / (1 + math.exp(-place)) for place in places]

@@ -46,13 +46,6 @@ def decimals(low: float, high: float, *, least: int = 0, apart: float | None = N
 
     Its ends then never print alike. An interval that excludes the number `apart` gets as many more as it takes not to
     print as if it touched it.
-
-    Examples
-    --------
-    >>> decimals(0.77, 0.90), decimals(0.49, 1.0), decimals(-0.3, 7.9)
-    (2, 1, 0)
-    >>> decimals(0.9, 0.996), decimals(0.9, 0.996, apart=1.0)
-    (2, 3)
     """
     width = high - low
     if not math.isfinite(width):
@@ -69,8 +62,6 @@ def decimals(low: float, high: float, *, least: int = 0, apart: float | None = N
 def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | None = None) -> Rounded:
     """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled.
 
-    Examples
-    --------
     >>> rounded(Value(0.0031, 0.0022, 0.0039), scale=100)
     Rounded(value='0.31', low='0.22', high='0.39')
     """
@@ -88,13 +79,6 @@ def value_column(
 
     An interval that excludes the number `apart` does not print as if it touched it, as far as three decimals can tell.
     With `at_most`, for quantities that cannot be negative, an interval that begins at 0 becomes "≤ 0.3".
-
-    Examples
-    --------
-    >>> value_column([Value(0.83, 0.77, 0.9), Value(1.5, 1.0, 2.5)], least=2)
-    [('0.83', '0.77 to 0.90'), ('1.50', '1.00 to 2.50')]
-    >>> value_column([Value(0.001, 0.0, 0.0031)], scale=100, at_most=True)
-    [('≤ 0.31', '')]
     """
     digits = min(
         max([_needed(value, scale, least, apart) for value in values], default=least), max(_MOST_OF_COLUMNS, least)
@@ -140,13 +124,7 @@ def percent(value: Value) -> Rounded:
 
 
 def bound(high: float, *, scale: float = 100) -> str:
-    """The upper end of what can be as low as 0, rounded up, so that it remains a bound.
-
-    Examples
-    --------
-    >>> bound(0.0041), bound(0.00413), bound(0.07), bound(0.0803)
-    ('0.41', '0.42', '7', '9')
-    """
+    """The upper end of what can be as low as 0, rounded up, so that it remains a bound."""
     if not math.isfinite(high):
         return fixed(scale * high, 0)
     digits = decimals(0.0, scale * high)
@@ -160,13 +138,7 @@ def at_least(low: float, *, scale: float = 100) -> str:
 
 
 def rate(share: float) -> str:
-    """A share in percent: two decimals below 10 %, one above, and at least two significant digits.
-
-    Examples
-    --------
-    >>> rate(0.0305), rate(0.166), rate(0.00027), rate(0.5), rate(3e-10)
-    ('3.05 %', '16.6 %', '0.027 %', '50.0 %', '3e−8 %')
-    """
+    """A share in percent: two decimals below 10 %, one above, and at least two significant digits."""
     return f"{_rate(share)} %"
 
 
@@ -177,25 +149,13 @@ def rates(value: Value) -> Rounded:
 
 
 def score(share: float) -> str:
-    """A predicted probability as readers write it: 20 %, 0.5 %, 12.5 %.
-
-    Examples
-    --------
-    >>> score(0.2), score(0.005), score(0.125), score(1 / 3)
-    ('20 %', '0.5 %', '12.5 %', '33.3 %')
-    """
+    """A predicted probability as readers write it: 20 %, 0.5 %, 12.5 %."""
     text = _rate(share)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def count(number: float) -> str:
-    """A whole number with separators; below 10 one decimal where it is not whole.
-
-    Examples
-    --------
-    >>> count(20000), count(732.4), count(3.4), count(3.0)
-    ('20,000', '732', '3.4', '3')
-    """
+    """A whole number with separators; below 10 one decimal where it is not whole."""
     if not math.isfinite(number):
         return fixed(number, 0)
     small = abs(number) < 10 and abs(number - round(number)) > 1e-9
@@ -203,13 +163,7 @@ def count(number: float) -> str:
 
 
 def approximate(number: float) -> str:
-    """A rough whole number: two significant digits.
-
-    Examples
-    --------
-    >>> approximate(2371.0), approximate(84.6)
-    ('2,400', '85')
-    """
+    """A rough whole number: two significant digits."""
     if number < 100:
         return fixed(number, 0)
     unit = 10 ** (math.floor(math.log10(number)) - 1)
@@ -217,13 +171,7 @@ def approximate(number: float) -> str:
 
 
 def p_words(p_value: float, draws: int | None = None) -> str:
-    """As it stands in a sentence; the smallest possible value of a simulated test is told as the bound it is.
-
-    Examples
-    --------
-    >>> p_words(0.0004), p_words(0.012), p_words(0.42), p_words(0.001, draws=999), p_words(0.0496)
-    ('p < 0.001', 'p = 0.012', 'p = 0.42', 'p ≤ 0.001', 'p = 0.0496')
-    """
+    """As it stands in a sentence; the smallest possible value of a simulated test is told as the bound it is."""
     text = p_number(p_value, draws)
     return f"p {text}" if text[0] in "<≤" else f"p = {text}"
 
@@ -263,13 +211,7 @@ def significant(value: float, digits: int = _DIGITS) -> int:
 
 
 def fixed(value: float, digits: int) -> str:
-    """With separators and a true minus; never minus zero.
-
-    Examples
-    --------
-    >>> fixed(-0.04, 1), fixed(-1234.5, 1), fixed(float("inf"), 2)
-    ('0.0', '−1,234.5', '∞')
-    """
+    """With separators and a true minus; never minus zero."""
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):
@@ -283,13 +225,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def brief(value: float) -> str:
-    """Two significant digits, however large or small the number is.
-
-    Examples
-    --------
-    >>> brief(1.5), brief(-250.0), brief(1.5e-30), brief(1.2e29)
-    ('1.5', '−250', '1.5e−30', '1.2e29')
-    """
+    """Two significant digits, however large or small the number is."""
     if value == 0 or not math.isfinite(value) or 10.0**-_MOST <= abs(value) < _HUGE:
         return fixed(value, significant(value))
     digits, power = f"{value:.1e}".split("e")

@@ -436,13 +436,6 @@ def in_markdown(text: str) -> str:
     r"""Text that stays text in Markdown: it begins no tag, link, image, code, emphasis, heading, list or table cell.
 
     Addresses are escaped too, or many sites would make links of them. An end of a line is written out.
-
-    Examples
-    --------
-    >>> print(in_markdown("![x](https://a.example) | <b> snake_case"))
-    !\[x\](https\://a.example) \| &lt;b&gt; snake\_case
-    >>> print(in_markdown("# a"), in_markdown("1. b"), in_markdown("p < 0.05, -1 %"))
-    \# a 1\. b p &lt; 0.05, -1 %
     """
 
     def escaped(found: re.Match[str]) -> str:

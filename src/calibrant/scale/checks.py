@@ -179,11 +179,7 @@ def _listed(labels: list[Any]) -> str:
 
 
 def labels_of_columns(classes: Sequence[Hashable] | None, y_prob: Sequence[str]) -> tuple[Hashable, ...]:
-    """The given labels; else the numbers in the names of the columns (``p2, p0, p1``); else their numbers from 0.
-
-    >>> labels_of_columns(None, ["p2", "p0", "p1"]), labels_of_columns(None, ["cat", "dog"])
-    ((2, 0, 1), (0, 1))
-    """
+    """The given labels; else the numbers in the names of the columns (``p2, p0, p1``); else their numbers from 0."""
     if len(y_prob) < 2 or (classes is not None and len(classes) != len(y_prob)):
         given = len(y_prob) if classes is None else len(classes)
         message = f"Multiclass data need one column of y_prob per class, got {len(y_prob)} columns and {given} classes."

@@ -209,12 +209,7 @@ class SampleBins:
 
 
 def bin_samples(samples: SortedSamples | SampleBins, binning: Binning, which: Ranks | None = None) -> SampleBins:
-    """The bins of all samples, or of those with the numbers `which`; samples that have bins are taken as they are.
-
-    >>> samples = SortedSamples.of(np.array([[0.7, 0.2, 0.4]]), np.array([[1, 0, 1]], dtype=np.int8))
-    >>> bin_samples(samples, EqualMass(2)).observed
-    array([[0., 2.]])
-    """
+    """The bins of all samples, or of those with the numbers `which`; samples that have bins are taken as they are."""
     if isinstance(samples, SampleBins):
         return samples
     cut = as_binning(binning)

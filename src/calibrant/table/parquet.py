@@ -295,9 +295,6 @@ def require_possible(table: BinTable) -> None:
     Counts are whole (but in bins, whose edges may have cut a cell) and not negative, sums of probabilities lie between
     0 and the sum of weights and between the lowest and highest score, sums of squares satisfy the inequality of Cauchy
     and Schwarz, a prior lies in (0, 1], and the keys are those of the cut.
-
-    >>> import calibrant as cal
-    >>> require_possible(cal.BinTable.of(cal.Binary([0, 1], [0.2, 0.7]), cal.EqualWidth(2)))
     """
     _require_task(table)
     _require_cells(table)

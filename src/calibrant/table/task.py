@@ -60,12 +60,7 @@ class Task(Protocol):
 
 
 def task_of(data: Predictions | BinTable) -> Task:
-    """The task of predictions or of a table of them.
-
-    >>> from calibrant import Binary
-    >>> task_of(Binary([0, 1], [0.2, 0.7]))
-    Labelled()
-    """
+    """The task of predictions or of a table of them."""
     if not isinstance(data, Predictions):
         return data.task
     if isinstance(data, PositiveUnlabeled):

@@ -105,3 +105,15 @@ def test_both_widths_are_drawn():
     for svg, width, style in ((figure.svg_wide, "548", "fig wide"), (figure.svg_narrow, "352", "fig narrow")):
         tree = ElementTree.fromstring(svg)
         assert (tree.get("width"), tree.get("class")) == (width, style)
+
+
+def test_examples_of_percent_tick() -> None:
+    assert percent_tick(0.003) == "0.3 %"
+
+
+def test_examples_of_plain_tick() -> None:
+    assert (plain_tick(1000.0), plain_tick(1.25), plain_tick(-0.5)) == ("1,000", "1.25", "−0.5")
+
+
+def test_examples_of_least_covered() -> None:
+    assert least_covered("curve", [(50, 50)], [Box(40, 45, 60, 55)], Box(0, 0, 100, 100)) is not None

@@ -6,7 +6,7 @@ import pytest
 
 from calibrant.reporting.contents import Bin, GroupRow
 from calibrant.reporting.drawing import descriptions as titles
-from calibrant.reporting.drawing.descriptions import outside, relation, runs, score_range
+from calibrant.reporting.drawing.descriptions import outside, relation, runs, score_range, short_rate
 from calibrant.results.estimate import Value
 from tests.reporting import hand_made
 
@@ -121,3 +121,16 @@ def test_shares_in_titles(share, words):
 
 def test_classes_in_words():
     assert "Predicted too low in total: Returns and Refunds." in titles.classes_text(hand_made.classes())
+
+
+def test_examples_of_score_range() -> None:
+    assert (
+        score_range(0.0, 0.002),
+        score_range(0.01, 0.05, of="of "),
+        score_range(0.2, 1.0),
+        score_range(0.3, 0.3),
+    ) == ("below 0.2 %", "of 1 to 5 %", "above 20 %", "30 %")
+
+
+def test_examples_of_short_rate() -> None:
+    assert (short_rate(0.358), short_rate(0.0023), short_rate(0.9961)) == ("36 %", "0.23 %", "99.6 %")

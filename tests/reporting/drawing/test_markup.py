@@ -46,3 +46,23 @@ def test_attributes(attributes, shown):
 
 def test_coordinates_are_short():
     assert [number(v) for v in (0.0, -0.04, 12.349, 100.0)] == ["0", "0", "12.3", "100"]
+
+
+def test_examples_of_tag() -> None:
+    assert (
+        tag("a", "1 < 2", href="#top", data_tip='"quoted"')
+        == '<a href="#top" data-tip="&quot;quoted&quot;">1 &lt; 2</a>'
+    )
+    assert tag("p", "both ", tag("b", "bold"), class_="lead") == '<p class="lead">both <b>bold</b></p>'
+
+
+def test_examples_of_joined() -> None:
+    assert joined(["a & b", Markup("<br>"), None]) == "a &amp; b<br>"
+
+
+def test_examples_of_escaped() -> None:
+    assert escaped("<b>\x1b[1m") == "&lt;b&gt;\\x1b[1m"
+
+
+def test_examples_of_number() -> None:
+    assert (number(3.14159), number(-0.01), number(40.0)) == ("3.1", "0", "40")

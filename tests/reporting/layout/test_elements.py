@@ -10,7 +10,7 @@ from calibrant.reporting.drawing.canvas import Figure
 from calibrant.reporting.drawing.markup import Markup
 from calibrant.reporting.layout import elements
 from calibrant.reporting.layout import elements as keys
-from calibrant.reporting.layout.elements import group_table, map_table, range_table, threshold_table
+from calibrant.reporting.layout.elements import group_table, map_table, range_table, rich, threshold_table
 from calibrant.reporting.text import Table
 from tests.reporting import hand_made
 from tests.reporting.hand_made import BINARY_VERDICT, HOSTILE, binary
@@ -169,3 +169,10 @@ def test_names_are_escaped_and_long_ones_may_break():
     assert "short" not in table
     lengths = [replace(row, name="x" * length) for row, length in zip(rows, (24, 25), strict=False)]
     assert group_table(lengths, "name").count("short") == 1
+
+
+def test_examples_of_rich() -> None:
+    assert (
+        rich("Use `by_group`. **What to do.** <Nothing>")
+        == "Use <code>by_group</code>. <b>What to do.</b> &lt;Nothing&gt;"
+    )

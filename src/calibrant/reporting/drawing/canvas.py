@@ -21,20 +21,12 @@ Formatter = Callable[[float], str]
 
 
 def percent_tick(value: float) -> str:
-    r"""A probability at a tick: 0.3 %, with a no-break space.
-
-    >>> percent_tick(0.003)
-    '0.3 %'
-    """
+    """A probability at a tick: 0.3 %, with a no-break space."""
     return f"{100 * value:g} %"
 
 
 def plain_tick(value: float) -> str:
-    """A number at a tick, with separators of thousands.
-
-    >>> plain_tick(1000.0), plain_tick(1.25), plain_tick(-0.5)
-    ('1,000', '1.25', '−0.5')
-    """
+    """A number at a tick, with separators of thousands."""
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 9):g}"
     return text.replace("-", "\u2212")
 
@@ -290,13 +282,7 @@ class Box:
 def least_covered(
     words: str, line: Sequence[tuple[float, float]], blocked: Sequence[Box], inside: Box
 ) -> tuple[float, float] | None:
-    """Start and baseline for a label near a curve, where it covers the fewest boxes; None where it never fits.
-
-    Examples
-    --------
-    >>> least_covered("curve", [(50, 50)], [Box(40, 45, 60, 55)], Box(0, 0, 100, 100)) is not None
-    True
-    """
+    """Start and baseline for a label near a curve, where it covers the fewest boxes; None where it never fits."""
     width = text_width(words)
     found: tuple[float, float] | None = None
     fewest = float("inf")

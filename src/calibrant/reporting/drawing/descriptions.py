@@ -19,13 +19,7 @@ Relation = Literal["above", "below", "within chance"]
 
 
 def score_range(low: float, high: float, *, of: str = "") -> str:
-    r"""A range of scores: "below 0.2 %", "1 to 5 %", "above 20 %"; `of` stands before a range with two ends.
-
-    Examples
-    --------
-    >>> score_range(0.0, 0.002), score_range(0.01, 0.05, of="of "), score_range(0.2, 1.0), score_range(0.3, 0.3)
-    ('below 0.2 %', 'of 1 to 5 %', 'above 20 %', '30 %')
-    """
+    """A range of scores: "below 0.2 %", "1 to 5 %", "above 20 %"; `of` stands before a range with two ends."""
     if low == high:
         return f"{of}{score(low)}"
     if low <= 0 and high < 1:
@@ -69,11 +63,7 @@ def runs(bins: Sequence[Bin]) -> list[tuple[Relation, float, float]]:
 
 
 def short_rate(share: float) -> str:
-    r"""A share for a title: two significant digits.
-
-    >>> short_rate(0.358), short_rate(0.0023), short_rate(0.9961)
-    ('36 %', '0.23 %', '99.6 %')
-    """
+    """A share for a title: two significant digits."""
     near = min(100 * share, 100 * (1 - share))
     digits = max(0, 1 if 0 < near < 1 and share > 0.5 else two_digits(100 * share) if share < 0.5 else 0)
     return f"{fixed(100 * share, digits)} %"

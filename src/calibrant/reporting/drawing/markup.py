@@ -24,15 +24,7 @@ _VOID = frozenset({"br", "circle", "input", "line", "meta", "path", "rect"})
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
-    """One element. Underscores in the names of attributes stand for hyphens; None and False leave an attribute out.
-
-    Examples
-    --------
-    >>> tag("a", "1 < 2", href="#top", data_tip='"quoted"')
-    '<a href="#top" data-tip="&quot;quoted&quot;">1 &lt; 2</a>'
-    >>> tag("p", "both ", tag("b", "bold"), class_="lead")
-    '<p class="lead">both <b>bold</b></p>'
-    """
+    """One element. Underscores in the names of attributes stand for hyphens; None and False leave an attribute out."""
     inside = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VERBATIM:
         return Markup(f"<{name}{inside}>{joined(children, verbatim=True)}</{name}>")
@@ -45,9 +37,6 @@ def joined(parts: Iterable[Child], *, verbatim: bool = False) -> Markup:
     """The parts one after the other; text is escaped, markup is not.
 
     Numbers in text are not parted from their signs at the end of a line, unless it is `verbatim`.
-
-    >>> joined(["a & b", Markup("<br>"), None])
-    'a &amp; b<br>'
     """
     texts = []
     for part in parts:
@@ -59,22 +48,14 @@ def joined(parts: Iterable[Child], *, verbatim: bool = False) -> Markup:
 
 
 def escaped(text: str) -> str:
-    r"""`text` for HTML: control characters are written out, except ends of lines.
-
-    >>> escaped("<b>\x1b[1m")
-    '&lt;b&gt;\\x1b[1m'
-    """
+    """`text` for HTML: control characters are written out, except ends of lines."""
     if not text.isprintable():
         text = "\n".join(printable(line) for line in text.split("\n"))
     return escape(text)
 
 
 def number(value: float) -> str:
-    """A coordinate: one decimal, and none where it is a whole number.
-
-    >>> number(3.14159), number(-0.01), number(40.0)
-    ('3.1', '0', '40')
-    """
+    """A coordinate: one decimal, and none where it is a whole number."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 

@@ -147,17 +147,6 @@ def reliability_title(section: Reliability, *, significant: bool | None, confide
     r"""The range of scores that carries most of the error; directions are named only where the test rejects.
 
     `significant` is None where the data cannot be judged: then the title claims nothing.
-
-    Examples
-    --------
-    >>> from calibrant.reporting.contents import Curve
-    >>> from calibrant.results.estimate import Value
-    >>> rows = Bin(0.2, 1.0, 813, 187, 0.36, Value(0.23, 0.2, 0.26), share=0.66)
-    >>> section = Reliability(Curve((), (), ()), None, {}, {}, (rows,), "linear")
-    >>> reliability_title(section, significant=True)
-    'Scores above 20 % overstate the risk: 36 % predicted, 23 % observed'
-    >>> reliability_title(section, significant=False)
-    'The observed frequencies agree with the predictions within chance'
     """
     seen = (
         "observed accuracy agrees with the confidence"

@@ -56,13 +56,7 @@ class Block:
 
 
 def rich(text: str) -> Markup:
-    """A text with `code` and **bold** words.
-
-    Examples
-    --------
-    >>> rich("Use `by_group`. **What to do.** <Nothing>")
-    'Use <code>by_group</code>. <b>What to do.</b> &lt;Nothing&gt;'
-    """
+    """A text with `code` and **bold** words."""
     parts: list[Child] = []
     for part in _RICH.split(text):
         if part.startswith("`") and len(part) > 2:
