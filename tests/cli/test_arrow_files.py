@@ -84,3 +84,11 @@ def test_what_fails_in_the_background_fails_for_the_caller():
     for items in ([0], [0, 1], [1, 0]):
         with pytest.raises(ZeroDivisionError), arrow_files.in_background(divided) as later:
             list(map(later, items))
+
+
+def test_the_background_keeps_the_order_of_calls() -> None:
+    seen: list[int] = []
+    with arrow_files.in_background(seen.append) as later:
+        later(1)
+        later(2)
+    assert seen == [1, 2]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.reporting.rounding import (
+    Rounded,
     approximate,
     at_least,
     bound,
@@ -173,3 +174,7 @@ def test_examples_of_fixed() -> None:
 
 def test_examples_of_brief() -> None:
     assert (brief(1.5), brief(-250.0), brief(1.5e-30), brief(1.2e29)) == ("1.5", "−250", "1.5e−30", "1.2e29")
+
+
+def test_examples_of_rounded() -> None:
+    assert rounded(Value(0.0031, 0.0022, 0.0039), scale=100) == Rounded("0.31", "0.22", "0.39")

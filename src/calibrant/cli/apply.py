@@ -40,10 +40,8 @@ def apply_to_file(
 ) -> list[str]:
     """Write the table of `path` with the new columns of a fitted map to `output`; returns what was guessed.
 
-    `done` is told how many rows are done, and of how many where that is known before all are read.
-
-    A CSV file stays the same text with more fields, as JSON does. Everything else goes through Arrow, piece by piece:
-    schema and values of all other columns are the same, and memory does not grow with the file.
+    CSV and JSON stay the same text with more fields. Everything else goes through Arrow piece by piece, so that memory
+    does not grow with the file. `done` is told how many rows are done, and of how many where that is known.
     """
     notes: list[str] = []
     wanted = output.suffix.lower()

@@ -29,18 +29,7 @@ _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}
 
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
-    """A table that comes in pieces: its schema, its pieces, and how its Parquet file was encoded.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    pieces : callable that gives an iterator of pyarrow.Table
-        Of about 24 MB each, as encoded.
-    encoding : dict
-        Options of the Parquet writer by which columns come to be stored as they were.
-    rows : int or None
-        How many there are, where that is known before they are read.
-    """
+    """A table that comes in pieces of about 24 MB, how its Parquet file was encoded, and its rows, if known."""
 
     schema: Any
     pieces: Callable[[], Iterator[Any]]
@@ -121,15 +110,7 @@ def _pieces_of(batches: Iterator[Any]) -> Iterator[Any]:
 
 @contextmanager
 def in_background(work: Callable[[Any], Any]) -> Iterator[Callable[[Any], None]]:
-    """The same function, done in a thread while the caller goes on; one call waits for the one before it.
-
-    >>> seen = []
-    >>> with in_background(seen.append) as later:
-    ...     later(1)
-    ...     later(2)
-    >>> seen
-    [1, 2]
-    """
+    """The same function, done in a thread while the caller goes on; one call waits for the one before it."""
     with ThreadPoolExecutor(1) as thread:
         last: list[Future[Any]] = []
 

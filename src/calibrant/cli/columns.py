@@ -1,7 +1,4 @@
-"""Which columns of a file mean what: options, names, and patterns of names.
-
-Patterns that name several columns at once: ``p_*`` is every column whose name starts with ``p_``.
-"""
+"""Which columns of a file mean what: options, names, and patterns (``p_*``: all names that start with ``p_``)."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ def labels_of(names: Collection[str], header: Collection[str], option: str) -> d
 
 
 def separated(text: str, header: Collection[str], option: str) -> tuple[str, ...]:
-    """The names between the commas of an option, those within brackets or quotes aside; each once.
-
-    A column that has the whole name wins.
-    """
+    """The names between the commas outside brackets and quotes, each once; a column of the whole name wins."""
     if text in header:
         return (text,)
     parts, depth, quote, start = [], 0, "", 0

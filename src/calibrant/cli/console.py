@@ -1,7 +1,4 @@
-"""Standard input, output files, notes, progress and errors of the command line, and what its process imports late.
-
-Notes and errors go to standard error, results to standard output.
-"""
+"""Standard input, output files, notes and errors (to standard error), progress, and what the process imports late."""
 
 from __future__ import annotations
 

@@ -61,20 +61,9 @@ def missing_check(left_out: float, most: float, by: Any) -> tuple[Check, ...]:
 
 @dataclass(frozen=True)
 class Measuring:
-    """What to measure, and the gates it must pass.
+    """What to measure, and the gates it must pass: with `per_group` in every group too, adjusted for their number.
 
-    Attributes
-    ----------
-    norm, level : float
-        Of the headline error and of its interval.
-    gates : tuple of Gate
-    per_group : bool
-        Whether every group must pass as well; the ends that can show a group to be bad are adjusted for the number of
-        groups.
-    max_missing : float
-        The largest share of rows left out for missing values with which a gate can pass.
-    all_groups : bool
-        Whether to measure all groups, not only the largest; a gate per group always does.
+    `max_missing` is the largest share of rows left out with which a gate can pass. A gate per group takes `all_groups`.
     """
 
     norm: float = 1.0
@@ -130,10 +119,7 @@ class Measuring:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Estimates of all rows, the headline first, the headline of each group, and what the gates say.
-
-    `not_shown` is the number of groups that are not among `groups`.
-    """
+    """Estimates of all rows, headline first, that of each group but those `not_shown`, and what the gates say."""
 
     whole: list[Estimate]
     groups: Mapping[Any, Estimate] = field(default_factory=dict)
@@ -194,10 +180,7 @@ def names_of(given: Given) -> tuple[str, str]:
 
 
 def sentence(found: Comparison) -> str:
-    """A comparison in words.
-
-    Which model is better calibrated is said only where the interval of the difference does not hold 0.
-    """
+    """A comparison in words; a model is said to be better only where the interval of the difference excludes 0."""
     a, b, limits = printable(found.a), printable(found.b), found.interval
     p = "p < 0.001" if found.adjusted < 0.001 else f"p = {found.adjusted:.3f}"
     name = _ERRORS[found.estimator.partition("(")[0]]
@@ -214,11 +197,7 @@ def sentence(found: Comparison) -> str:
 
 
 def estimator_of(data: Predictions) -> Any:
-    """The calibration error by which models of this task are compared.
-
-    It is one whose differences have an interval for the true errors: of whole vectors for multiclass data, of the
-    spread for forecasts that have one, of the shares below quantiles for others.
-    """
+    """The calibration error by which models of this task are compared; its differences have an interval."""
     from calibrant.estimators.variational import variational_error
 
     if isinstance(data, Quantiles):

@@ -11,6 +11,12 @@ from typer import Argument, Option
 from calibrant.cli.columns import Columns
 from calibrant.scale.paths import ReadOptions
 
+
+def option(flag: str, metavar: str, words: str) -> Any:
+    """An option with a value: its name, what stands for the value in the help, and the help."""
+    return Option(flag, metavar=metavar, help=words)
+
+
 KINDS = "CSV, Parquet, JSON, Arrow or NumPy"
 Files = Annotated[
     list[str], Argument(metavar="FILES", help=f"{KINDS} files, folders or patterns; - for standard input.")
@@ -18,33 +24,22 @@ Files = Annotated[
 Json = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 MaxMissing = Annotated[
     float,
-    Option(
-        "--max-missing",
-        metavar="SHARE",
-        help="A gate fails if --drop-missing leaves out more than this share of the rows.",
-    ),
+    option("--max-missing", "SHARE", "A gate fails if --drop-missing leaves out more than this share of the rows."),
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite the output file.")]
-Seed = Annotated[int, Option("--seed", metavar="NUMBER", help="Seed of folds and resampling.")]
+Seed = Annotated[int, option("--seed", "NUMBER", "Seed of folds and resampling.")]
 Prob = Annotated[
     list[str] | None,
-    Option(
-        "--prob", metavar="COLUMN", help='Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'
-    ),
+    option("--prob", "COLUMN", 'Probabilities: column, SQL ("score / 100") or pattern ("p_*"); one per class.'),
 ]
-Mean = Annotated[str | None, Option("--mean", metavar="COLUMN", help="Predicted means: column or SQL (with --std).")]
-Std = Annotated[str | None, Option("--std", metavar="COLUMN", help="Predicted standard deviations: column or SQL.")]
+Mean = Annotated[str | None, option("--mean", "COLUMN", "Predicted means: column or SQL (with --std).")]
+Std = Annotated[str | None, option("--std", "COLUMN", "Predicted standard deviations: column or SQL.")]
 Quantiles = Annotated[
     list[str] | None,
-    Option(
-        "--quantiles",
-        metavar="LEVEL=COLUMN",
-        help='Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").',
-    ),
+    option("--quantiles", "LEVEL=COLUMN", 'Predicted quantiles: LEVEL=COLUMN each, or a pattern of levels ("q_*").'),
 ]
 Members = Annotated[
-    list[str] | None,
-    Option("--members", metavar="COLUMN", help='Members of an ensemble: columns, or a pattern ("m_*").'),
+    list[str] | None, option("--members", "COLUMN", 'Members of an ensemble: columns, or a pattern ("m_*").')
 ]
 Logits = Annotated[
     bool, Option("--logits", help="Scores are log odds (binary) or logits (multiclass), not probabilities.")
@@ -54,7 +49,7 @@ Percent = Annotated[bool, Option("--percent", help="Probabilities are in percent
 
 def _one(flag: str, metavar: str, words: str, kind: Any = str) -> tuple[Any, Any]:
     """An option with a value, and its default."""
-    return Annotated[kind | None, Option(flag, metavar=metavar, help=words)], None
+    return Annotated[kind | None, option(flag, metavar, words)], None
 
 
 def _flag(flag: str, words: str) -> tuple[Any, Any]:

@@ -1,7 +1,4 @@
-"""What a report takes from files, the server that shows it on this machine, and the demonstration.
-
-The demonstration trains real models on data that come with scikit-learn, and uses the same code as a user's file.
-"""
+"""What a report takes from files, the server that shows it on this machine, and the demonstration."""
 
 from __future__ import annotations
 

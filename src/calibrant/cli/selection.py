@@ -1,7 +1,4 @@
-"""The rows of files that the options select, and the rules that rows may break.
-
-Errors are in the words of the command line: option, column, row of the file, remedy.
-"""
+"""The rows of files that the options select, and the rules that rows may break, in the words of the command line."""
 
 from __future__ import annotations
 
@@ -66,10 +63,7 @@ class Selection:
 
 
 def selected(table: FileTable, columns: Columns, relation: Any = None) -> Selection:
-    """The rows that fit the condition, probabilities in percent as shares, groups under their names.
-
-    `relation` has all rows unless told.
-    """
+    """The rows (of `relation`, if given) that fit the condition: percent as shares, groups under their names."""
     relation = table.with_texts(_group_columns(table, columns)) if relation is None else relation
     if columns.where:
         relation = filtered(relation, columns.where, table.refused)

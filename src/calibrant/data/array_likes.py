@@ -1,7 +1,4 @@
-"""Arrays of other libraries as NumPy arrays: what they hold, which of it is missing, what rows and columns are called.
-
-Nothing here knows what an argument is called or means; `validation` adds that.
-"""
+"""Arrays of other libraries as NumPy arrays: what they hold, what is missing, names of rows and columns."""
 
 from __future__ import annotations
 

@@ -233,12 +233,7 @@ class Samples(Forecast):
     columns = ("y_true", "draws")
 
     def __init__(
-        self,
-        y_true: ArrayLike,
-        draws: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        self, y_true: ArrayLike, draws: ArrayLike, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> None:
         self._align(y_true=y_true, draws=draws, weight=weight, group=group)
         self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
@@ -329,12 +324,7 @@ class Distribution(Forecast):
     """
 
     def __init__(
-        self,
-        y_true: ArrayLike,
-        dist: Any,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        self, y_true: ArrayLike, dist: Any, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> None:
         self._align(y_true=y_true, weight=weight, group=group)
         self.y_true = frozen(as_outputs("y_true", y_true, None))

@@ -27,23 +27,12 @@ def class_codes(
     names: Labels | None = None,
     name: str = "y_true",
 ) -> tuple[Codes, Labels]:
-    """The column number of each label, and the labels of the columns.
+    """The column number of each of `labels`, and the labels of the columns; `name` is for messages.
 
     The labels of the columns are `classes`; else the `names` of the columns, where these are the labels or hold them
     between a prefix and a suffix that all columns share (``p_cat, p_dog``, ``score_0, score_1``); else, for columns
     without names, 0 .. K-1, or the sorted labels where these are K texts.
 
-    Parameters
-    ----------
-    labels : array of shape (n,)
-    columns : int
-        K.
-    classes, names : sequence, optional
-    name : str
-        What the labels are called in messages.
-
-    Examples
-    --------
     >>> class_codes(np.array(["dog", "cat"]), 2, names=("p_cat", "p_dog"))
     (array([1, 0]), ('cat', 'dog'))
     """

@@ -209,12 +209,7 @@ class Binary(Predictions):
 
     @classmethod
     def borrowing(
-        cls,
-        y_true: ArrayLike,
-        y_prob: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        cls, y_true: ArrayLike, y_prob: ArrayLike, *, weight: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Binary:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)

@@ -84,10 +84,7 @@ def require_same_index(
     *,
     remedy: str = "e.g. {name}.loc[{first}.index], or pass {name}.to_numpy() to pair them by position",
 ) -> Any:
-    """`require_aligned` for columns of any name, with another remedy.
-
-    Rows would else be paired by position, whatever their labels say. What has no index is paired by position.
-    """
+    """`require_aligned` for columns of any name, with another remedy; what has no index is paired by position."""
     known = [(name, index) for name, values in columns if (index := row_index(values)) is not None]
     for name, index in known[1:]:
         first, reference = known[0]

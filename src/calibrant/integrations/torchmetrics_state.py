@@ -28,12 +28,7 @@ class TableMetric(Metric):
     high: torch.Tensor
 
     def __init__(
-        self,
-        estimator: Callable[[BinTable], Estimate],
-        *,
-        ignore_index: int | None,
-        grid: HybridGrid,
-        **options: Any,
+        self, estimator: Callable[[BinTable], Estimate], *, ignore_index: int | None, grid: HybridGrid, **options: Any
     ) -> None:
         super().__init__(**options)
         self.estimator = estimator

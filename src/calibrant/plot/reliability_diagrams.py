@@ -240,11 +240,9 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
 def _unlabeled_diagram(
     result: Reliability, *, ax: Any = None, priors: tuple[float, float] | None = None, **style: Any
 ) -> Any:
-    """Implied share of positives against mean score, with intervals, and where the two samples lie below.
+    """Implied share of positives against mean score, with the two samples below.
 
-    With `priors`, a lowest and a highest prior, the band of shares that these imply is shaded: shares are proportional
-    to the prior. The share may exceed 1; only the drawing is cut there. `style` goes to `Axes.errorbar`. The figure's
-    data are the fields of `result`, which `calibrant.pu.reliability` computes.
+    Shares are proportional to the prior: two `priors` give a band. They may exceed 1; only the drawing is cut there.
     """
     ax = axes(ax)
     diagonal(ax)

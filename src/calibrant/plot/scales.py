@@ -29,15 +29,7 @@ ODDS_MARGIN, ODDS_WIDTH = 1.9, 16.0
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from `low` to `high`, on a linear, logarithmic or log-odds axis.
-
-    Examples
-    --------
-    >>> Scale(0.0, 1.0).at(0.25), round(Scale(0.1, 10.0, "log").at(1.0), 3)
-    (0.25, 0.5)
-    >>> round(Scale(0.01, 0.99, "log odds").at(0.5), 3)
-    0.5
-    """
+    """Values from `low` to `high`, on a linear, logarithmic or log-odds axis."""
 
     low: float
     high: float

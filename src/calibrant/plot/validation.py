@@ -1,7 +1,4 @@
-"""Figures of a validation study: decision curves, costs of miscalibration, risk-coverage curves, and all in one.
-
-They draw results and compute nothing.
-"""
+"""Figures of a validation study: decision curves, costs of miscalibration, risk-coverage curves, and all in one."""
 
 from __future__ import annotations
 

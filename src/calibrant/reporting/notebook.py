@@ -1,7 +1,4 @@
-"""Results of other rooms as HTML for a notebook: tables in the words of the report, with intervals drawn.
-
-Results reach up to here from their `_repr_html_` alone, so nothing below needs this room to compute.
-"""
+"""Results of other rooms as HTML for a notebook, by their `_repr_html_` alone: tables in the words of the report."""
 
 from __future__ import annotations
 

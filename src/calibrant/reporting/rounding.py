@@ -42,11 +42,7 @@ class Rounded:
 
 
 def decimals(low: float, high: float, *, least: int = 0, apart: float | None = None) -> int:
-    """The fewest decimals with which the interval is at least 5 units of the last digit wide.
-
-    Its ends then never print alike. An interval that excludes the number `apart` gets as many more as it takes not to
-    print as if it touched it.
-    """
+    """The fewest decimals with which an interval is 5 units wide, and visibly excludes `apart` where it does."""
     width = high - low
     if not math.isfinite(width):
         return least
@@ -60,11 +56,7 @@ def decimals(low: float, high: float, *, least: int = 0, apart: float | None = N
 
 
 def rounded(value: Value, *, scale: float = 1.0, least: int = 0, apart: float | None = None) -> Rounded:
-    """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled.
-
-    >>> rounded(Value(0.0031, 0.0022, 0.0039), scale=100)
-    Rounded(value='0.31', low='0.22', high='0.39')
-    """
+    """Value and ends times `scale`, with the decimals that the interval supports; `apart` is unscaled."""
     if value.low is None or value.high is None:
         return Rounded(fixed(scale * value.value, max(least, significant(scale * value.value))), "", "")
     low, high = scale * value.low, scale * value.high

@@ -433,10 +433,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def in_markdown(text: str) -> str:
-    r"""Text that stays text in Markdown: it begins no tag, link, image, code, emphasis, heading, list or table cell.
-
-    Addresses are escaped too, or many sites would make links of them. An end of a line is written out.
-    """
+    """Text that stays text in Markdown: no tag, link, emphasis, heading, list or cell; addresses are escaped too."""
 
     def escaped(found: re.Match[str]) -> str:
         own = found[0]

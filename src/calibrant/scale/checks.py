@@ -1,8 +1,4 @@
-"""Rules for the rows of a source: which values and labels are valid, and how invalid rows are counted and described.
-
-Labels of an event are 0 and 1, truth values, words such as yes and no, or any two values one of which is named. Class
-labels belong to columns of probabilities.
-"""
+"""Rules for the rows of a source: which values and labels are valid, and how invalid rows are counted and described."""
 
 from __future__ import annotations
 

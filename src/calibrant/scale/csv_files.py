@@ -69,13 +69,7 @@ class Record:
 
 
 class CsvRecords:
-    """The header of a CSV file, and its rows one by one.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        With their line breaks.
-    """
+    """The header of a CSV file, given as its lines with their breaks, and its rows one by one."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         csv.field_size_limit(_LONGEST_FIELD)
@@ -157,10 +151,7 @@ def read_header(path: str) -> Header:
 
 
 def every_line_is_a_row(path: str, header: Header) -> bool:
-    """Whether a file has no quotes, blank lines, null bytes, other line ends or lines that end in a delimiter.
-
-    Then there is nothing in it that two readers could take differently, and that is told far faster than by reading it.
-    """
+    """Whether nothing in a file (quotes, blank lines, null bytes, other ends) could be read in two ways; fast."""
     import pyarrow as pa
 
     end, delimiter = header.ending.encode(), header.delimiter.encode()

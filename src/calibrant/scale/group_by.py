@@ -1,7 +1,4 @@
-"""The one expression that every engine runs: filter, cell number, GROUP BY, sums.
-
-The cell number of a score is a Narwhals expression, equal bit for bit to `HybridGrid.index`.
-"""
+"""The one expression that every engine runs: filter, cell number (bit for bit `HybridGrid.index`), GROUP BY, sums."""
 
 from __future__ import annotations
 
@@ -159,12 +156,8 @@ class Plan:
 def collected(columns: NamedFrame, plan: Plan, *, counted: bool) -> Tables:
     """One table per group of `plan.keys`, its invalid rows counted by reason.
 
-    Parameters
-    ----------
-    columns : NamedFrame
-    counted : bool
-        Whether counting rows is free (frames in memory, Parquet files). Then invalid rows are filtered out and
-        counted by subtraction, which engines do fastest; otherwise they are given a null cell, in the same pass.
+    Where rows are `counted` for free, invalid ones are filtered out and counted by subtraction, which is fastest;
+    otherwise they are given a null cell, in the same pass.
     """
     rows = plan.rows(columns)
     total = int(run(rows.columns.frame.select(nw.len().alias(ROWS)))[ROWS].to_numpy()[0]) if counted else None

@@ -88,15 +88,7 @@ def absent(name: str, role: str, names: Sequence[str], why: str = "") -> str:
 
 
 def bound(frame: Frame, wanted: Mapping[str, str], refused: Mapping[str, str] | None = None) -> NamedFrame:
-    """The frame with every wanted column, by name, under a name that its engine understands.
-
-    Parameters
-    ----------
-    wanted : dict of name to role
-        The role, e.g. ``"y_prob"``, is for messages.
-    refused : dict of name to message, optional
-        Columns that must not be used, and why.
-    """
+    """The frame with every column of `wanted` (name to role) as its engine names it; `refused` ones raise an error."""
     for name in wanted:
         if refused and name in refused:
             raise InvalidPredictions(refused[name])

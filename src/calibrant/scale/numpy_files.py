@@ -17,10 +17,7 @@ from calibrant.data.validation import InvalidPredictions
 
 
 def numpy_table(path: str) -> tuple[Any, dict[str, str]]:
-    """The columns of a file as a pyarrow.Table, and of arrays that are no columns, the reason.
-
-    The rows are those that most arrays have; other arrays, such as names of classes, are no columns.
-    """
+    """The columns of a file, which have the rows that most arrays have, and why other arrays are no columns."""
     import pyarrow as pa
 
     arrays, refused = _arrays(path)

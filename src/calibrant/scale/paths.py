@@ -47,10 +47,7 @@ DEFAULT = ReadOptions()
 
 @dataclass(frozen=True)
 class Files:
-    """The names of the files of each format, in the order in which they were found.
-
-    `checked` are those of which all rows are known to be read; the same files may be read several times.
-    """
+    """The names of the files of each format, in their order; of those in `checked` all rows are known to be read."""
 
     names: dict[Format, tuple[str, ...]]
     options: ReadOptions = DEFAULT
@@ -82,10 +79,7 @@ def is_path(source: object) -> bool:
 
 
 def files(paths: Iterable[str | os.PathLike[str]], options: ReadOptions = DEFAULT) -> Files:
-    """The files that paths, folders and patterns name; an error where there are none.
-
-    A path that exists is that file, whatever characters its name has; only others are patterns.
-    """
+    """The files that paths, folders and patterns name, at least one; a path that exists is no pattern."""
     names: dict[Format, list[str]] = {}
     for path in paths:
         for name in _expanded(os.fspath(path)):

@@ -1,7 +1,4 @@
-"""The kinds of source: files, frames and Dask frames, each of which can have work done on its rows.
-
-Long work shows a progress bar, where somebody is looking.
-"""
+"""The kinds of source: files, frames and Dask frames, each of which can have work done on its rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`bin_table` and `bin_tables`: from a source, whatever it is, to its tables.
-
-Before a table is returned, invalid rows, labels with more than two values, and weights whose squares or sums overflow
-or vanish raise an error.
-"""
+"""`bin_table` and `bin_tables`: from any source to its tables; invalid rows and weights raise an error."""
 
 from __future__ import annotations
 

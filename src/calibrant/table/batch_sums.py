@@ -45,16 +45,7 @@ class GridCells(NamedTuple):
 
 
 class BatchSums:
-    """The rows of one precision: those that wait, and the sums of those that do not any more.
-
-    Parameters
-    ----------
-    grid : HybridGrid
-    dtype : np.float32 or np.float64
-        Of the scores; others go to sums of their own, since their first numbers of cells differ.
-    rows : int, optional
-        The number of rows to come, if known: no more room is made than they need.
-    """
+    """Rows of one precision: those that wait, and the sums of the others; `rows`, if known, limits the room made."""
 
     def __init__(self, grid: HybridGrid, dtype: np.dtype[Any], *, rows: int | None = None) -> None:
         self.grid, self.dtype = grid, dtype
@@ -171,10 +162,7 @@ def grid_sums(grid: HybridGrid, dtype: np.dtype[Any], *, rows: int | None = None
 
 @lru_cache(maxsize=8)
 def first_of_cells(grid: HybridGrid, dtype: np.dtype[Any]) -> tuple[NDArray[np.intp], Whole]:
-    """The cells that scores of this precision can be in, and the bits of the lowest score of each.
-
-    Near 1 single precision has fewer numbers than the grid has cells.
-    """
+    """The cells that scores of this precision can be in, fewer near 1, and the bits of the lowest score of each."""
     first = _first_of_plain_cells(grid.cells, grid.limit, dtype)
     if grid.equal_width is not None:
         edges = EqualWidth(grid.equal_width).edges[1:-1]

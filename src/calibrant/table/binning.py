@@ -284,11 +284,7 @@ def as_binning(bins: Binning | Cells) -> Rule | Cells: ...
 
 
 def as_binning(bins: Binning | Cells) -> Rule | Cells:
-    """`bins` itself; a whole number n means `EqualMass(n)`.
-
-    >>> as_binning(15)
-    EqualMass(n_bins=15)
-    """
+    """`bins` itself; a whole number n means `EqualMass(n)`."""
     if isinstance(bins, Rule | Cells):
         return bins
     if isinstance(bins, bool | int | np.integer):

@@ -1,7 +1,4 @@
-"""From rows, or from many sorted samples at once, to the sums of their bins or cells.
-
-Samples of a simulation get only the columns that a simulation needs.
-"""
+"""From rows, or from many sorted samples at once, to the sums of their bins or cells."""
 
 from __future__ import annotations
 
@@ -181,10 +178,7 @@ def _spreads(rows: Rows, grid: LogGrid) -> CellSums | None:
 
 @dataclass(frozen=True, eq=False)
 class SampleBins:
-    """Sums per bin of samples of `n` unweighted rows with 0/1 outcomes, in arrays of shape (samples, bins).
-
-    The counts may have the shape (bins,), where they are the same in every sample.
-    """
+    """Sums per bin of samples of `n` unweighted rows, of shape (samples, bins); equal counts may have shape (bins,)."""
 
     count: Floats
     predicted: Floats

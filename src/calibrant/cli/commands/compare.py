@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, refuse, say, stage
-from calibrant.cli.options import LABELS, READING, Files, Json, Seed, takes
+from calibrant.cli.options import LABELS, READING, Files, Json, Seed, option, takes
 
 Several = list[str] | None
 
@@ -22,17 +22,15 @@ def compare(
     columns: Columns,
     *,
     prob: Annotated[
-        Several, Option("--prob", metavar="COLUMN", help='Twice, once per model; multiclass: "a_*" or a0,a1,a2.')
+        Several, option("--prob", "COLUMN", 'Twice, once per model; multiclass: "a_*" or a0,a1,a2.')
     ] = None,
-    mean: Annotated[Several, Option("--mean", metavar="COLUMN", help="Twice: predicted means of each model.")] = None,
-    std: Annotated[
-        Several, Option("--std", metavar="COLUMN", help="Twice: predicted standard deviations of each model.")
-    ] = None,
+    mean: Annotated[Several, option("--mean", "COLUMN", "Twice: predicted means of each model.")] = None,
+    std: Annotated[Several, option("--std", "COLUMN", "Twice: predicted standard deviations of each model.")] = None,
     quantiles: Annotated[
-        Several, Option("--quantiles", metavar="LEVEL=COLUMN", help='Twice: "a_*", or 0.1=a10,0.9=a90, of each model.')
+        Several, option("--quantiles", "LEVEL=COLUMN", 'Twice: "a_*", or 0.1=a10,0.9=a90, of each model.')
     ] = None,
     members: Annotated[
-        Several, Option("--members", metavar="COLUMN", help='Twice: "a_*", or a1,a2,a3, the ensemble of each model.')
+        Several, option("--members", "COLUMN", 'Twice: "a_*", or a1,a2,a3, the ensemble of each model.')
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -59,7 +57,7 @@ def simulate(
     columns: Columns,
     *,
     files: Annotated[list[str] | None, Argument(metavar="FILES", help="Files of predictions.")] = None,
-    scores: Annotated[str | None, Option("--scores", metavar="FILE", help="The same, as an option.")] = None,
+    scores: Annotated[str | None, option("--scores", "FILE", "The same, as an option.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -71,9 +69,7 @@ def simulate(
     named = [*(files or []), *([scores] if scores else [])]
     refuse(not named, "Name a file of predictions: calibrant simulate scores.parquet.")
     data = loaded_from(named, columns).data
-    if isinstance(data, BinTable):
-        message = 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".'
-        raise UsageError(message)
+    refuse(isinstance(data, BinTable), 'Simulation needs the rows; take a sample, e.g. with --where "random() < 0.1".')
     if not isinstance(data, Binary):
         message = "Simulation is for binary predictions: give --prob once."
         raise UsageError(message)

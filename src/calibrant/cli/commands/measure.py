@@ -10,7 +10,7 @@ from typer import Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import leave_with, stage
-from calibrant.cli.options import TASK, Files, Json, MaxMissing, takes
+from calibrant.cli.options import TASK, Files, Json, MaxMissing, option, takes
 
 
 @app.command()
@@ -19,22 +19,20 @@ def measure(
     files: Files,
     columns: Columns,
     *,
-    norm: Annotated[float, Option("--norm", metavar="NUMBER", help="Exponent of the error, at least 1.")] = 1.0,
-    level: Annotated[float, Option("--level", metavar="SHARE", help="Confidence of the intervals.")] = 0.95,
-    fail_above: Annotated[
-        float | None, Option("--fail-above", metavar="ERROR", help="Short for --limit error=ERROR.")
-    ] = None,
+    norm: Annotated[float, option("--norm", "NUMBER", "Exponent of the error, at least 1.")] = 1.0,
+    level: Annotated[float, option("--level", "SHARE", "Confidence of the intervals.")] = 0.95,
+    fail_above: Annotated[float | None, option("--fail-above", "ERROR", "Short for --limit error=ERROR.")] = None,
     limit: Annotated[
         list[str] | None,
-        Option(
+        option(
             "--limit",
-            metavar="NAME=LIMIT",
-            help="Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, "
+            "NAME=LIMIT",
+            "Gate: error=0.02, relative=0.25 (to the base rate), oe=0.8:1.25, slope=0.8:1.2, "
             "coverage:0.9=0.87:0.93 or ence=0.1; repeatable. Exit codes: 0 passed, 1 failed, 3 too few rows to decide.",
         ),
     ] = None,
     gate: Annotated[
-        str, Option("--gate", metavar="END", help="What decides: the interval (lower or upper), or estimate alone.")
+        str, option("--gate", "END", "What decides: the interval (lower or upper), or estimate alone.")
     ] = "lower",
     per_group: Annotated[bool, Option("--per-group", help="Every group of --by must pass as well.")] = False,
     max_missing: MaxMissing = 0.05,
@@ -75,7 +73,7 @@ def check(
     files: Files,
     columns: Columns,
     *,
-    alpha: Annotated[float, Option("--alpha", metavar="P-VALUE", help="Reject below this p-value.")] = 0.05,
+    alpha: Annotated[float, option("--alpha", "P-VALUE", "Reject below this p-value.")] = 0.05,
     fail: Annotated[bool, Option("--fail", help="Exit with 1 when calibration is rejected.")] = False,
     max_missing: MaxMissing = 0.05,
     as_json: Json = False,

@@ -15,8 +15,8 @@ import typer
 
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
-from calibrant.cli.console import UsageError, require_writable, say, stage, writing
-from calibrant.cli.options import TASK, Files, Force, Json, takes
+from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
+from calibrant.cli.options import TASK, Files, Force, Json, option, takes
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitoring import Monitor
@@ -28,37 +28,22 @@ def monitor(
     files: Files,
     columns: Columns,
     *,
-    state: Annotated[Path, typer.Option("--state", metavar="FILE", help="The state (JSON); made if it is not there.")],
+    state: Annotated[Path, option("--state", "FILE", "The state (JSON); made if it is not there.")],
     time: Annotated[
-        str | None,
-        typer.Option("--time", metavar="COLUMN", help="Date or number of the period of each row: column or SQL."),
+        str | None, option("--time", "COLUMN", "Date or number of the period of each row: column or SQL.")
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="COLUMN", help="Rows that belong together: column or SQL.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option("--alpha", metavar="SHARE", help="Probability of a false alarm, ever [0.05].")
-    ] = None,
-    arl: Annotated[
-        float | None, typer.Option("--arl", metavar="PERIODS", help="Instead: mean periods to a false alarm.")
-    ] = None,
+    cluster: Annotated[str | None, option("--cluster", "COLUMN", "Rows that belong together: column or SQL.")] = None,
+    alpha: Annotated[float | None, option("--alpha", "SHARE", "Probability of a false alarm, ever [0.05].")] = None,
+    arl: Annotated[float | None, option("--arl", "PERIODS", "Instead: mean periods to a false alarm.")] = None,
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", metavar="SHARE", help="Tolerated relative error of the odds [0.1].")
+        float | None, option("--tolerance", "SHARE", "Tolerated relative error of the odds [0.1].")
     ] = None,
-    points: Annotated[
-        float | None, typer.Option("--points", metavar="SHARE", help="Tolerated error of a probability [0].")
-    ] = None,
-    horizon: Annotated[
-        int | None, typer.Option("--horizon", metavar="PERIODS", help="Periods until an outcome is final [0].")
-    ] = None,
-    today: Annotated[
-        str | None, typer.Option("--today", metavar="DATE", help="For --horizon; the date of today by default.")
-    ] = None,
-    batch: Annotated[
-        str | None, typer.Option("--batch", metavar="TEXT", help="Name of this delivery; by default its contents.")
-    ] = None,
+    points: Annotated[float | None, option("--points", "SHARE", "Tolerated error of a probability [0].")] = None,
+    horizon: Annotated[int | None, option("--horizon", "PERIODS", "Periods until an outcome is final [0].")] = None,
+    today: Annotated[str | None, option("--today", "DATE", "For --horizon; the date of today by default.")] = None,
+    batch: Annotated[str | None, option("--batch", "TEXT", "Name of this delivery; by default its contents.")] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Page to write: evidence, curve, groups, what to do.")
+        Path | None, option("--html", "FILE", "Page to write: evidence, curve, groups, what to do.")
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -67,9 +52,7 @@ def monitor(
     from calibrant._atomic_write import folder_locked
     from calibrant.cli.reports import by_and_time
 
-    if len(columns.by) > 1:
-        message = "Give one --by; several columns in it, separated by commas, are crossed."
-        raise UsageError(message)
+    refuse(len(columns.by) > 1, "Give one --by; several columns in it, separated by commas, are crossed.")
     require_writable(html, force=force, inputs=[*files, state])
     settings = {"alpha": alpha, "arl": arl, "tolerance": tolerance, "points": points, "horizon": horizon}
     given = {name: value for name, value in settings.items() if value is not None}
@@ -149,11 +132,7 @@ def _deliveries(
     if cluster is not None:
         data = copy.copy(data)
         data.group = cluster_names("--cluster", groups[cluster], length=len(data))
-    yield {
-        "y_true": data,
-        "time": None if time is None else times[time],
-        "group": groups[by[0]] if by else None,
-    }
+    yield {"y_true": data, "time": None if time is None else times[time], "group": groups[by[0]] if by else None}
 
 
 def _number_or_text(text: str | None) -> Any:

@@ -12,7 +12,19 @@ from typer import Argument, Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import UsageError, refuse, require_writable, say, stage, writing
-from calibrant.cli.options import KINDS, TASK, Files, Force, Logits, Members, Percent, Quantiles, columns_of, takes
+from calibrant.cli.options import (
+    KINDS,
+    TASK,
+    Files,
+    Force,
+    Logits,
+    Members,
+    Percent,
+    Quantiles,
+    columns_of,
+    option,
+    takes,
+)
 
 
 @app.command()
@@ -22,12 +34,7 @@ def recalibrate(
     columns: Columns,
     *,
     method: Annotated[
-        str,
-        Option(
-            "--method",
-            metavar="NAME",
-            help="auto, or the name of a map: Temperature, Beta, StdScaling, PUIsotonic, ...",
-        ),
+        str, option("--method", "NAME", "auto, or the name of a map: Temperature, Beta, StdScaling, PUIsotonic, ...")
     ] = "auto",
     output: Annotated[Path, Option("-o", "--output", metavar="FILE", help="The map, as JSON.")] = Path("map.json"),
     force: Force = False,
@@ -80,13 +87,10 @@ def apply_map(
     file: Annotated[str | None, Argument(metavar="FILE", help=f"{KINDS} file; - for standard input.")] = None,
     *,
     prob: Annotated[
-        list[str] | None,
-        Option("--prob", metavar="COLUMN", help='Probabilities: column, or pattern ("p_*"); one per class.'),
+        list[str] | None, option("--prob", "COLUMN", 'Probabilities: column, or pattern ("p_*"); one per class.')
     ] = None,
-    mean: Annotated[str | None, Option("--mean", metavar="COLUMN", help="Column of predicted means.")] = None,
-    std: Annotated[
-        str | None, Option("--std", metavar="COLUMN", help="Column of predicted standard deviations.")
-    ] = None,
+    mean: Annotated[str | None, option("--mean", "COLUMN", "Column of predicted means.")] = None,
+    std: Annotated[str | None, option("--std", "COLUMN", "Column of predicted standard deviations.")] = None,
     quantiles: Quantiles = None,
     members: Members = None,
     percent: Percent = False,
@@ -94,14 +98,10 @@ def apply_map(
     output: Annotated[
         Path, Option("-o", "--output", metavar="FILE", help="File to write: .parquet, .arrow, .csv or .jsonl.")
     ] = Path("fixed.parquet"),
-    suffix: Annotated[
-        str, Option("--suffix", metavar="TEXT", help="Suffix of the names of new columns.")
-    ] = "_recalibrated",
+    suffix: Annotated[str, option("--suffix", "TEXT", "Suffix of the names of new columns.")] = "_recalibrated",
     force: Force = False,
     sql: Annotated[bool, Option("--sql", help="Print the map as SQL on the columns --prob instead.")] = False,
-    dialect: Annotated[
-        str, Option("--dialect", metavar="NAME", help="duckdb, sqlite, spark, postgres or ansi.")
-    ] = "duckdb",
+    dialect: Annotated[str, option("--dialect", "NAME", "duckdb, sqlite, spark, postgres or ansi.")] = "duckdb",
 ) -> None:
     """Recalibrate the predictions of a file; all its columns are kept as they are, new ones end in `_recalibrated`."""
     from calibrant.cli.apply import apply_to_file, sql_of

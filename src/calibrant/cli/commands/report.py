@@ -11,7 +11,7 @@ from typer import Option
 from calibrant.cli.columns import Columns
 from calibrant.cli.commands.application import app, loaded_from
 from calibrant.cli.console import require_writable, say, stage, title_of, writing
-from calibrant.cli.options import TASK, Files, Force, Json, Seed, takes
+from calibrant.cli.options import TASK, Files, Force, Json, Seed, option, takes
 
 
 @app.command()
@@ -20,20 +20,15 @@ def report(
     files: Files,
     columns: Columns,
     *,
-    time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Time of each row: column or SQL.")] = None,
-    threshold: Annotated[
-        float | None, Option("--threshold", metavar="SCORE", help="Score at which decisions are made.")
-    ] = None,
+    time: Annotated[str | None, option("--time", "COLUMN", "Time of each row: column or SQL.")] = None,
+    threshold: Annotated[float | None, option("--threshold", "SCORE", "Score at which decisions are made.")] = None,
     tolerance: Annotated[
-        float | None,
-        Option("--tolerance", metavar="ERROR", help="Largest acceptable error, e.g. 0.01 for one point."),
+        float | None, option("--tolerance", "ERROR", "Largest acceptable error, e.g. 0.01 for one point.")
     ] = None,
-    model: Annotated[str | None, Option("--model", metavar="TEXT", help="Name of the model, to be shown.")] = None,
-    event: Annotated[
-        str | None, Option("--event", metavar="WORD", help="What one event is called, e.g. fraud.")
-    ] = None,
-    row: Annotated[str | None, Option("--row", metavar="WORD", help="What one row is called, e.g. payment.")] = None,
-    title: Annotated[str | None, Option("--title", metavar="TEXT", help="Title of the report.")] = None,
+    model: Annotated[str | None, option("--model", "TEXT", "Name of the model, to be shown.")] = None,
+    event: Annotated[str | None, option("--event", "WORD", "What one event is called, e.g. fraud.")] = None,
+    row: Annotated[str | None, option("--row", "WORD", "What one row is called, e.g. payment.")] = None,
+    title: Annotated[str | None, option("--title", "TEXT", "Title of the report.")] = None,
     output: Annotated[
         Path | None, Option("-o", "--output", metavar="FILE", help="File to write: .html, .json or .md.")
     ] = None,
@@ -88,9 +83,7 @@ def serve(
 @app.command()
 def demo(
     *,
-    folder: Annotated[Path, Option("--folder", metavar="FOLDER", help="Where predictions and reports go.")] = Path(
-        "calibrant-demo"
-    ),
+    folder: Annotated[Path, option("--folder", "FOLDER", "Where predictions and reports go.")] = Path("calibrant-demo"),
 ) -> None:
     """Train real models, write their predictions, and report on them: what you would do with your own file."""
     from calibrant.cli.reports import run_demo

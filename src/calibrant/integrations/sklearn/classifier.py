@@ -58,19 +58,9 @@ def routed(owner: Any, weight: Any, groups: Any, fit_params: dict[str, Any]) -> 
 
 
 def weight_parameter(estimator: Any) -> str:
-    """The name by which weights reach a classifier without routing: its own, or that of the last step of a pipeline.
+    """The name by which weights reach a classifier without routing: its own or, in a pipeline, that of the last step.
 
-    Raises
-    ------
-    ValueError
-        There is none: fitting it without weights would be another model than the one asked for.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> weight_parameter(make_pipeline("passthrough", LogisticRegression()))
-    'logisticregression__sample_weight'
+    A `ValueError` where there is none: fitting it without weights would be another model than the one asked for.
     """
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
@@ -146,15 +136,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.ensemble = ensemble
         self.n_jobs = n_jobs
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        **fit_params: Any,
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any) -> Self:
         """Fit classifier and map on parts of the data that do not overlap.
 
         Parameters
@@ -212,14 +194,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return labels
 
     def report(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        by: Any = None,
-        title: str | None = None,
-        folds: Any = 5,
+        self, X: Any, y: Any, sample_weight: Any = None, *, by: Any = None, title: str | None = None, folds: Any = 5
     ) -> Report:
         """The `calibrant.report` of this classifier on rows it did not see.
 

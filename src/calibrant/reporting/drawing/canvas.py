@@ -1,8 +1,4 @@
-"""A figure as SVG: scales and ticks, the plotting area, labels, and the figure as its readers get it.
-
-A `Canvas` turns values into places by its two scales and keeps what is drawn. Labels stand where they cover least. A
-`Figure` has two widths, a title that says what is seen, and the same content as text and table.
-"""
+"""A figure as SVG: ticks, the plotting area, labels where they cover least, and the figure as its readers get it."""
 
 from __future__ import annotations
 
@@ -57,17 +53,7 @@ class Margins:
 
 
 class Canvas:
-    """A plotting area with margins; `x` and `y` turn values into places, everything drawn is kept in order.
-
-    Examples
-    --------
-    >>> canvas = Canvas(120, 100, Margins(20, 10, 0, 10), Scale(0.0, 1.0), Scale(0.0, 10.0))
-    >>> canvas.x(0.5), canvas.y(10.0)
-    (70.0, 10.0)
-    >>> canvas.line(canvas.x(0), canvas.y(0), canvas.x(1), canvas.y(0), "axis")
-    >>> canvas.svg("A line.")[:52]
-    '<svg class="fig" width="120" height="100" viewBox="0'
-    """
+    """A plotting area with margins; `x` and `y` turn values into places, everything drawn is kept in order."""
 
     def __init__(self, width: float, height: float, margins: Margins, across: Scale, up: Scale) -> None:
         self.width, self.height = width, height
@@ -173,10 +159,7 @@ class Canvas:
         self.text(self.right - 12, self.bottom - 12, below[1], "halo", "end")
 
     def marker(self, across: float, value: Value, words: str, *, radius: float = 5, flagged: bool = False) -> list[Box]:
-        """A dot with its interval and a card of `words`; what has no place on the axis stands on its edge.
-
-        Returns what they cover.
-        """
+        """Draw a dot with its interval and a card of `words`, at the edge if it lies beyond; what they cover."""
         x, y = self.x(across), min(max(self.y(value.value), self.top), self.bottom)
         parts, boxes = (
             [dot(x, y, radius, "dotb" if flagged else "dot")],
@@ -307,19 +290,7 @@ def least_covered(
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn in two widths, what it shows, and its equivalent in words and numbers.
-
-    Attributes
-    ----------
-    svg_wide, svg_narrow : Markup
-        For a desk and for a phone; a style sheet shows one of them.
-    title : str
-        One sentence on what is seen.
-    text : str
-        A paragraph for those who do not see the figure.
-    table : Table or None
-        The numbers behind it.
-    """
+    """A figure for a desk and for a phone, a title on what is seen, and its equivalent in words and numbers."""
 
     svg_wide: Markup
     svg_narrow: Markup

@@ -1,7 +1,4 @@
-"""What figures show, in words, from the values of a section alone: ranges of scores, and groups, classes and maps.
-
-A title is one sentence on what is seen, with numbers; a text is for readers who do not see the figure.
-"""
+"""What figures show, in words: titles, one sentence with numbers, and texts for readers who do not see the figure."""
 
 from __future__ import annotations
 

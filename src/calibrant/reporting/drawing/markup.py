@@ -34,10 +34,7 @@ def tag(name: str, /, *children: Child, **attributes: str | float | bool | None)
 
 
 def joined(parts: Iterable[Child], *, verbatim: bool = False) -> Markup:
-    """The parts one after the other; text is escaped, markup is not.
-
-    Numbers in text are not parted from their signs at the end of a line, unless it is `verbatim`.
-    """
+    """The parts one after the other; text is escaped and, unless `verbatim`, keeps numbers and signs on one line."""
     texts = []
     for part in parts:
         if isinstance(part, Markup):

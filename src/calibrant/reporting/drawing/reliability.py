@@ -1,7 +1,4 @@
-"""Square diagrams of probabilities (reliability, before and after recalibration), and ECE by number of bins.
-
-The square diagrams share their axes, the diagonal, and where labels may stand.
-"""
+"""Square diagrams of probabilities (reliability, before and after recalibration), and ECE by number of bins."""
 
 from __future__ import annotations
 
@@ -144,10 +141,7 @@ def reliability_figure(
 
 
 def reliability_title(section: Reliability, *, significant: bool | None, confidence: bool = False) -> str:
-    r"""The range of scores that carries most of the error; directions are named only where the test rejects.
-
-    `significant` is None where the data cannot be judged: then the title claims nothing.
-    """
+    """The range with most of the error; a direction only where the test rejects, none where it could not be judged."""
     seen = (
         "observed accuracy agrees with the confidence"
         if confidence

@@ -294,10 +294,7 @@ class _Column(NamedTuple):
 
 
 def group_table(rows: Sequence[GroupRow], column: str, *, spread: bool = False, draws: int | None = None) -> Markup:
-    """One line per group or class; the ratio is drawn with its interval, flagged ones in red.
-
-    Columns that a phone has no room for are hidden there. `draws` are the simulated samples that p-values rank among.
-    """
+    """One line per group or class, flagged ones in red; p-values rank among `draws` simulated samples."""
     found = group_texts(rows, draws)
     # Classes share all rows: what tells them apart is how often each occurred.
     shared = len({row.n for row in rows}) == 1 < len(rows) and rows[0].observed is not None

@@ -1,8 +1,4 @@
-"""The report as one self-contained HTML page, and as a fragment for notebooks.
-
-The page has its style and its one script inside, and loads and sends nothing. First come title, verdict, three numbers,
-the list of sections and the findings, then the sections; what few readers need is folded away at the end.
-"""
+"""The report as one self-contained HTML page, which loads and sends nothing, and as a fragment for notebooks."""
 
 from __future__ import annotations
 
