@@ -45,10 +45,8 @@ def apply_to_file(
     """
     notes: list[str] = []
     wanted = output.suffix.lower()
-    refuse(
-        wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES),
-        f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}.",
-    )
+    words = f"Tables are written as .parquet, .arrow, .csv or .jsonl, not as {output.name!r}."
+    refuse(wanted not in (*PARQUET, *ARROW, *CSV, *JSON_LINES), words)
     with _one_file(path) as source, replacing(output) as place:
         kind = suffix_of(source)
         if (kind in _CSV_INPUT and wanted in CSV) or (kind in _JSON_INPUT and wanted in JSON_LINES):
@@ -67,10 +65,8 @@ def sql_of(fitted: Any, inputs: Columns, dialect: str) -> list[str]:
     if not isinstance(fitted, SqlMap):
         message = f"The map is a {type(fitted).__name__}: only maps of probabilities are written as SQL."
         raise UsageError(message)
-    refuse(
-        inputs.percent or inputs.logits,
-        "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits.",
-    )
+    words = "--sql is an expression of probabilities: give columns of probabilities, not --percent or --logits."
+    refuse(inputs.percent or inputs.logits, words)
     pattern = any("*" in name for name in inputs.prob)
     refuse(pattern, "--sql reads no file, so a pattern cannot name columns: give --prob once per column.")
     refuse(not inputs.prob, "Name the column of probabilities: --sql --prob p. Several are those of the classes.")

@@ -194,34 +194,25 @@ class Columns:
         not_binary = len(self.prob) > 1 or forecast
         refuse(mean and not std, "--mean needs --std, the column of standard deviations.")
         refuse(std and not mean, "--std needs --mean, the column of predicted means.")
-        refuse(
-            sum(map(bool, kinds)) > 1,
-            "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members.",
-        )
+        words = "Give one kind of predictions: --prob, or --mean and --std, or --quantiles, or --members."
+        refuse(sum(map(bool, kinds)) > 1, words)
         refuse(
             labelled and self.prior is None,
             "--labelled needs --prior, the share of positives in the population. If it is not known, try several, "
             "or estimate it in Python from a ranking score: calibrant.pu.estimate_prior(positive, unlabeled).",
         )
-        refuse(
-            self.prior is not None and not labelled,
-            "--prior goes with --labelled, the label of known positives among unlabeled rows.",
-        )
-        refuse(
-            self.single_sample and not labelled, "--single-sample goes with --labelled, the label of known positives."
-        )
-        refuse(
-            positive and labelled,
-            "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them.",
-        )
+        words = "--prior goes with --labelled, the label of known positives among unlabeled rows."
+        refuse(self.prior is not None and not labelled, words)
+        words = "--single-sample goes with --labelled, the label of known positives."
+        refuse(self.single_sample and not labelled, words)
+        words = "--positive names the event's label; --labelled is for positive-unlabeled data. Give one of them."
+        refuse(positive and labelled, words)
         refuse(positive and not_binary, "--positive is for binary predictions, not for multiclass ones or forecasts.")
         refuse(labelled and not_binary, "--labelled is for binary predictions, not for multiclass ones or forecasts.")
         refuse(self.percent and forecast, "--percent is for probabilities, not for forecasts.")
         refuse(self.logits and forecast, "--logits is for binary or multiclass scores, not for forecasts.")
-        refuse(
-            self.percent and self.logits,
-            "--percent is for probabilities, --logits for scores that are not. Give one of them.",
-        )
+        words = "--percent is for probabilities, --logits for scores that are not. Give one of them."
+        refuse(self.percent and self.logits, words)
 
 
 def guessed_column(what: str, header: Collection[str], notes: list[str], *, gate: bool = False) -> str:

@@ -141,14 +141,11 @@ def require_writable(output: Path | None, *, force: bool, inputs: Sequence[str |
         return
     if output.exists() and force:
         for name in inputs:
-            refuse(
-                any(os.path.samefile(place, output) for place in _places(name)),
-                f"{output} is also read (as {name}), and would be destroyed: give another name with -o.",
-            )
+            words = f"{output} is also read (as {name}), and would be destroyed: give another name with -o."
+            refuse(any(os.path.samefile(place, output) for place in _places(name)), words)
     refuse(output.exists() and not force, f"{output} exists already; give another name or --force.")
-    refuse(
-        not output.resolve().parent.is_dir(), f"There is no folder {output.resolve().parent} to write {output.name} to."
-    )
+    words = f"There is no folder {output.resolve().parent} to write {output.name} to."
+    refuse(not output.resolve().parent.is_dir(), words)
 
 
 def _places(name: str | Path) -> list[str]:

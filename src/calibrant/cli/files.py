@@ -151,10 +151,8 @@ def _loaded(table: FileTable, columns: Columns, notes: list[str]) -> Loaded:
 
 
 def _models(table: FileTable, columns: Columns, notes: list[str]) -> tuple[list[Predictions], tuple[str, ...]]:
-    refuse(
-        _count(table.relation) > TABLE_ROWS,
-        'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".',
-    )
+    words = 'Comparison needs the rows; take a sample, e.g. with --where "random() < 0.1".'
+    refuse(_count(table.relation) > TABLE_ROWS, words)
     found = _arrays(_chosen(table, columns, notes), columns)
     return [task_from(found, model) for model in columns.models], tuple(notes)
 

@@ -95,10 +95,8 @@ class NewColumns:
         """The columns for a fitted map and a table with these names of columns."""
         inputs = inputs.expanded(header)
         forecast = [inputs.mean is not None or inputs.std is not None, bool(inputs.quantiles), bool(inputs.members)]
-        refuse(
-            sum(forecast) + bool(inputs.prob) > 1,
-            "Give either --prob, or --mean and --std, or --quantiles, or --members.",
-        )
+        words = "Give either --prob, or --mean and --std, or --quantiles, or --members."
+        refuse(sum(forecast) + bool(inputs.prob) > 1, words)
         if isinstance(fitted, ForecastRecalibrator):
             made = _of_forecasts(fitted, inputs, suffix)
         elif any(forecast):
@@ -201,10 +199,8 @@ def _forecasts(inputs: Columns) -> Callable[[Floats], Forecast] | None:
 
 def _require_once(names: Sequence[str], header: Sequence[str]) -> None:
     for name in names:
-        refuse(
-            list(header).count(name) > 1,
-            f"There are {list(header).count(name)} columns called {name!r}: rename all but one.",
-        )
+        words = f"There are {list(header).count(name)} columns called {name!r}: rename all but one."
+        refuse(list(header).count(name) > 1, words)
 
 
 def _require_new(names: Sequence[str], header: Sequence[str]) -> None:

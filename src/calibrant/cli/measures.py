@@ -74,18 +74,14 @@ class Measuring:
     all_groups: bool = False
 
     def __post_init__(self) -> None:
-        refuse(
-            self.per_group and not self.gates,
-            "--per-group says what --fail-above and --limit apply to: give one of them as well.",
-        )
+        words = "--per-group says what --fail-above and --limit apply to: give one of them as well."
+        refuse(self.per_group and not self.gates, words)
 
     def of(self, data: Any, by: Any, left_out: float = 0.0) -> Measured:
         """The errors of all rows and of each group, and what the gates say of them."""
         refuse(self.per_group and by is None, "--per-group needs the groups: give --by COLUMN.")
-        refuse(
-            by is not None and isinstance(task_of(data), Unlabeled),
-            "Groups of positive-unlabeled rows may differ in their prior: measure each with its own --prior.",
-        )
+        words = "Groups of positive-unlabeled rows may differ in their prior: measure each with its own --prior."
+        refuse(by is not None and isinstance(task_of(data), Unlabeled), words)
         one = data.top_label() if isinstance(data, Multiclass) else data
         whole = [headline_error(one, norm=self.norm, level=self.level), *_others(one, self.norm)]
         if isinstance(data, Multiclass):

@@ -284,7 +284,7 @@ def _broken_rule(table: FileTable, options: Columns, model: Columns) -> str | No
         return None
     rows = sum(counts.values())
     found = [
-        f"{_subject(check)} {_broken(check)} in {count:,} of {rows:,} rows"
+        f"{_said(check)} in {count:,} of {rows:,} rows"
         for place, check in enumerate(checks)
         if (count := counts.get(place, 0))
     ]
@@ -343,13 +343,10 @@ def _shown(name: str) -> str:
     return "standard input" if "standard-input" in name else name
 
 
-def _subject(check: Check) -> str:
+def _said(check: Check) -> str:
     option = OPTIONS.get(check.role, check.role)
-    return option if check.column is None else f"column {check.column!r} ({option})"
-
-
-def _broken(check: Check) -> str:
-    return check.broken if check.broken.startswith(("is ", "does ")) else f"is {check.broken}"
+    subject = option if check.column is None else f"column {check.column!r} ({option})"
+    return f"{subject} {'' if check.broken.startswith(('is ', 'does ')) else 'is '}{check.broken}"
 
 
 def _remedy(selection: Selection, check: Check, options: Columns) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -99,14 +100,16 @@ def _quoted(name: str, delimiter: str) -> str:
 
 def numbers(values: Sequence[Any], name: str, first: int) -> Numbers:
     """A column of text or of values of JSON as numbers."""
-    try:
-        return np.array([number(value) for value in values])
-    except (TypeError, ValueError):
-        row, value = next((k, value) for k, value in enumerate(values, first) if not _is_number(value))
-        absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
-        what = "is missing" if absent else f"is {value!r}, which is not a number"
-        message = f"Column {name!r} {what} in row {row:,}."
-        raise InvalidPredictions(message) from None
+    found = np.empty(len(values))
+    for k, value in enumerate(values):
+        try:
+            found[k] = number(value)
+        except (TypeError, ValueError):
+            absent = value is None or (isinstance(value, str) and value.strip().lower() in ("", *MISSING_NUMBERS))
+            what = "is missing" if absent else f"is {value!r}, which is not a number"
+            message = f"Column {name!r} {what} in row {first + k:,}."
+            raise InvalidPredictions(message) from None
+    return found
 
 
 def number(value: Any) -> float:
@@ -114,14 +117,6 @@ def number(value: Any) -> float:
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
         raise ValueError(value)
     return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        number(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _require_keys(found: dict[str, Any], new: NewColumns, row: int) -> None:
@@ -178,15 +173,12 @@ def _with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_SPACE = " \t\r\n"
-
-
 def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     decoder, at, row = json.JSONDecoder(object_pairs_hook=_with_names_once), 0, 0
-    between, wrong = _SPACE, 0
+    between, wrong = re.compile(r"[ \t\r\n]*"), 0
     try:
         if text.lstrip().startswith("["):
-            between, listed = f"{_SPACE},[]", json.loads(text)  # a list that was cut short would look whole below
+            between, listed = re.compile(r"[ \t\r\n,\[\]]*"), json.loads(text)  # one cut short would look whole below
             wrong = next((k for k, one in enumerate(listed, 1) if not isinstance(one, dict)), 0)
     except (ValueError, RecursionError) as error:
         message = f"The file is not JSON: {error}."
@@ -194,7 +186,7 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     if wrong:
         message = f"Object {wrong:,} of the file is not a JSON object of names and values."
         raise InvalidPredictions(message)
-    while (at := _after(between, text, at)) < len(text):
+    while (at := between.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # nothing matches too
         row += 1
         try:
             found, end = decoder.raw_decode(text, at)
@@ -209,13 +201,6 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
             raise InvalidPredictions(message)
         yield found, " ".join(text[at:end].splitlines())
         at = end
-
-
-def _after(between: str, text: str, at: int) -> int:
-    """The place of the next object, after any letters of those between objects."""
-    while at < len(text) and text[at] in between:
-        at += 1
-    return at
 
 
 def suffix_of(path: str) -> str:

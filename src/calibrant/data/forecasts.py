@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data import validation
 from calibrant.data.array_likes import frozen
-from calibrant.data.predictions import Predictions
+from calibrant.data.predictions import Column, Predictions
 from calibrant.data.validation import InvalidPredictions
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
@@ -78,13 +78,7 @@ class Gaussian(Forecast):
     columns = ("y_true", "mean", "std")
 
     def __init__(
-        self,
-        y_true: ArrayLike,
-        mean: ArrayLike,
-        std: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        self, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, weight: Column = None, group: Column = None
     ) -> None:
         self._align(y_true=y_true, mean=mean, std=std, weight=weight, group=group)
         self._check(y_true, mean, std)
@@ -93,13 +87,7 @@ class Gaussian(Forecast):
 
     @classmethod
     def borrowing(
-        cls,
-        y_true: ArrayLike,
-        mean: ArrayLike,
-        std: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        cls, y_true: ArrayLike, mean: ArrayLike, std: ArrayLike, *, weight: Column = None, group: Column = None
     ) -> Gaussian:
         """The same without copies, for use while nobody changes the arrays: within one call, or of arrays made anew."""
         made = cls.__new__(cls)

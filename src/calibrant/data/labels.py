@@ -183,12 +183,13 @@ def _readings(found: list[Any], names: Labels) -> list[Labels]:
     if not all(isinstance(label, str) for label in names):
         return [texts]
     first = found[0]
-    ends = {(text[:at], text[at + len(first) :]) for text in texts for at in _occurrences(first, text)}
+    ends = {
+        (text[:at], text[at + len(first) :])
+        for text in texts
+        for at in range(len(text))
+        if first and text.startswith(first, at)
+    }
     return [_between(texts, before, after) for before, after in ends if _all_between(texts, before, after)]
-
-
-def _occurrences(part: str, text: str) -> list[int]:
-    return [at for at in range(len(text)) if part and text.startswith(part, at)]
 
 
 def _all_between(texts: tuple[str, ...], before: str, after: str) -> bool:

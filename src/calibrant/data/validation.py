@@ -19,7 +19,6 @@ from calibrant.numerics.class_sums import checked_top_class
 #: Probabilities that miss [0, 1] by no more than this are rounding, which `clip=True` repairs.
 ROUNDING = 1e-6
 
-
 #: By size in bytes: the whole number that has the bits of a float, and those of 1.0.
 _BITS_OF_ONE: dict[int, tuple[type[np.unsignedinteger[Any]], int]] = {
     4: (np.uint32, 0x3F80_0000),
@@ -193,12 +192,10 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     if array.ndim != 2 or 0 in array.shape:
         message = f"{name} must have two dimensions and be non-empty, got shape {array.shape}."
         raise InvalidPredictions(message)
-    if rows is not None and array.shape[0] != rows:
-        message = f"{name} has {array.shape[0]} rows, expected {rows}."
-        raise InvalidPredictions(message)
-    if columns is not None and array.shape[1] != columns:
-        message = f"{name} has {array.shape[1]} columns, expected {columns}."
-        raise InvalidPredictions(message)
+    for what, size, expected in zip(("rows", "columns"), array.shape, (rows, columns), strict=True):
+        if expected is not None and size != expected:
+            message = f"{name} has {size} {what}, expected {expected}."
+            raise InvalidPredictions(message)
     _require_numbers(name, array)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)

@@ -46,10 +46,12 @@ def row_of_axes(panels: int, given: Any = None) -> list[Any]:
     return found[:panels]
 
 
-def square(ax: Any) -> None:
-    """As high as wide, whatever the limits are."""
+def squared(ax: Any) -> Any:
+    """The axes as high as wide, whatever the limits are, with the legend below."""
     ax.set_box_aspect(1)
     ax.set_anchor("N")  # what is left of the height is for the legend
+    legend_below(ax)
+    return ax
 
 
 def legend_below(ax: Any, *, fontsize: float | str = "small") -> None:

@@ -13,7 +13,7 @@ from calibrant.estimators.regression_curves import ForecastCurve, spread_curve
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.isotonic import pool_adjacent_violators
-from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, legend_below, square
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, diagonal, squared
 from calibrant.plot.scales import Scale, evenly, probability_scale
 from calibrant.pu.binned_inference import Reliability
 from calibrant.results.estimate import Estimate
@@ -90,7 +90,7 @@ def reliability_diagram(
     ax = axes(ax)
     table = result.bins if isinstance(result, Estimate) else result
     if isinstance(table, BinTable) and isinstance(table.task, Spread) and not table.fine:
-        return spread_diagram(table, ax=ax, **style)
+        return forecast_diagram(spread_curve(table), ax=ax, **style)
     if isinstance(result, Multiclass):
         result = result.top_label()
     data, result = result, reliability_curve(result) if isinstance(result, Predictions) else result
@@ -114,9 +114,7 @@ def reliability_diagram(
         ax.set_title(f"{result.name} {result:.4f}")
     if histogram is not None:
         score_histogram(histogram, ax=ax, transform=ax.get_xaxis_transform())
-    square(ax)
-    legend_below(ax)
-    return ax
+    return squared(ax)
 
 
 def _limits(axis: Axis, x: Floats, y: Floats) -> Scale:
@@ -232,9 +230,7 @@ def before_after(before: Drawable, after: Drawable, *, ax: Any = None) -> Any:
         named = f"{label}, {result.name} {result:.4f}" if isinstance(result, Estimate) else label
         ax.plot(x, y, color=color, marker=marker if marked else "", linestyle=line, label=named)
     ax.set(xlabel="predicted", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
-    square(ax)
-    legend_below(ax)
-    return ax
+    return squared(ax)
 
 
 def _unlabeled_diagram(
@@ -264,9 +260,7 @@ def _unlabeled_diagram(
     hatch = {"facecolor": "none", "edgecolor": BLUE, "hatch": "//", "linewidth": 0.5}
     ax.bar(left, result.positive * tallest, right - left, label="positives", **hatch, **bars)
     ax.set(xlabel="predicted", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1.02))
-    square(ax)
-    legend_below(ax)
-    return ax
+    return squared(ax)
 
 
 def _bands(curve: ReliabilityCurve, ax: Any, beyond: float) -> None:
@@ -275,11 +269,8 @@ def _bands(curve: ReliabilityCurve, ax: Any, beyond: float) -> None:
     shade = {"linewidth": 0, "zorder": 1}
     grey = {"color": GREY, "alpha": 0.4, "label": f"calibrated, {level}"}
     ax.fill_between(x, curve.consistency_low, curve.consistency_high, **grey, **shade)
-    blue = {
-        "color": BLUE,
-        "alpha": 0.15,
-        "label": f"true curve, {level}" + (" simultaneous" if curve.simultaneous else ""),
-    }
+    kind = " simultaneous" if curve.simultaneous else ""
+    blue = {"color": BLUE, "alpha": 0.15, "label": f"true curve, {level}{kind}"}
     ax.fill_between(x, curve.confidence_low, curve.confidence_high, **blue, **shade)
     for edge in (curve.confidence_low, curve.confidence_high):  # so that the bands differ without colour too
         ax.plot(x, edge, color=BLUE, linestyle=":", linewidth=0.8, zorder=1)
@@ -312,14 +303,7 @@ def forecast_diagram(curve: ForecastCurve | Forecast, *, ax: Any = None, **style
     ax.set(xlabel=across, ylabel=up)
     if curve.diagram == "interval":
         ax.set(xlim=(0, 1), ylim=(0, 1))
-    square(ax)
-    legend_below(ax)
-    return ax
-
-
-def spread_diagram(table: BinTable, *, ax: Any = None, **style: Any) -> Any:
-    """Root mean squared error against predicted spread in the bins of a table; its data are `spread_curve`."""
-    return forecast_diagram(spread_curve(table), ax=ax, **style)
+    return squared(ax)
 
 
 def _histogram(curve: ForecastCurve, ax: Any, across: str, up: str, style: dict[str, Any]) -> Any:
@@ -328,6 +312,4 @@ def _histogram(curve: ForecastCurve, ax: Any, across: str, up: str, style: dict[
     ax.axhspan(curve.low[0], curve.high[0], color=GREY, alpha=0.3, linewidth=0, label=f"calibrated, {curve.level:.0%}")
     ax.axhline(1.0, color=GREY, linestyle="--", linewidth=1)
     ax.set(xlabel=across, ylabel=up, xlim=(0, 1))
-    square(ax)
-    legend_below(ax)
-    return ax
+    return squared(ax)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from calibrant.inference.decision_costs import MiscalibrationCost
 from calibrant.inference.decision_curves import DecisionCurve
 from calibrant.inference.selective_prediction import RiskCoverage
-from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, legend_below, row_of_axes
+from calibrant.plot.canvas import BLUE, GREY, ORANGE, axes, legend_below, pyplot, row_of_axes
 from calibrant.plot.reliability_diagrams import Drawable, reliability_diagram
 from calibrant.results.estimate import Estimate
 from calibrant.table.bintable import BinTable
@@ -176,8 +176,6 @@ def validation_figure(
 
 
 def _panels(width: Width) -> list[Any]:
-    from calibrant.plot.canvas import pyplot
-
     rows, columns = (2, 1) if width == "single" else (1, 2)
     figure, made = pyplot().subplots(rows, columns, figsize=SIZES[width], layout="constrained")
     figure.set_dpi(200)

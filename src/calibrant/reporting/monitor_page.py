@@ -15,7 +15,7 @@ from calibrant.monitor.monitoring import Monitor
 from calibrant.monitor.status import Status
 from calibrant.plot.scales import Scale, covering, probability_scale
 from calibrant.reporting.contents import Number
-from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, Margins, plain_tick
+from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, plain_tick
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
 from calibrant.reporting.drawing.reliability import diagonal, near, on_the_diagonal, probability_axes, square
 from calibrant.reporting.layout.elements import Block, code_box, data_table, fold, icon, rich
@@ -143,7 +143,7 @@ def _chart(monitor: Monitor, status: Status, limit: float, width: float) -> Canv
     periods, evidence = zip(*monitor.history, strict=True)
     shown = [min(max(one, -2.0), limit + 4) for one in evidence]
     across = Scale(periods[0] - 0.5, max(periods[-1], periods[0] + 1) + 0.5)
-    canvas = Canvas(width, 280, Margins(52, 26, 14, 34), across, covering([*shown, limit, 0.0], "linear", pad=0.08))
+    canvas = Canvas(width, 280, (52, 26, 14, 34), across, covering([*shown, limit, 0.0], "linear", pad=0.08))
     canvas.y_ticks(lambda power: plain_tick(10.0**power) if power >= 0 else f"{10.0**power:g}", most=5)
     canvas.line(canvas.left, canvas.y(limit), canvas.right, canvas.y(limit), "thr")
     canvas.text(canvas.left + 6, canvas.y(limit) - 6, "alarm", "m halo")

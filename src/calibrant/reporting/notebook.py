@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from calibrant.reporting.drawing.markup import Child, Markup, joined, tag
-from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest, Style
+from calibrant.reporting.drawing.table_cells import FLAGGED, HELPS, QUIET, Forest
 from calibrant.reporting.layout.elements import plain_table
 from calibrant.reporting.names import name_of_estimate, name_of_test
 from calibrant.reporting.rounding import count, fixed, p_number, p_words, rounded, significant
@@ -84,7 +84,9 @@ def decomposition_html(parts: Decomposition) -> str:
         for part, sign, words in meaning
     ]
     head = ("", "value", "of the uncertainty", "what it is")
-    return _wrapped(_table(f"{parts.score.name}, n = {count(parts.score.n)}", head, rows, ("", "n", "n", "")))
+    return _wrapped(
+        plain_table(head, rows, ("", "n", "n", ""), caption=f"{parts.score.name}, n = {count(parts.score.n)}")
+    )
 
 
 def comparison_html(found: Comparison) -> str:
@@ -106,7 +108,7 @@ def comparison_html(found: Comparison) -> str:
         ),
     ]
     head = ("", found.estimator, _level(found.interval.level), drawn.head(_WIDTH))
-    return _wrapped(_table(words, head, rows, ("", "n", "n", "g")))
+    return _wrapped(plain_table(head, rows, ("", "n", "n", "g"), caption=words))
 
 
 def groups_html(result: ByGroup, summary: str, notes: str) -> str:
@@ -125,7 +127,7 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
     rows = []
     for row, value in zip(shown, values, strict=True):
         flagged = row.adjusted < ALPHA
-        cell = forest.cell(value, _style(flagged=flagged), width=_WIDTH, height=_HEIGHT, size=row.n / largest)
+        cell = forest.cell(value, FLAGGED if flagged else QUIET, width=_WIDTH, height=_HEIGHT, size=row.n / largest)
         ends = (
             ""
             if value.low is None or value.high is None
@@ -135,7 +137,7 @@ def groups_html(result: ByGroup, summary: str, notes: str) -> str:
         words, p = (words, p_number(row.adjusted)) if row.tested else ("not tested", "")
         start: list[Child] = [row.label(result.columns), count(row.n), *(_means(row) if counted else [])]
         rows.append([*start, fixed(value.value, digits), ends, cell, words, p])
-    return _wrapped(_table(summary, head, rows, styles), tag("p", notes))
+    return _wrapped(plain_table(head, rows, styles, caption=summary), tag("p", notes))
 
 
 def classes_html(result: ByClass) -> str:
@@ -152,7 +154,7 @@ def classes_html(result: ByClass) -> str:
     head = ("class", "rows", "predicted", "observed", "direction", "p", "adjusted p")
     left = len(result) - len(shown)
     more = [tag("p", f"{count(left)} more classes, with less evidence.")] if left > 0 else []
-    return _wrapped(_table(caption, head, rows, ("", "n", "n", "n", "", "n", "n")), *more)
+    return _wrapped(plain_table(head, rows, ("", "n", "n", "n", "", "n", "n"), caption=caption), *more)
 
 
 def advice_html(advice: Advice, before: Sequence[str], after: Sequence[str]) -> str:
@@ -163,7 +165,7 @@ def advice_html(advice: Advice, before: Sequence[str], after: Sequence[str]) -> 
         seen = "–" if row.detectable is None else fixed(100 * row.detectable, 2)
         numbers = (row.estimate, row.fitted.bias, row.fitted.sd, row.fitted.rmse, row.calibrated.bias)
         rows.append((row.name, *(fixed(100 * number, 2) for number in numbers), seen))
-    table = _table("Which estimator for rows like these?", head, rows, ("", *["n"] * 6))
+    table = plain_table(head, rows, ("", *["n"] * 6), caption="Which estimator for rows like these?")
     texts = [tag("p", " ".join(lines)) for lines in (before, after) if lines]
     return _wrapped(table, *texts)
 
@@ -174,7 +176,7 @@ def over_time_html(result: OverTime, change: str) -> str:
     forest = Forest.of_ratios(values)
     rows = []
     for one, value in zip(result, values, strict=True):
-        drawn = forest.cell(value, _style(flagged=one.p_value < ALPHA), width=_WIDTH, height=_HEIGHT)
+        drawn = forest.cell(value, FLAGGED if one.p_value < ALPHA else QUIET, width=_WIDTH, height=_HEIGHT)
         sums = [count(number) for number in (one.n, one.observed, one.expected)]
         rows.append([printable(one.name), *sums, _number(value), _interval_text(value), drawn, p_number(one.p_value)])
     head = (
@@ -187,7 +189,7 @@ def over_time_html(result: OverTime, change: str) -> str:
         forest.head(_WIDTH),
         "adjusted p",
     )
-    table = _table("Calibration over time", head, rows, ("", "n", "n", "n", "n", "n", "g", "n"))
+    table = plain_table(head, rows, ("", "n", "n", "n", "n", "n", "g", "n"), caption="Calibration over time")
     return _wrapped(table, tag("p", change))
 
 
@@ -208,7 +210,7 @@ def decision_curve_html(curve: DecisionCurve) -> str:
     what = "standardized net benefit" if curve.standardized else "net benefit"
     head = ("threshold", what, _level(curve.level), forest.head(_WIDTH), "treating all", "treated")
     caption = f"Decision curve, n = {count(curve.n)}, {100 * curve.prevalence:.3g} % events"
-    return _wrapped(_table(caption, head, rows, ("n", "n", "n", "g", "n", "n")))
+    return _wrapped(plain_table(head, rows, ("n", "n", "n", "g", "n", "n"), caption=caption))
 
 
 def _level(level: float) -> str:
@@ -218,10 +220,6 @@ def _level(level: float) -> str:
 def _means(row: GroupResult) -> list[Child]:
     shown = ["" if value is None else f"{value:.4g}" for value in (row.predicted, row.observed)]
     return ["" if row.events is None else count(row.events), *shown]
-
-
-def _style(*, flagged: bool) -> Style:
-    return FLAGGED if flagged else QUIET
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -245,10 +243,6 @@ def _interval_text(value: Value) -> str:
     if value.low is None:
         return f"at most {fixed(value.high, 4)}"
     return rounded(value).ends
-
-
-def _table(caption: str, head: Sequence[Child], rows: Sequence[Sequence[Child]], styles: Sequence[str]) -> Markup:
-    return plain_table(head, rows, styles, caption=caption)
 
 
 def _pairs(caption: str, lines: Sequence[tuple[str, Child]]) -> str:

@@ -101,18 +101,16 @@ def negated(value: Value) -> Value:
 
 
 def points(value: Value) -> Rounded:
-    """A probability or an error in percentage points."""
+    """A probability or an error in percentage points; a share or a relative gain in percent, without the sign."""
     return rounded(value, scale=100, apart=0.0)
+
+
+percent = points
 
 
 def ratio(value: Value) -> Rounded:
     """A ratio or slope near 1: at least two decimals, and never 1.00 where the interval excludes 1."""
     return rounded(value, least=2, apart=1.0)
-
-
-def percent(value: Value) -> Rounded:
-    """A share or a relative gain, without its sign of percent."""
-    return rounded(value, scale=100, apart=0.0)
 
 
 def bound(high: float, *, scale: float = 100) -> str:

@@ -211,18 +211,11 @@ def _group_rows(
     return (first, "Rows", *names, "95 % interval", error, "Direction", "Adjusted p"), made
 
 
-class MapText(NamedTuple):
-    """What error remains after a map and by how much the loss falls, in percent, with their intervals."""
-
-    remaining: tuple[str, str]
-    gain: tuple[str, str]
-
-
-def map_texts(section: Recalibration) -> list[MapText]:
-    """The numbers of each map."""
+def map_texts(section: Recalibration) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """What error remains after each map and by how much the loss falls, in percent, with their intervals."""
     remaining = value_column([one.remaining for one in section.maps], scale=100, at_most=True)
     gains = value_column([one.gain for one in section.maps], scale=100, least=1, apart=0.0)
-    return [MapText(*found) for found in zip(remaining, gains, strict=True)]
+    return list(zip(remaining, gains, strict=True))
 
 
 def gain_heading(section: Recalibration) -> str:
@@ -233,8 +226,8 @@ def gain_heading(section: Recalibration) -> str:
 def recalibration_table(section: Recalibration) -> Table:
     """The maps, best first."""
     rows = [
-        (name_of_map(one.name), _with_ends(found.remaining), _with_ends(found.gain), one.effect)
-        for one, found in zip(section.maps, map_texts(section), strict=True)
+        (name_of_map(one.name), _with_ends(remaining), _with_ends(gain), one.effect)
+        for one, (remaining, gain) in zip(section.maps, map_texts(section), strict=True)
     ]
     columns = ("Map", f"Remaining {', '.join(remaining_error(section.loss))}", gain_heading(section), "Effect")
     return Table(f"Recalibration, cross-validated ({section.loss} before: {loss(section.loss_before)})", columns, rows)

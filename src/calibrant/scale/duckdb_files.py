@@ -122,21 +122,22 @@ def literal(text: str) -> str:
 def alike_parts(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, whole: bool) -> list[Part]:
     """The files of one format, those of the same columns and types together."""
     names = tuple(found for name in names for found in _listed(opened, name))
+    marks: Iterable[tuple[str, Any]]
     if kind == "parquet":
-        alike: dict[Any, list[str]] = {}
-        for name, mark in _parquet_marks(opened, names):
-            alike.setdefault(mark, []).append(name)
-        return [part_of(opened, files, kind, tuple(same), whole=whole) for same in alike.values()]
-    parts: dict[Any, list[str]] = {}
+        marks = _parquet_marks(opened, names)
+    elif kind == "csv":
+        marks = ((name, _csv_columns(opened, name, files.options.decimal, whole=whole)) for name in names)
+    elif kind == "json":
+        types = (part_of(opened, files, kind, (name,), whole=whole).types for name in names)
+        marks = ((name, tuple(sorted(found.items()))) for name, found in zip(names, types, strict=True))
+    else:  # one by one
+        marks = ((name, name) for name in names)
+    alike: dict[Any, list[str]] = {}
+    for name, mark in marks:
+        alike.setdefault(mark, []).append(name)
     if kind == "csv":
-        for name in names:
-            parts.setdefault(_csv_columns(opened, name, files.options.decimal, whole=whole), []).append(name)
-        return [_csv_part(opened, files, tuple(same), columns) for columns, same in parts.items()]
-    for name in names:
-        part = part_of(opened, files, kind, (name,), whole=whole)
-        one_by_one = kind in ("arrow", "numpy")
-        parts.setdefault(name if one_by_one else tuple(sorted(part.types.items())), []).append(name)
-    return [part_of(opened, files, kind, tuple(same), whole=whole) for same in parts.values()]
+        return [_csv_part(opened, files, tuple(same), columns) for columns, same in alike.items()]
+    return [part_of(opened, files, kind, tuple(same), whole=whole) for same in alike.values()]
 
 
 def part_of(opened: Any, files: Files, kind: Format, names: tuple[str, ...], *, whole: bool) -> Part:
@@ -501,7 +502,11 @@ def _table(opened: Any, files: Files, *, whole: bool) -> FileTable:
     ]
     if len(parts) == 1:
         return FileTable(opened, files, parts, Schema(parts[0].types, dict(parts[0].refused)), whole)
-    schema = common_schema(parts, lambda part, column: _is_empty(opened, part, column))
+
+    def is_empty(part: Part, column: str) -> bool:
+        return opened.sql(f"SELECT count({quoted(column)}) FROM {part.scan}").fetchall()[0][0] == 0
+
+    schema = common_schema(parts, is_empty)
     if not schema.types:
         raise InvalidPredictions(next(iter(schema.refused.values())))
     return FileTable(opened, files, parts, schema, whole)
@@ -519,10 +524,6 @@ def _select(parts: Sequence[Part], schema: Schema, texts: Sequence[str] = ()) ->
         columns += [f"{part.texts[name]} AS {quoted(TEXT + name)}" for name in texts]
         selects.append(f"SELECT {', '.join(columns)} FROM {part.scan}")
     return " UNION ALL ".join(selects)
-
-
-def _is_empty(opened: Any, part: Part, column: str) -> bool:
-    return opened.sql(f"SELECT count({quoted(column)}) FROM {part.scan}").fetchall()[0][0] == 0
 
 
 def _explained(opened: Any, files: Files, error: Exception) -> str:

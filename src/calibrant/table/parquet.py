@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._atomic_write import replacing
-from calibrant.data import validation
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, require, whole
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import SUMS
 from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
@@ -301,7 +300,7 @@ def require_possible(table: BinTable) -> None:
     with np.errstate(all="ignore"):
         _require_sums(table)
     for reason, count in table.invalid.items():
-        validation.whole(f"invalid[{reason!r}]", count, minimum=0)
+        whole(f"invalid[{reason!r}]", count, minimum=0)
 
 
 def _require_task(table: BinTable) -> None:
@@ -321,61 +320,53 @@ def _require_cells(table: BinTable) -> None:
     """Keys that the cut has, bounds in order, and scores that the task can have."""
     key, low, high, cut = table.key, table.low, table.high, table.cut
     for name, values in (("key", key), ("low", low), ("high", high)):
-        validation.require(name, values, np.isfinite(values), "must be finite")
-    validation.require("low", low, low <= high, "must not be above high")
+        require(name, values, np.isfinite(values), "must be finite")
+    require("low", low, low <= high, "must not be above high")
     if not isinstance(cut, Distinct):
-        validation.require("key", key, key == np.floor(key), "must be whole")
+        require("key", key, key == np.floor(key), "must be whole")
     if isinstance(cut, Edges):
-        validation.require("key", key, (key >= 0) & (key < len(cut.edges) - 1), "must be the number of a bin")
-        validation.require("key", key, np.diff(key, prepend=-1) > 0, "must rise")
+        require("key", key, (key >= 0) & (key < len(cut.edges) - 1), "must be the number of a bin")
+        require("key", key, np.diff(key, prepend=-1) > 0, "must rise")
         at = key.astype(np.intp)
-        validation.require(
-            "low", low, (low == cut.edges[at]) & (high == cut.edges[at + 1]), "must be an edge, as high must"
-        )
+        require("low", low, (low == cut.edges[at]) & (high == cut.edges[at + 1]), "must be an edge, as high must")
         return
     if isinstance(cut, HybridGrid):
         most = cut.cells * (cut.equal_width or 1)  # edges of equal width divide cells further
-        validation.require("key", key, (key >= 0) & (key < most), "must be the number of a cell")
-    validation.require("low", low, np.diff(low, prepend=low[:1]) >= 0, "must rise")
+        require("key", key, (key >= 0) & (key < most), "must be the number of a cell")
+    require("low", low, np.diff(low, prepend=low[:1]) >= 0, "must rise")
     if isinstance(table.task, Spread):
-        validation.require("low", low, low > 0, "must be positive, as predicted spreads are")
+        require("low", low, low > 0, "must be positive, as predicted spreads are")
     else:
-        validation.require("low", low, (low >= 0) & (high <= 1), "must lie in [0, 1], as high must")
+        require("low", low, (low >= 0) & (high <= 1), "must lie in [0, 1], as high must")
 
 
 def _require_sums(table: BinTable) -> None:
     count, weight, predicted, observed = table.count, table.weight, table.predicted, table.observed
     for name in ("count", "weight", "weight_squares", "predicted", "observed", "product", "observed_squares"):
         values = getattr(table, name)
-        validation.require(name, values, np.isfinite(values) & (values >= 0), "must be finite and not negative")
+        require(name, values, np.isfinite(values) & (values >= 0), "must be finite and not negative")
     squares = table.predicted_squares
     known = ~np.isnan(squares)  # of bins they may have been left out
-    validation.require(
-        "predicted_squares", squares, (known | (not table.fine)) & ~(squares < 0), "must not be negative"
-    )
+    require("predicted_squares", squares, (known | (not table.fine)) & ~(squares < 0), "must not be negative")
     if table.fine:
-        validation.require("count", count, count == np.rint(count), "must be whole")
-        validation.require("weight", weight, _at_most(table.weight_squares, weight**2), "must fit weight_squares")
-    validation.require(
-        "weight", weight, _at_most(weight**2, count * table.weight_squares), "must fit count and weight_squares"
-    )
+        require("count", count, count == np.rint(count), "must be whole")
+        require("weight", weight, _at_most(table.weight_squares, weight**2), "must fit weight_squares")
+    require("weight", weight, _at_most(weight**2, count * table.weight_squares), "must fit count and weight_squares")
     fits = ~known | _at_most(predicted**2, weight * squares)
-    validation.require("predicted_squares", squares, fits, "must fit predicted and weight")
+    require("predicted_squares", squares, fits, "must fit predicted and weight")
     if table.fine:
         power = 2 if isinstance(table.task, Spread) else 1
         inside = _at_most(table.low**power * weight, predicted) & _at_most(predicted, table.high**power * weight)
-        validation.require("predicted", predicted, inside, "must lie between low and high times the weight")
+        require("predicted", predicted, inside, "must lie between low and high times the weight")
     if isinstance(table.task, Spread):
         return
-    validation.require("predicted", predicted, _at_most(predicted, weight), "must not exceed the weight")
-    validation.require("product", table.product, _at_most(table.product, observed), "must not exceed observed")
+    require("predicted", predicted, _at_most(predicted, weight), "must not exceed the weight")
+    require("product", table.product, _at_most(table.product, observed), "must not exceed observed")
     if isinstance(table.task, Unlabeled):
         return
-    validation.require("observed", observed, _at_most(observed, weight), "must not exceed the weight")
-    validation.require("product", table.product, _at_most(table.product, predicted), "must not exceed predicted")
-    validation.require(
-        "observed_squares", table.observed_squares, _at_most(table.observed_squares, observed), "must fit observed"
-    )
+    require("observed", observed, _at_most(observed, weight), "must not exceed the weight")
+    require("product", table.product, _at_most(table.product, predicted), "must not exceed predicted")
+    require("observed_squares", table.observed_squares, _at_most(table.observed_squares, observed), "must fit observed")
 
 
 def _at_most(smaller: Floats, larger: Floats) -> NDArray[np.bool_]:

@@ -9,7 +9,6 @@ from calibrant.reporting.drawing.canvas import (
     Box,
     Canvas,
     Figure,
-    Margins,
     hint,
     least_covered,
     percent_tick,
@@ -20,7 +19,7 @@ from calibrant.reporting.drawing.canvas import (
 
 
 def canvas(width=500):
-    return Canvas(width, 300, Margins(50, 10, 10, 40), Scale(0.0, 1.0), Scale(0.0, 1.0))
+    return Canvas(width, 300, (50, 10, 10, 40), Scale(0.0, 1.0), Scale(0.0, 1.0))
 
 
 def test_values_are_placed_and_far_ones_stay_near():
@@ -58,7 +57,7 @@ def test_figures_that_differ_have_different_names_and_equal_ones_equal():
 
 
 def test_labels_of_ticks_do_not_touch():
-    c = Canvas(200, 200, Margins(50, 10, 10, 40), Scale(0.001, 0.999, "log odds"), Scale(0.0, 1.0))
+    c = Canvas(200, 200, (50, 10, 10, 40), Scale(0.001, 0.999, "log odds"), Scale(0.0, 1.0))
     c.x_ticks(percent_tick, most=9)
     labels = re.findall(r'<text x="([\d.]+)" y="177" text-anchor="middle">([^<]+)<', c.svg("t"))
     ends = [(float(x) - text_width(words) / 2, float(x) + text_width(words) / 2) for x, words in labels]

@@ -110,10 +110,8 @@ def apply_map(
     inputs = columns_of(
         prob=prob, mean=mean, std=std, quantiles=quantiles, members=members, percent=percent, logits=logits
     )
-    refuse(
-        not map_file.is_file(),
-        f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}.",
-    )
+    words = f"There is no map {str(map_file)!r}: make one with calibrant recalibrate FILES -o {map_file}."
+    refuse(not map_file.is_file(), words)
     if sql:
         print("\n".join(sql_of(load(map_file), inputs, dialect)))
         return

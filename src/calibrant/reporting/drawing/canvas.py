@@ -42,14 +42,8 @@ def text_width(text: str) -> float:
     return _LETTER * len(text)
 
 
-@dataclass(frozen=True)
-class Margins:
-    """Space around the plotting area."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
+#: Space around the plotting area: left, above, right, below.
+Margins = tuple[float, float, float, float]
 
 
 class Canvas:
@@ -57,9 +51,8 @@ class Canvas:
 
     def __init__(self, width: float, height: float, margins: Margins, across: Scale, up: Scale) -> None:
         self.width, self.height = width, height
-        self.left, self.top = margins.left, margins.top
-        self.plot_width = width - margins.left - margins.right
-        self.plot_height = height - margins.top - margins.bottom
+        self.left, self.top, right, below = margins
+        self.plot_width, self.plot_height = width - self.left - right, height - self.top - below
         self.across, self.up = across, up
         self._drawn: list[Markup] = []
 

@@ -7,7 +7,7 @@ from math import isnan
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Change, OverTime, Period
-from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, Margins, plain_tick, text_width
+from calibrant.reporting.drawing.canvas import ROOMY, Box, Canvas, Figure, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import some_of
 from calibrant.reporting.names import plural
 from calibrant.reporting.rounding import count, fixed, p_number, percent, ratio
@@ -72,7 +72,7 @@ def _text(section: OverTime) -> str:
 def _chart(section: OverTime, spread: bool, width: float) -> Canvas:  # noqa: FBT001
     roomy = width > ROOMY
     periods = section.periods
-    margins = Margins(44, 22 if roomy else 14, 12 if roomy else 8, 34)
+    margins = (44, 22 if roomy else 14, 12 if roomy else 8, 34)
     canvas = Canvas(width, 310 if roomy else 270, margins, Scale(-0.5, len(periods) - 0.5), _ratios(section))
     canvas.y_ticks(plain_tick, most=7)
     edges = [k + side for k in range(len(periods)) for side in (-0.5, 0.5)]

@@ -15,7 +15,6 @@ from calibrant.reporting.drawing.canvas import (
     Box,
     Canvas,
     Figure,
-    Margins,
     dot,
     hint,
     percent_tick,
@@ -34,7 +33,7 @@ def square(width: float, scale: Scale, *, above: float = 14.0) -> Canvas:
     """A canvas whose plotting area is a square, with the same axis in both directions."""
     left, right, bottom = (56.0 if width > ROOMY else 48.0), 8.0, 46.0
     side = width - left - right
-    return Canvas(width, above + side + bottom, Margins(left, above, right, bottom), scale, scale)
+    return Canvas(width, above + side + bottom, (left, above, right, bottom), scale, scale)
 
 
 def probability_axes(canvas: Canvas, across: str) -> None:
@@ -366,7 +365,7 @@ def _bin_counts_table(section: BinCounts) -> Table:
 
 def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> Canvas:
     roomy = width > ROOMY
-    margins = Margins(46, 24 if roomy else 12, 14, 44)
+    margins = (46, 24 if roomy else 12, 14, 44)
     first, last = section.counts[0], section.counts[-1]
     heights = [*section.equal_mass, *section.equal_width, *section.null_high]
     heights += [error.high or error.value] if error is not None else []

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Classes
-from calibrant.reporting.drawing.canvas import Canvas, Margins, dot, plain_tick, text_width
+from calibrant.reporting.drawing.canvas import Canvas, dot, plain_tick, text_width
 from calibrant.reporting.drawing.descriptions import score_range
 from calibrant.reporting.drawing.markup import Markup, tag
 from calibrant.reporting.names import plural
@@ -17,7 +17,7 @@ from calibrant.reporting.rounding import MINUS, count, fixed, rate
 from calibrant.reporting.verdicts.evidence import ALPHA
 from calibrant.results.estimate import Value
 
-_NONE = Margins(0, 0, 0, 0)
+_NONE = (0.0, 0.0, 0.0, 0.0)
 _UNIT = Scale(0.0, 1.0)
 #: Ratios beyond these are drawn at the edge.
 #: Test: tests/reporting/drawing/test_table_cells.py::test_ratios_far_from_one_are_drawn_at_the_edge.
@@ -101,7 +101,7 @@ def gauge(number_: Value, ideal: float, *, below: str, above: str, log: bool = F
     """A number with its interval and its ideal on a line, with what lies on either side in words."""
     ends = [v for v in (number_.value, number_.low, number_.high) if v is not None]
     scale = _gauge_scale(ends, ideal, log=log)
-    canvas = Canvas(width, 46, Margins(4, 4, 4, 20), scale, _UNIT)
+    canvas = Canvas(width, 46, (4, 4, 4, 20), scale, _UNIT)
     y = 15.0
     canvas.line(4, y, width - 4, y, "axis soft")
     canvas.line(canvas.x(ideal), 4, canvas.x(ideal), 26, "ref")

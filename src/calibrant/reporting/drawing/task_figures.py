@@ -7,7 +7,7 @@ from functools import partial
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Shares, Spread
-from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, Margins, dot, hint, percent_tick, plain_tick
+from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, dot, hint, percent_tick, plain_tick
 from calibrant.reporting.drawing.descriptions import outside, share_ends, two_digits
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
@@ -207,7 +207,7 @@ def _pit(section: Spread, width: float) -> Canvas:
     shares = [rows / expected for rows in section.pit]
     low, high = (end / expected for end in section.pit_null)
     top = 1.12 * max(*shares, high)
-    canvas = Canvas(width, 190, Margins(44, 12, 8, 40), Scale(0.0, 1.0), Scale(0.0, top))
+    canvas = Canvas(width, 190, (44, 12, 8, 40), Scale(0.0, 1.0), Scale(0.0, top))
     canvas.y_ticks(plain_tick, most=5)
     words = "Predicted probability of a lower outcome, F(y)" if width > ROOMY else "F(y)"
     canvas.x_ticks(plain_tick, words, most=5, grid=False)
@@ -260,9 +260,7 @@ def _errors(section: Shares, width: float) -> Canvas:
     roomy = width > ROOMY
     highest = max(max(e.value, e.high or 0.0) for e in section.errors)
     across = covering(section.priors, "linear", pad=0.0)
-    canvas = Canvas(
-        width, 320 if roomy else 270, Margins(46, 22, 14, 46), across, Scale(0.0, 1.06 * max(highest, 1e-6))
-    )
+    canvas = Canvas(width, 320 if roomy else 270, (46, 22, 14, 46), across, Scale(0.0, 1.06 * max(highest, 1e-6)))
     canvas.y_ticks(lambda v: plain_tick(100 * v))
     title = "Assumed share of positives among the unlabeled"
     canvas.x_ticks(percent_tick, title, most=8 if roomy else 4, grid=False)

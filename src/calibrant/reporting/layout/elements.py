@@ -230,10 +230,10 @@ def map_table(section: Recalibration) -> Markup:
         tag("span", "Effect", class_="vh"),
     )
     rows = []
-    for m, gain, found in zip(section.maps, gains, map_texts(section), strict=True):
+    for m, gain, (remaining, lower) in zip(section.maps, gains, map_texts(section), strict=True):
         style = HELPS if m.effect in ("best", "helps") else QUIET
         drawn_gain = forest.cell(gain, style, width=104, height=28)
-        rows.append((m.name, with_interval(found.remaining), drawn_gain, with_interval(found.gain), _effect(m)))
+        rows.append((m.name, with_interval(remaining), drawn_gain, with_interval(lower), _effect(m)))
     return plain_table(head, rows, ("name", "n nw", "g hide", "n nw", "hide"), "forest")
 
 

@@ -175,9 +175,7 @@ def verdict_block(found: Verdict) -> Markup:
 
 def numbers_block(found: Sequence[Number]) -> Markup | None:
     """The large numbers, each with its interval, its ideal and the two directions."""
-    if not found:
-        return None
-    return tag("div", *map(_number, found), class_="numbers")
+    return tag("div", *map(_number, found), class_="numbers") if found else None
 
 
 def _number(number: Number) -> Markup:
