@@ -127,7 +127,7 @@ def _evidence(monitor: Monitor, status: Status) -> Block:
         f"{10**limit:,.0f}. Against a calibrated model they win nothing on average."
     )
     draw, table = partial(_chart, monitor, status, limit), Table("Evidence", ("Period", "Evidence"), rows)
-    figure = Figure.of(draw, 1040, "Evidence over time.", title=f"The evidence {when}", text=text, table=table)
+    figure = Figure.of(draw, 1040, "Evidence over time.", f"The evidence {when}", text, table)
     return Block.of("evidence", "Evidence", figure, text)
 
 
@@ -167,9 +167,7 @@ def _curves(monitor: Monitor, status: Status) -> list[Block]:
     before = None if earlier is None else reliability_curve(earlier)
     title = f"Reliability since {status.window}{' and before' if before else ''}"
     text = "Observed frequency against predicted probability; a calibrated model lies on the diagonal."
-    figure = Figure.of(
-        partial(_diagram, before, reliability_curve(now)), 384, "Reliability then and now.", title=title, text=text
-    )
+    figure = Figure.of(partial(_diagram, before, reliability_curve(now)), 384, "Reliability then and now.", title, text)
     return [Block.of("reliability", "Reliability", figure, text)]
 
 

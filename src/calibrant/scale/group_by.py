@@ -185,9 +185,7 @@ def refined(columns: NamedFrame, plan: Plan, cells: NDArray[Any], *, counted: bo
 
 def run(frame: Frame) -> nw.DataFrame[Any]:
     """Execute. Polars is told to stream: its in-memory engine needs twenty times the memory."""
-    if frame.implementation.is_polars():
-        return frame.collect(engine="streaming")
-    return frame.collect()
+    return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
 
 
 def _prepared(rows: RowExpressions, plan: Plan, *, keep_invalid: bool) -> Frame:

@@ -12,20 +12,9 @@ from typing import Literal
 Format = Literal["parquet", "csv", "json", "arrow", "numpy"]
 
 #: The format of a file by its ending; that of a compressed text file may be followed by one of `COMPRESSED`.
-FORMATS: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".npz": "numpy",
-    ".npy": "numpy",
-}
+FORMATS: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+FORMATS |= {".json": "json", ".jsonl": "json", ".ndjson": "json"}
+FORMATS |= {".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "numpy", ".npy": "numpy"}
 COMPRESSED = (".gz", ".zst")
 
 

@@ -100,7 +100,7 @@ def test_a_label_too_long_for_the_figure_is_left_out():
 
 
 def test_both_widths_are_drawn():
-    figure = Figure.of(canvas, 548, "A name.", title="Title", text="Words")
+    figure = Figure.of(canvas, 548, "A name.", "Title", "Words")
     for svg, width, style in ((figure.svg_wide, "548", "fig wide"), (figure.svg_narrow, "352", "fig narrow")):
         tree = ElementTree.fromstring(svg)
         assert (tree.get("width"), tree.get("class")) == (width, style)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -40,13 +41,6 @@ _IMPORTANCE = (
 EXPECTED_FAILED_CHECKS = {
     f"check_sample_weight_equivalence_on_{kind}_data": _IMPORTANCE for kind in ("dense", "sparse")
 }
-
-
-def routing_enabled() -> bool:
-    """Whether scikit-learn routes metadata by the requests of its estimators."""
-    import sklearn
-
-    return bool(sklearn.get_config()["enable_metadata_routing"])
 
 
 def routed(owner: Any, weight: Any, groups: Any, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -227,14 +221,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return router.add(splitter=check_cv(self.cv, classifier=True), method_mapping=split)
 
     def _is_fitted(self) -> bool:
-        """Whether the classifier is taken as it is."""
-        return (isinstance(self.cv, str) and self.cv == "prefit") or _frozen(self.estimator)
+        """Whether the classifier is taken as it is; `FrozenEstimator` is of scikit-learn 1.6 and later."""
+        return (isinstance(self.cv, str) and self.cv == "prefit") or type(self.estimator).__name__ == "FrozenEstimator"
 
     def _params_of_parts(
         self, weight: Floats | None, groups: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Fit parameters of the classifier, and those of the splitter."""
-        if routing_enabled():
+        if get_config()["enable_metadata_routing"]:
             return routed(self, weight, groups, fit_params)
         extra = {} if weight is None else {weight_parameter(self.estimator): weight}
         return fit_params | extra, {"groups": groups}
@@ -315,8 +309,3 @@ def _held_out_scores(
 ) -> Floats:
     """What a classifier fitted to some rows says about others."""
     return scores_of(rows.fitted(template, train), rows.features(held_out), classes)
-
-
-def _frozen(estimator: Any) -> bool:
-    """Whether this is scikit-learn's FrozenEstimator (1.6 and later)."""
-    return type(estimator).__name__ == "FrozenEstimator"

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.predictions import Binary
-from calibrant.numerics.arrays import Floats
 
 
 class ReliabilityDisplay:
@@ -81,7 +80,10 @@ class ReliabilityDisplay:
         if label not in classes:
             message = f"pos_label must be one of the classes {classes}, got {label!r}."
             raise ValueError(message)
-        p = _probabilities(estimator, X)[:, classes.index(label)]
+        if not hasattr(estimator, "predict_proba"):
+            message = f"{type(estimator).__name__} has no predict_proba; wrap it in RecalibratedClassifier."
+            raise TypeError(message)
+        p = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, classes.index(label)]
         title = type(estimator).__name__ if name is None else name
         return cls.from_predictions(y, p, sample_weight=sample_weight, pos_label=label, name=title, ax=ax, **style)
 
@@ -101,10 +103,3 @@ class ReliabilityDisplay:
         labels = y_true if pos_label is None else (np.asarray(y_true) == pos_label).astype(np.int8)
         data = Binary(labels, y_prob, weight=sample_weight)
         return cls(data, estimator_name=name, pos_label=pos_label).plot(ax=ax, **style)
-
-
-def _probabilities(estimator: Any, X: Any) -> Floats:
-    if not hasattr(estimator, "predict_proba"):
-        message = f"{type(estimator).__name__} has no predict_proba; wrap it in RecalibratedClassifier."
-        raise TypeError(message)
-    return np.asarray(estimator.predict_proba(X), dtype=np.float64)

@@ -117,12 +117,6 @@ def make_scorers() -> dict[str, Scorer]:
     from calibrant.estimators.recommended import calibration_error
     from calibrant.estimators.sweep import sweep_ece
 
-    errors: dict[str, Callable[..., Estimate]] = {
-        "calibration_error": calibration_error,
-        "ece": ece,
-        "debiased_ece": debiased_ece,
-        "sweep_ece": sweep_ece,
-    }
-    proper: dict[str, Callable[..., Estimate]] = {"brier": brier, "log_loss": log_loss}
-    made = {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=False) for name, measure in errors.items()}
-    return made | {f"neg_{name}": Scorer(f"neg_{name}", measure, whole=True) for name, measure in proper.items()}
+    proper = (brier, log_loss)
+    measures = {f"neg_{one.__name__}": one for one in (calibration_error, ece, debiased_ece, sweep_ece, *proper)}
+    return {name: Scorer(name, one, whole=one in proper) for name, one in measures.items()}

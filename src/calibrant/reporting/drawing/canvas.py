@@ -293,14 +293,7 @@ class Figure:
 
     @classmethod
     def of(
-        cls,
-        draw: Callable[[float], Canvas],
-        wide: float,
-        name: str,
-        *,
-        title: str,
-        text: str,
-        table: Table | None = None,
+        cls, draw: Callable[[float], Canvas], wide: float, name: str, title: str, text: str, table: Table | None = None
     ) -> Figure:
         """What `draw` draws at a width for a desk and at one for a phone; `name` is for those who do not see it."""
         return cls(draw(wide).svg(name, "wide"), draw(NARROW).svg(name, "narrow"), title, text, table)

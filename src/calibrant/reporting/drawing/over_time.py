@@ -21,14 +21,9 @@ _LEAST, _MOST = 0.1, 10.0
 def over_time_figure(section: OverTime, event: str, *, spread: bool = False) -> Figure:
     """The periods in order of time; `spread` for ratios of errors to predicted spread."""
     what = "Error-to-spread ratio" if spread else "Observed to expected events"
-    return Figure.of(
-        partial(_chart, section, spread),
-        1040,
-        f"{what} by {section.column}, with 95 percent intervals.",
-        title=_title(section, event, spread=spread),
-        text=_text(section),
-        table=time_table(section, spread=spread),
-    )
+    name, title = f"{what} by {section.column}, with 95 percent intervals.", _title(section, event, spread=spread)
+    table = time_table(section, spread=spread)
+    return Figure.of(partial(_chart, section, spread), 1040, name, title, _text(section), table)
 
 
 def _title(section: OverTime, event: str, *, spread: bool = False) -> str:

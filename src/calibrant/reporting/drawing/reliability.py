@@ -129,27 +129,20 @@ def reliability_figure(
 ) -> Figure:
     """The diagram of a section on one of its axes."""
     scale, confidence = diagram_scale(section.bins[axis], axis), wording is CONFIDENCE
-    return Figure.of(
-        partial(_diagram, section, facts, axis, scale, wording),
-        _WIDE,
-        f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes.",
-        title=reliability_title(section, significant=significant, confidence=confidence),
-        text=reliability_text(section, confidence=confidence),
-        table=_bin_table(section.bins[axis]),
-    )
+    draw = partial(_diagram, section, facts, axis, scale, wording)
+    name = f"Reliability diagram: observed frequency against {wording.across.lower()}, {axis} axes."
+    title = reliability_title(section, significant=significant, confidence=confidence)
+    text = reliability_text(section, confidence=confidence)
+    return Figure.of(draw, _WIDE, name, title, text, _bin_table(section.bins[axis]))
 
 
 def reliability_title(section: Reliability, *, significant: bool | None, confidence: bool = False) -> str:
     """The range with most of the error; a direction only where the test rejects, none where it could not be judged."""
-    seen = (
-        "observed accuracy agrees with the confidence"
-        if confidence
-        else ("observed frequencies agree with the predictions")
-    )
     if significant is None:
         return f"Predicted and observed {'accuracy' if confidence else 'frequencies'}"
     if not significant:
-        return f"The {seen} within chance"
+        agree = "accuracy agrees with the confidence" if confidence else "frequencies agree with the predictions"
+        return f"The observed {agree} within chance"
     ranges = section.ranges or section.bins[section.axis]
     clear = [b for b in ranges if outside(b)]
     if not clear:
@@ -302,7 +295,7 @@ def before_after_figure(before: Curve, after: Curve, bins: Sequence[Bin], axis: 
         f"the diagonal at {score(largest[0])} predicted, with {rate(largest[1])} observed."
     )
     draw = partial(_before_after, before, after, scale)
-    return Figure.of(draw, 384, f"Reliability before and after {name}.", title=f"Before and after {name}", text=text)
+    return Figure.of(draw, 384, f"Reliability before and after {name}.", f"Before and after {name}", text)
 
 
 def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Canvas:
@@ -326,14 +319,9 @@ def _before_after(before: Curve, after: Curve, scale: Scale, width: float) -> Ca
 
 def bin_counts_figure(section: BinCounts, error: Value | None) -> Figure:
     """Both binnings, the range of a calibrated model, and the calibration error that needs no bins."""
-    return Figure.of(
-        partial(_bin_count_chart, section, error),
-        1040,
-        "Plain ECE in percentage points against the number of bins.",
-        title="The plain ECE depends on how many bins you choose",
-        text=_bin_counts_text(section),
-        table=_bin_counts_table(section),
-    )
+    draw, name = partial(_bin_count_chart, section, error), "Plain ECE in percentage points against the number of bins."
+    title = "The plain ECE depends on how many bins you choose"
+    return Figure.of(draw, 1040, name, title, _bin_counts_text(section), _bin_counts_table(section))
 
 
 def _bin_counts_text(section: BinCounts) -> str:
@@ -353,14 +341,15 @@ def _bin_counts_text(section: BinCounts) -> str:
 def _bin_counts_table(section: BinCounts) -> Table:
     """ECE in points for each number of bins."""
     head = ("Bins", "ECE, equal mass", "ECE, equal width", "Calibrated model, 90 %")
-    columns = zip(
-        section.counts, section.equal_mass, section.equal_width, section.null_low, section.null_high, strict=True
-    )
     shown = (
         (f"{n:,}", fixed(100 * mass, 2), fixed(100 * width, 2), f"{fixed(100 * low, 2)} to {fixed(100 * high, 2)}")
-        for n, mass, width, low, high in columns
+        for n, mass, width, low, high in _bin_count_rows(section)
     )
     return Table("Plain ECE in points", head, tuple(shown))
+
+
+def _bin_count_rows(s: BinCounts) -> Iterable[tuple[float, float, float, float, float]]:
+    return zip(s.counts, s.equal_mass, s.equal_width, s.null_low, s.null_high, strict=True)
 
 
 def _bin_count_chart(section: BinCounts, error: Value | None, width: float) -> Canvas:
@@ -395,10 +384,7 @@ def _error(canvas: Canvas, error: Value) -> None:
 
 
 def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
-    columns = zip(
-        section.counts, section.equal_mass, section.equal_width, section.null_low, section.null_high, strict=True
-    )
-    for bins, mass, width, low, high in columns:
+    for bins, mass, width, low, high in _bin_count_rows(section):
         x, y = canvas.x(bins), canvas.y(mass)
         words = (
             f"{bins:,} bins\nECE, equal mass {fixed(100 * mass, 2)}\nECE, equal width {fixed(100 * width, 2)}\n"

@@ -69,8 +69,7 @@ class Forest:
         canvas.line(canvas.x(self.ideal), 0, canvas.x(self.ideal), height, "ref")
         y = height / 2
         if value.low is not None and value.high is not None:
-            ends = (canvas.x(self.scale.within(end)) for end in (value.low, value.high))
-            left, right = ends
+            left, right = (canvas.x(self.scale.within(end)) for end in (value.low, value.high))
             canvas.line(left, y, right, y, style.line)
         radius = 3 + 4 * math.sqrt(min(max(size, 0.0), 1.0))
         x = min(max(canvas.x(self.scale.within(value.value)), radius), width - radius)
@@ -160,12 +159,8 @@ def strip_table(section: Classes, row: str) -> Markup:
             where = f"{group.name}, predicted {score_range(*section.ranges[k])}"
             parts.append(_cell(cells[k], where, row, largest or 1.0, limit))
         body.append(tag("tr", *parts))
-    table = tag(
-        "table",
-        tag("thead", tag("tr", tag("td", tag("span", "Class", class_="vh")), *head)),
-        tag("tbody", *body),
-        class_="heat",
-    )
+    above = tag("thead", tag("tr", tag("td", tag("span", "Class", class_="vh")), *head))
+    table = tag("table", above, tag("tbody", *body), class_="heat")
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Gaps by class")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from calibrant.plot.scales import Scale, covering
 from calibrant.reporting.contents import Shares, Spread
-from calibrant.reporting.drawing.canvas import ROOMY, Canvas, Figure, dot, hint, percent_tick, plain_tick
+from calibrant.reporting.drawing.canvas import ROOMY, Anchor, Canvas, Figure, dot, hint, percent_tick, plain_tick
 from calibrant.reporting.drawing.descriptions import outside, share_ends, two_digits
 from calibrant.reporting.drawing.markup import tag
 from calibrant.reporting.drawing.reliability import diagonal, diagram_scale, probability_axes, square
@@ -21,14 +21,9 @@ _SQUARE, _WHOLE = 500, 1040
 
 def spread_figure(section: Spread, *, significant: bool | None) -> Figure:
     """Root mean squared error against predicted standard deviation, on logarithmic axes."""
-    return Figure.of(
-        partial(_spread, section),
-        _SQUARE,
-        "Root mean squared error against predicted standard deviation, log axes.",
-        title=_spread_title(section, significant=significant),
-        text=_spread_text(section),
-        table=_spread_table(section),
-    )
+    name = "Root mean squared error against predicted standard deviation, log axes."
+    title = _spread_title(section, significant=significant)
+    return Figure.of(partial(_spread, section), _SQUARE, name, title, _spread_text(section), _spread_table(section))
 
 
 def _spread_title(section: Spread, *, significant: bool | None) -> str:
@@ -42,13 +37,9 @@ def _spread_title(section: Spread, *, significant: bool | None) -> str:
         return "The predicted spread is off, but at no size of it by a clear amount"
     first = section.bins[0]
     worst = first if first in clear else max(clear, key=lambda b: abs(b.error.value - b.predicted) / b.predicted)
-    where = (
-        "is smallest"
-        if worst is first
-        else "is largest"
-        if worst is section.bins[-1]
-        else (f"is about {fixed(worst.predicted, max(0, two_digits(worst.predicted)))}")
-    )
+    where = "is smallest" if worst is first else "is largest"
+    if worst is not first and worst is not section.bins[-1]:
+        where = f"is about {fixed(worst.predicted, max(0, two_digits(worst.predicted)))}"
     times = worst.error.value / worst.predicted
     return f"Where the predicted spread {where}, errors are {fixed(times, 1 if times >= 1.5 else 2)} times as large"
 
@@ -107,13 +98,9 @@ def _spread(section: Spread, width: float) -> Canvas:
 
 def coverage_figure(section: Spread) -> Figure:
     """Observed against nominal coverage."""
+    name, title = "Observed against nominal coverage of central intervals.", _coverage_title(section)
     return Figure.of(
-        partial(_coverage, section),
-        _SQUARE,
-        "Observed against nominal coverage of central intervals.",
-        title=_coverage_title(section),
-        text=_coverage_text(section),
-        table=coverage_table(section),
+        partial(_coverage, section), _SQUARE, name, title, _coverage_text(section), coverage_table(section)
     )
 
 
@@ -161,13 +148,9 @@ def _coverage(section: Spread, width: float) -> Canvas:
 
 def pit_figure(section: Spread, *, significant: bool | None) -> Figure:
     """The histogram of F(y), relative to what is expected of each class."""
-    return Figure.of(
-        partial(_pit, section),
-        _WHOLE,
-        "Histogram of F(y): where outcomes fall in their predicted distributions.",
-        title=_pit_title(section, significant=significant),
-        text=_pit_text(section),
-    )
+    name = "Histogram of F(y): where outcomes fall in their predicted distributions."
+    title = _pit_title(section, significant=significant)
+    return Figure.of(partial(_pit, section), _WHOLE, name, title, _pit_text(section))
 
 
 def _pit_title(section: Spread, *, significant: bool | None) -> str:
@@ -224,14 +207,8 @@ def _pit(section: Spread, width: float) -> Canvas:
 
 def shares_figure(section: Shares) -> Figure:
     """The error at every assumed share, with its interval."""
-    return Figure.of(
-        partial(_errors, section),
-        _WHOLE,
-        "Calibration error against the assumed share of positives.",
-        title=_shares_title(section),
-        text=_shares_text(section),
-        table=shares_table(section),
-    )
+    name, title = "Calibration error against the assumed share of positives.", _shares_title(section)
+    return Figure.of(partial(_errors, section), _WHOLE, name, title, _shares_text(section), shares_table(section))
 
 
 def _shares_title(section: Shares) -> str:
@@ -289,27 +266,18 @@ def _assumed(canvas: Canvas, section: Shares) -> None:
     if canvas.roomy:
         found = points(error)
         far = x > canvas.left + 0.75 * canvas.plot_width
-        canvas.text(
-            x + (-10 if far else 10),
-            canvas.top + 14,
-            f"assumed: {score(section.prior)}",
-            "t halo",
-            "end" if far else "start",
-        )
+        anchor: Anchor
+        side, anchor = (-1, "end") if far else (1, "start")
+        canvas.text(x + 10 * side, canvas.top + 14, f"assumed: {score(section.prior)}", "t halo", anchor)
         words = f"{found.value} points" + (f" ({found.ends})" if found.ends else "")
-        canvas.text(x + (-12 if far else 12), y + 20, words, "m halo", "end" if far else "start")
+        canvas.text(x + 12 * side, y + 20, words, "m halo", anchor)
 
 
 def implied_figure(section: Shares, *, significant: bool | None) -> Figure:
     """The share of positives that the labelled ones imply, against the prediction; square, log-odds axes."""
-    return Figure.of(
-        partial(_implied, section),
-        520,
-        "Implied share of positives against predicted probability, log-odds axes.",
-        title=_implied_title(section, significant=significant),
-        text=_implied_text(section),
-        table=_implied_table(section),
-    )
+    name = "Implied share of positives against predicted probability, log-odds axes."
+    title = _implied_title(section, significant=significant)
+    return Figure.of(partial(_implied, section), 520, name, title, _implied_text(section), _implied_table(section))
 
 
 def _implied_title(section: Shares, *, significant: bool | None) -> str:

@@ -115,11 +115,8 @@ def classes_block(section: Classes, contents: Contents) -> Iterator[Block]:
     """Totals by class, then the strip of gaps by class and range of probability."""
     lead = "Observed divided by predicted frequency of each class; red: miscalibrated after adjustment for all classes."
     lead = f"{lead} {classes_shown(section)}".strip()
-    figure = tag(
-        "figure",
-        group_table(section.rows[: section.shown], "class", draws=section.draws),
-        text_fold("Figure as text", tag("p", classes_text(section))),
-    )
+    table = group_table(section.rows[: section.shown], "class", draws=section.draws)
+    figure = tag("figure", table, text_fold("Figure as text", tag("p", classes_text(section))))
     verdict = contents.verdict
     off = verdict.state in ("not calibrated", "small") and verdict.rule not in ("MG", "MC")
     yield Block("classes", "Classes", classes_title(section, rejected=off), lead, figure)
@@ -142,9 +139,8 @@ def reliability_block(section: Reliability, contents: Contents) -> Iterator[Bloc
     confidence = contents.kind in ("top label", "classes")
     wording, significant = CONFIDENCE if confidence else PROBABILITIES, rejected(contents)
     axes = list(dict.fromkeys(axis for axis in (section.axis, "log odds", "linear") if axis in section.bins))
-    figures = {
-        a: reliability_figure(section, contents.facts, a, significant=significant, wording=wording) for a in axes
-    }
+    facts = contents.facts
+    figures = {a: reliability_figure(section, facts, a, significant=significant, wording=wording) for a in axes}
     shown = figures[axes[0]]
     pictures: list[Child] = [drawn(shown)]
     if len(axes) > 1:
@@ -171,16 +167,11 @@ def reliability_block(section: Reliability, contents: Contents) -> Iterator[Bloc
 def _axis_switch(axes: Sequence[str]) -> Markup:
     """Two radio buttons; the style sheet does the rest."""
     options = []
-    for axis in ("log odds", "linear"):
-        value = "logit" if axis == "log odds" else "linear"
-        chosen = axis == axes[0]
-        options.append(
-            tag("label", tag("input", type="radio", name="axis", value=value, checked=chosen), tag("span", axis))
-        )
-    words = tag("span", "Axis", aria_hidden="true")
-    return tag(
-        "fieldset", tag("legend", "Axis", class_="vh"), words, tag("div", *options, class_="seg"), class_="switch"
-    )
+    for axis, value in (("log odds", "logit"), ("linear", "linear")):
+        button = tag("input", type="radio", name="axis", value=value, checked=axis == axes[0])
+        options.append(tag("label", button, tag("span", axis)))
+    words, legend = tag("span", "Axis", aria_hidden="true"), tag("legend", "Axis", class_="vh")
+    return tag("fieldset", legend, words, tag("div", *options, class_="seg"), class_="switch")
 
 
 def recalibration_block(section: Recalibration, contents: Contents) -> Iterator[Block]:
@@ -193,9 +184,8 @@ def recalibration_block(section: Recalibration, contents: Contents) -> Iterator[
         table.append(callout("Fit on recent rows.", _recent_words(section, contents)))
     picture = _before_after(section, contents)
     body.append(tag("div", picture, tag("div", *table), class_="cols rec") if picture else tag("div", *table))
-    boxes = [
-        code_box(name, text) for name, text in (("Command line", section.command), ("Python", section.code)) if text
-    ]
+    codes = ("Command line", section.command), ("Python", section.code)
+    boxes = [code_box(name, text) for name, text in codes if text]
     if boxes:
         body.append(tag("div", *(tag("div", box) for box in boxes), class_="cols even gap"))
     lead = "Cross-validated: every number is from rows the map was not fitted on. Intervals are 95 % intervals."
@@ -282,12 +272,8 @@ def shares_block(section: Shares, contents: Contents) -> Iterator[Block]:
         "No row is known to be negative. Every frequency is the count of labelled positives, scaled so that they make "
         "up the assumed share. A random sample of 200 labelled rows would replace the assumption by a measurement.",
     )
-    body = tag(
-        "div",
-        tag("figure", drawn(implied), as_text(implied)),
-        tag("div", implied_key(score(section.prior)), note),
-        class_="cols",
-    )
+    figure = tag("figure", drawn(implied), as_text(implied))
+    body = tag("div", figure, tag("div", implied_key(score(section.prior)), note), class_="cols")
     about = "Share of positives implied by the labelled ones, against predicted probability."
     yield Block("diagram", "Reliability", implied.title, about, body)
 

@@ -45,14 +45,8 @@ class Block:
     def html(self) -> Markup:
         """The section with its heading."""
         heading = f"{self.anchor}-h"
-        return tag(
-            "section",
-            tag("h2", self.title, id=heading),
-            tag("p", self.lead, class_="lead") if self.lead else None,
-            self.body,
-            id=self.anchor,
-            aria_labelledby=heading,
-        )
+        title, lead = tag("h2", self.title, id=heading), tag("p", self.lead, class_="lead") if self.lead else None
+        return tag("section", title, lead, self.body, id=self.anchor, aria_labelledby=heading)
 
 
 def rich(text: str) -> Markup:

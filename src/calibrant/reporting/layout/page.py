@@ -221,21 +221,10 @@ def _finding(finding: Finding, anchor: str) -> Markup:
 def page(report: Report) -> str:
     """The whole HTML text: it loads nothing, sends nothing, and works with scripts off."""
     contents = report.contents
-    made: list[Block | None] = [
-        findings_block(report.findings),
-        *blocks(contents),
-        omitted_block(contents),
-        details_block(report),
-    ]
+    made = [findings_block(report.findings), *blocks(contents), omitted_block(contents), details_block(report)]
     shown = [block for block in made if block is not None]
-    main = tag(
-        "main",
-        verdict_block(contents.verdict),
-        numbers_block(contents.numbers),
-        contents_list(shown),
-        *(block.html() for block in shown),
-        id="main",
-    )
+    first = (verdict_block(contents.verdict), numbers_block(contents.numbers), contents_list(shown))
+    main = tag("main", *first, *(block.html() for block in shown), id="main")
     return sheet(f"{report.title}: calibration report", page_header(contents, report.title), main, footer())
 
 
