@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,8 @@ def serve_page(html: str, port: int, *, open_browser: bool = True) -> None:
     print(f"Serving on {address}; Ctrl-C stops.")
     if open_browser:
         webbrowser.open(address)
-    try:
+    with server, suppress(KeyboardInterrupt):
         server.serve_forever()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.server_close()
 
 
 def make_server(html: str, port: int) -> ThreadingHTTPServer:

@@ -190,15 +190,8 @@ def _kind(selection: Selection, name: str) -> str:
 
 
 #: The options for what Python calls otherwise.
-OPTIONS = {
-    "y_true": "--truth",
-    "y_prob": "--prob",
-    "weight": "--weight",
-    "draws": "--members",
-    "mean": "--mean",
-    "std": "--std",
-    "where": "--where",
-}
+OPTIONS = {"y_true": "--truth", "y_prob": "--prob", "draws": "--members"}
+OPTIONS |= {name: f"--{name}" for name in ("weight", "mean", "std", "where")}
 
 #: Those that are words of English too: they are arguments only where a sentence or a part of one begins.
 _WORDS = ("weight", "draws", "mean", "where")

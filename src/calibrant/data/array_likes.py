@@ -18,7 +18,6 @@ _MISSING_TYPES = ("NAType", "NaTType")
 #: What can be iterated over but is no list of values: text, and what has no order or only by chance.
 NO_LISTS = (str, bytes, Mapping, MappingView, AnySet)
 
-
 #: Whole numbers up to this size, and not all beyond it, are numbers of double precision.
 EXACT = 2**53
 
@@ -223,11 +222,10 @@ def ends_in_null(value: Any) -> bool:
 
 def _refuse_trailing_nulls(array: NDArray[Any]) -> None:
     """Text that differs in null characters at its end would be the same text in an array of NumPy."""
-    if array.dtype == object:
-        found = next((value for value in array.flat if ends_in_null(value)), None)
-        if found is not None:
-            message = f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0')."
-            raise UnreadableArrayError(message)
+    found = next((value for value in array.flat if ends_in_null(value)), None)
+    if found is not None:
+        message = f"{{name}} holds text that ends in a null character ({found!r}): remove it, e.g. .rstrip('\\0')."
+        raise UnreadableArrayError(message)
 
 
 def _common_type(values: list[Any]) -> type:

@@ -107,11 +107,9 @@ class Gaussian(Forecast):
         """One task per output column."""
         if self.y_true.ndim == 1:
             return [self]
-        columns = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
-        return [
-            Gaussian.borrowing(y, mean, std, weight=self.weight, group=self.group)._of_rows_of(self)
-            for y, mean, std in columns
-        ]
+        each = zip(self.y_true.T, self.mean.T, self.std.T, strict=True)
+        made = [Gaussian.borrowing(*columns, weight=self.weight, group=self.group) for columns in each]
+        return [one._of_rows_of(self) for one in made]
 
     def rows(self) -> Rows:
         """Key is sigma; predicted and observed are the squares of sigma and of the error. Outputs are pooled."""
@@ -339,13 +337,9 @@ class Distribution(Forecast):
         """One task per output column."""
         if self.y_true.ndim == 1:
             return [self]
-        columns = range(self.y_true.shape[1])
-        return [
-            Distribution(self.y_true[:, j], _Column(self.dist, j), weight=self.weight, group=self.group)._of_rows_of(
-                self
-            )
-            for j in columns
-        ]
+        each = [(y, _Column(self.dist, j)) for j, y in enumerate(self.y_true.T)]
+        made = [Distribution(y, dist, weight=self.weight, group=self.group) for y, dist in each]
+        return [one._of_rows_of(self) for one in made]
 
     @property
     def mean(self) -> Floats:

@@ -92,14 +92,8 @@ def quantile_groups(
 
 def _ranges(edges: NDArray[Any]) -> list[Any]:
     """Names of the ranges between edges, which are rounded as far as they stay apart."""
-    texts = next(
-        (
-            texts
-            for texts in ([f"{edge:.{digits}g}" for edge in edges.tolist()] for digits in range(4, 18))
-            if len(set(texts)) == len(texts)
-        ),
-        [str(edge) for edge in edges.tolist()],
-    )
+    rounded = ([f"{edge:.{digits}g}" for edge in edges.tolist()] for digits in range(4, 18))
+    texts = next((some for some in rounded if len(set(some)) == len(some)), [str(edge) for edge in edges.tolist()])
     inner = [f"({low}, {high}]" for low, high in pairwise(texts)]
     return [f"<= {texts[0]}", *inner, f"> {texts[-1]}"]
 

@@ -108,15 +108,10 @@ class PositiveUnlabeled(Predictions):
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
         weights, unit = validation.weights_and_unit("weight", weight, length=len(p))
         clusters = None if group is None else groups("group", group, length=len(p))
-        made = cls(
-            p[known],
-            p[~known],
-            prior=prior,
-            scenario=scenario,
-            label_frequency=label_frequency,
-            weight=None if weights is None else weights[order],
-            group=None if clusters is None else clusters[order],
-        )
+        about: dict[str, Any] = {"prior": prior, "scenario": scenario, "label_frequency": label_frequency}
+        about["weight"] = None if weights is None else weights[order]
+        about["group"] = None if clusters is None else clusters[order]
+        made = cls(p[known], p[~known], **about)
         made._index, made._weight_unit = None if index is None else index[order], unit
         return made
 
@@ -135,15 +130,11 @@ class PositiveUnlabeled(Predictions):
             message = f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them."
             raise InvalidPredictions(message)
         order = np.concatenate([first, rest])
-        some = PositiveUnlabeled(
-            self.positive[first],
-            self.unlabeled[rest if self.nested else rest - split],
-            prior=None if self.label_frequency is not None else self.prior,
-            scenario=self.scenario,
-            label_frequency=self.label_frequency,
-            weight=None if self.weight is None else self.weight[order],
-            group=None if self.group is None else self.group[order],
-        )
+        about: dict[str, Any] = {"scenario": self.scenario, "label_frequency": self.label_frequency}
+        about["prior"] = None if self.label_frequency is not None else self.prior
+        about["weight"] = None if self.weight is None else self.weight[order]
+        about["group"] = None if self.group is None else self.group[order]
+        some = PositiveUnlabeled(self.positive[first], self.unlabeled[rest if self.nested else rest - split], **about)
         some._index = None if self._index is None else self._index[order]
         some._weight_unit = self._weight_unit
         return some

@@ -97,15 +97,11 @@ def comparison_html(found: Comparison) -> str:
     words = f"Lower: {better}" if clear else "No clear difference"
     words += f" ({p_words(found.adjusted)})"
     drawn = Forest.of_differences([difference])
+    cell = drawn.cell(difference, HELPS if clear else QUIET, width=_WIDTH, height=_HEIGHT)
     rows: list[Sequence[Child]] = [
         (found.a, _number(Value(found.value_a)), "", ""),
         (found.b, _number(Value(found.value_b)), "", ""),
-        (
-            f"{found.a} − {found.b}",
-            _number(difference),
-            _interval_text(difference),
-            drawn.cell(difference, HELPS if clear else QUIET, width=_WIDTH, height=_HEIGHT),
-        ),
+        (f"{found.a} − {found.b}", _number(difference), _interval_text(difference), cell),
     ]
     head = ("", found.estimator, _level(found.interval.level), drawn.head(_WIDTH))
     return _wrapped(plain_table(head, rows, ("", "n", "n", "g"), caption=words))
@@ -179,16 +175,8 @@ def over_time_html(result: OverTime, change: str) -> str:
         drawn = forest.cell(value, FLAGGED if one.p_value < ALPHA else QUIET, width=_WIDTH, height=_HEIGHT)
         sums = [count(number) for number in (one.n, one.observed, one.expected)]
         rows.append([printable(one.name), *sums, _number(value), _interval_text(value), drawn, p_number(one.p_value)])
-    head = (
-        "period",
-        "n",
-        "observed",
-        "expected",
-        result.quantity,
-        _level(result.level),
-        forest.head(_WIDTH),
-        "adjusted p",
-    )
+    last = (_level(result.level), forest.head(_WIDTH), "adjusted p")
+    head = ("period", "n", "observed", "expected", result.quantity, *last)
     table = plain_table(head, rows, ("", "n", "n", "n", "n", "n", "g", "n"), caption="Calibration over time")
     return _wrapped(table, tag("p", change))
 

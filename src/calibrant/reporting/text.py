@@ -111,18 +111,13 @@ def number_texts(number: Number) -> tuple[str, str, str]:
 def reliability_table(section: Reliability, events: str) -> Table:
     """Where the error sits."""
     observed = value_column([one.observed for one in section.ranges], scale=100)
-    rows = [
-        (
-            score(one.low) if one.low == one.high else f"{score(one.low).removesuffix(' %')} to {score(one.high)}",
-            count(one.n),
-            count(one.events),
-            score(one.predicted),
-            f"{value} %",
-            f"{ends} %" if ends else "",
-            "" if one.share is None else f"{fixed(100 * one.share, 0)} %",
-        )
-        for one, (value, ends) in zip(section.ranges, observed, strict=True)
-    ]
+    rows = []
+    for one, (value, ends) in zip(section.ranges, observed, strict=True):
+        low, high = score(one.low), score(one.high)
+        where = low if one.low == one.high else f"{low.removesuffix(' %')} to {high}"
+        share = "" if one.share is None else f"{fixed(100 * one.share, 0)} %"
+        found = (f"{value} %", f"{ends} %" if ends else "", share)
+        rows.append((where, count(one.n), count(one.events), score(one.predicted), *found))
     columns = ("Predicted", "Rows", events, "Mean", "Observed", "95 % interval", "Share of the error")
     return Table("Predicted and observed", columns, rows)
 

@@ -123,10 +123,8 @@ class BatchSums:
         """The cells that have rows so far."""
         if self.waiting:
             self.absorb()
-        by_outcome = (
-            values.reshape(2, -1) for values in (self.count, self.predicted, self.squares, self.low, self.high)
-        )
-        count, predicted, squares, low, high = by_outcome
+        columns = (self.count, self.predicted, self.squares, self.low, self.high)
+        count, predicted, squares, low, high = (values.reshape(2, -1) for values in columns)  # by outcome
         total, positives = count.sum(axis=0), count[1]
         sums = [total, total, total, predicted.sum(axis=0), positives, squares.sum(axis=0), predicted[1], positives]
         some = total > 0

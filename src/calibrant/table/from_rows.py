@@ -75,9 +75,8 @@ def cut_rows(parts: tuple[Rows, ...], binning: Cut | Cells, *, squares: bool = T
         return tables[0] if len(tables) == 1 else added(tables)
     first = parts[0]
     if isinstance(binning, EqualMass) and not first.plain and first.weight is None:
-        binning = Edges(
-            equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank)
-        )  # far cheaper than ordering whole rows
+        # far cheaper than ordering whole rows
+        binning = Edges(equal_count_edges(np.sort(first.key), binning.n_bins, binning.rank))
     if isinstance(binning, EqualMass):
         if binning.rank == "floor" and selection_is_faster(first, binning.n_bins):
             return of_bins(*equal_mass_sums(first, binning.n_bins, squares=squares))
@@ -153,9 +152,8 @@ def _on_grid(rows: Rows, grid: Grid) -> CellSums:
 def _by_sorting(rows: Rows, grid: HybridGrid) -> GridCells:
     """The cells of plain rows: sorted in batches along with the edges of the cells, no row needs a logarithm."""
     summed = grid_sums(grid, rows.key.dtype, rows=len(rows.key))
-    outcomes = (
-        rows.observed if rows.role == "both" else np.broadcast_to(np.int8(rows.role == "positives"), rows.key.shape)
-    )
+    alike = np.broadcast_to(np.int8(rows.role == "positives"), rows.key.shape)
+    outcomes = rows.observed if rows.role == "both" else alike
     summed.take(outcomes, rows.key)
     cells = summed.cells()
     if rows.role == "population":

@@ -196,16 +196,9 @@ def _table(columns: Mapping[str, Any], words: Mapping[str, Any]) -> BinTable:
     cut, sums = dict(words["cut"]), np.stack([columns[name] for name in SUMS]).astype(np.float64, copy=False)
     if words.get("nested") and np.array_equal(columns["weight"], columns["weight_squares"]):
         sums[0] = columns["weight"]  # version 1 counted the labelled rows of a single sample twice
-    table = BinTable(
-        _CUTS[cut.pop("kind")](**cut),
-        columns["key"],
-        columns["low"],
-        columns["high"],
-        sums,
-        task=_task(words),
-        invalid=dict(words["invalid"]),
-        weight_unit=int(words.get("weight_unit", 0)),
-    )
+    key, low, high = (columns[name] for name in ("key", "low", "high"))
+    about = (_task(words), dict(words["invalid"]), int(words.get("weight_unit", 0)))
+    table = BinTable(_CUTS[cut.pop("kind")](**cut), key, low, high, sums, *about)
     require_possible(table)
     return table
 

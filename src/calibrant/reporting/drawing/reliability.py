@@ -182,18 +182,11 @@ def reliability_text(section: Reliability, *, confidence: bool = False) -> str:
 def _bin_table(bins: Sequence[Bin]) -> Table:
     """The bins of a diagram."""
     head = ("Predicted", "Rows", "Events", "Mean predicted", "Observed", "95 % interval")
-    rows = tuple(
-        (
-            f"{score(b.low)} to {score(b.high)}",
-            count(b.n),
-            count(b.events),
-            rate(b.predicted),
-            f"{rates(b.observed).value} %",
-            share_ends(b.observed),
-        )
-        for b in bins
-    )
-    return Table("Bins", head, rows)
+    rows = []
+    for b in bins:
+        first = (f"{score(b.low)} to {score(b.high)}", count(b.n), count(b.events), rate(b.predicted))
+        rows.append((*first, f"{rates(b.observed).value} %", share_ends(b.observed)))
+    return Table("Bins", head, tuple(rows))
 
 
 def _diagram(section: Reliability, facts: Facts, axis: Axis, scale: Scale, wording: Wording, width: float) -> Canvas:
@@ -396,13 +389,13 @@ def _bin_count_dots(canvas: Canvas, section: BinCounts) -> None:
 def _bin_count_labels(canvas: Canvas, section: BinCounts, error: Value | None) -> None:
     blocked: list[Box] = []
     lines = {}
-    series = (
-        ("mass", section.equal_mass),
-        ("width", section.equal_width),
-        ("null", section.null_high),
-        ("low", section.null_low),
-    )
-    for key, values in series:
+    named = {
+        "mass": section.equal_mass,
+        "width": section.equal_width,
+        "null": section.null_high,
+        "low": section.null_low,
+    }
+    for key, values in named.items():
         line = [(canvas.x(n), canvas.y(v)) for n, v in zip(section.counts, values, strict=True)]
         lines[key] = _dense(line)
         blocked += near(lines[key], 4)

@@ -237,16 +237,10 @@ def _effect(m: MapRow) -> Markup:
 
 def range_table(ranges: Sequence[Bin]) -> Markup:
     """Where the error sits: the share of it that each range of scores carries."""
-    rows = [
-        (
-            range_name(b, ranges),
-            count(b.n),
-            rate(b.predicted),
-            rate(b.observed.value),
-            "" if b.share is None else joined([share_bar(b.share), f" {100 * b.share:.0f} %"]),
-        )
-        for b in ranges
-    ]
+    rows = []
+    for b in ranges:
+        share = "" if b.share is None else joined([share_bar(b.share), f" {100 * b.share:.0f} %"])
+        rows.append((range_name(b, ranges), count(b.n), rate(b.predicted), rate(b.observed.value), share))
     head = ("Predicted", "Rows", "Mean", "Observed", "Share of the error")
     return plain_table(head, rows, ("nw", "n", "n nw", "n nw", "nw"))
 
