@@ -24,7 +24,7 @@ from calibrant.cli.columns import Columns
 from calibrant.cli.console import UsageError, copy_of_standard_input, refuse, temporary_folder
 from calibrant.cli.maps import NewColumns, Numbers
 from calibrant.cli.text_files import CsvText, JsonText, csv_table, json_table, suffix_of
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.recalibrate.export import SqlMap
 from calibrant.scale.csv_files import opened_text
 from calibrant.scale.numpy_files import numpy_table
@@ -136,8 +136,7 @@ def _one_file(path: str) -> Iterator[str]:
         )
         raise FileNotFoundError(message)
     if Path(path).stat().st_size == 0:
-        message = f"The file {path!r} is empty (0 bytes)."
-        raise InvalidPredictions(message)
+        fail(f"The file {path!r} is empty (0 bytes).")
     yield path
 
 
@@ -148,12 +147,10 @@ def _numbers(column: Any, name: str, first: int) -> Numbers:
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        message = f"Column {name!r} must hold numbers, but it holds {kind}."
-        raise InvalidPredictions(message)
+        fail(f"Column {name!r} must hold numbers, but it holds {kind}.")
     if column.null_count:
         row = first + pc.index(column.is_null(), value=True).as_py()
-        message = f"Column {name!r} must not be missing, but it is in row {row:,}."
-        raise InvalidPredictions(message)
+        fail(f"Column {name!r} must not be missing, but it is in row {row:,}.")
     if kind != column.type or pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     return np.asarray(column.to_numpy())

@@ -27,7 +27,7 @@ from calibrant.data.forecasts import Gaussian, Quantiles, Samples
 from calibrant.data.groups import groups
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.checks import is_text, labels_of_columns, outcome, require_one_pair, require_two, some_labels
 from calibrant.scale.columns import EventColumns
 from calibrant.scale.duckdb_files import FileTable, read
@@ -66,11 +66,9 @@ def _matrix(found: Arrays, names: Any) -> NDArray[Any]:
 def _unlabeled(y: NDArray[Any], p: NDArray[Any], weight: NDArray[Any] | None, columns: Columns) -> PositiveUnlabeled:
     known = y == columns.labelled
     if not known.any():
-        message = f"No row of column {columns.truth!r} is {columns.labelled!r}, the value of --labelled."
-        raise InvalidPredictions(message)
+        fail(f"No row of column {columns.truth!r} is {columns.labelled!r}, the value of --labelled.")
     if known.all():
-        message = f"Every row of column {columns.truth!r} is {columns.labelled!r}: there are no unlabeled rows."
-        raise InvalidPredictions(message)
+        fail(f"Every row of column {columns.truth!r} is {columns.labelled!r}: there are no unlabeled rows.")
     scenario: Any = "single-sample" if columns.single_sample else "case-control"
     stacked = None if weight is None else np.concatenate([weight[known], weight[~known]])
     return PositiveUnlabeled(p[known], p[~known], prior=columns.prior, scenario=scenario, weight=stacked)

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 
 from calibrant.cli.columns import Columns, separated
 from calibrant.data.groups import MISSING
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.checks import MISSING as MISSING_VALUE
 from calibrant.scale.checks import (
     NO,
@@ -177,11 +177,10 @@ def _require_told_apart(selection: Selection, name: str) -> None:
     column = quoted(selection.held(name))
     largest = selection.relation.aggregate(f"max(abs({column})) FILTER (NOT isnan({column}))").fetchall()[0][0]
     if largest is not None and largest >= LARGEST_WHOLE:
-        message = (
+        fail(
             f"Column {name!r} (--by) holds {largest:.17g} in double precision, which cannot be told from its "
             "neighbours. Write such groups as text, or as whole numbers to a Parquet file."
         )
-        raise InvalidPredictions(message)
 
 
 def _kind(selection: Selection, name: str) -> str:

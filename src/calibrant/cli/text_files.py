@@ -16,7 +16,7 @@ import numpy as np
 from calibrant.cli.arrow_files import ArrowTable
 from calibrant.cli.console import UsageError
 from calibrant.cli.maps import NewColumns, Numbers
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.csv_files import MISSING_NUMBERS, CsvRecords, opened_text
 
 #: Rows that are mapped at once.
@@ -122,12 +122,10 @@ def number(value: Any) -> float:
 def _require_keys(found: dict[str, Any], new: NewColumns, row: int) -> None:
     for name in new.inputs:
         if name not in found:
-            message = f"Column {name!r} is missing in row {row:,}."
-            raise InvalidPredictions(message)
+            fail(f"Column {name!r} is missing in row {row:,}.")
     for name in new.outputs:
         if name in found:
-            message = f"Row {row:,} has a column {name!r} already: choose other names by --suffix TEXT."
-            raise InvalidPredictions(message)
+            fail(f"Row {row:,} has a column {name!r} already: choose other names by --suffix TEXT.")
 
 
 def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
@@ -144,8 +142,7 @@ def _json_objects(file: io.TextIOBase) -> Iterator[tuple[dict[str, Any], str]]:
         if line.strip():
             found = _parsed(line, row)
             if found is None:
-                message = f"Line {row:,} is not a JSON object."
-                raise InvalidPredictions(message)
+                fail(f"Line {row:,} is not a JSON object.")
             yield found, line.strip()
 
 
@@ -184,8 +181,7 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         message = f"The file is not JSON: {error}."
         raise InvalidPredictions(message) from error
     if wrong:
-        message = f"Object {wrong:,} of the file is not a JSON object of names and values."
-        raise InvalidPredictions(message)
+        fail(f"Object {wrong:,} of the file is not a JSON object of names and values.")
     while (at := between.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # nothing matches too
         row += 1
         try:
@@ -197,8 +193,7 @@ def _json_whole(text: str) -> Iterator[tuple[dict[str, Any], str]]:
             message = f"The file is not JSON: object {row:,} cannot be read ({error})."
             raise InvalidPredictions(message) from error
         if not isinstance(found, dict):
-            message = f"Object {row:,} of the file is not a JSON object of names and values."
-            raise InvalidPredictions(message)
+            fail(f"Object {row:,} of the file is not a JSON object of names and values.")
         yield found, " ".join(text[at:end].splitlines())
         at = end
 

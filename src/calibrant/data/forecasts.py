@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data import validation
 from calibrant.data.array_likes import frozen
 from calibrant.data.predictions import Column, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 
@@ -169,8 +169,7 @@ class Quantiles(Forecast):
         sort: bool = False,
     ) -> None:
         if np.ndim(levels) == 2 and np.ndim(values) == 1:
-            message = "levels is a matrix and values is not: the order is Quantiles(y_true, levels, values)."
-            raise InvalidPredictions(message)
+            fail("levels is a matrix and values is not: the order is Quantiles(y_true, levels, values).")
         self._align(y_true=y_true, values=values, weight=weight, group=group)
         self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
         self.levels = validation.column("levels", levels).astype(np.float64)
@@ -204,8 +203,7 @@ class Quantiles(Forecast):
         """The column of level `q`, which must be one of the given ones."""
         column = int(np.argmin(np.abs(self.levels - q)))
         if abs(self.levels[column] - q) > 1e-9:
-            message = f"These predictions have no quantile at level {q:g}; theirs are {self.levels.tolist()}."
-            raise InvalidPredictions(message)
+            fail(f"These predictions have no quantile at level {q:g}; theirs are {self.levels.tolist()}.")
         return self.values[:, column].astype(np.float64, copy=False)
 
 
@@ -225,8 +223,7 @@ class Samples(Forecast):
         self.y_true = as_outcomes("y_true", validation.column("y_true", y_true))
         self.draws = as_outcomes("draws", validation.matrix("draws", draws, rows=len(self)))
         if self.draws.shape[1] < 2:
-            message = f"draws needs at least two columns, got shape {self.draws.shape}."
-            raise InvalidPredictions(message)
+            fail(f"draws needs at least two columns, got shape {self.draws.shape}.")
         self._attach(weight, group)
         self._freeze()
 
@@ -278,8 +275,7 @@ def as_outputs(name: str, values: ArrayLike, shape: tuple[int, ...] | None) -> N
     wide = array.ndim == 2 and array.shape[1] > 1
     array = as_outcomes(name, validation.matrix(name, array) if wide else validation.column(name, array))
     if shape is not None and array.shape != shape:
-        message = f"{name} has shape {array.shape}, expected {shape}, that of y_true."
-        raise InvalidPredictions(message)
+        fail(f"{name} has shape {array.shape}, expected {shape}, that of y_true.")
     return array
 
 
@@ -317,8 +313,7 @@ class Distribution(Forecast):
         self.dist = dist
         for needed in (("cdf",), ("ppf", "icdf")):
             if not any(callable(getattr(dist, name, None)) for name in needed):
-                message = f"dist needs a method {' or '.join(needed)}; {type(dist).__name__} has none."
-                raise InvalidPredictions(message)
+                fail(f"dist needs a method {' or '.join(needed)}; {type(dist).__name__} has none.")
         u = self._cdf()
         rows = u.reshape(len(self), -1)
         validation.require("dist.cdf(y_true)", u, ((rows >= 0) & (rows <= 1)).all(axis=1), "must lie in [0, 1]")
@@ -381,8 +376,7 @@ class Distribution(Forecast):
     def _cdf(self) -> Floats:
         u = np.asarray(self.dist.cdf(self.y_true), dtype=np.float64)
         if u.shape != self.y_true.shape:
-            message = f"dist.cdf(y_true) has shape {u.shape}, expected {self.y_true.shape}, that of y_true."
-            raise InvalidPredictions(message)
+            fail(f"dist.cdf(y_true) has shape {u.shape}, expected {self.y_true.shape}, that of y_true.")
         return u
 
     def _moment(self, name: str) -> Floats:

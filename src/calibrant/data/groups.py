@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import Mask, UnreadableArrayError, is_exact, read
-from calibrant.data.validation import InvalidPredictions, one_dimension
+from calibrant.data.validation import InvalidPredictions, fail, one_dimension
 
 #: What rows without a group are called.
 MISSING = "(missing)"
@@ -135,8 +135,7 @@ def _read(name: str, values: ArrayLike, length: int | None) -> tuple[NDArray[Any
     except UnreadableArrayError as error:
         raise InvalidPredictions(error.about(name)) from error.__cause__
     if array.ndim == 2 and array.shape[1] > 1:
-        message = f"{name} must have one value per row, got shape {array.shape}: join several columns to one first."
-        raise InvalidPredictions(message)
+        fail(f"{name} must have one value per row, got shape {array.shape}: join several columns to one first.")
     array = one_dimension(name, array, length)
     missing = np.zeros(len(array), dtype=bool) if found is None else found.reshape(-1)
     if array.dtype == object:  # groups of predictions were named before

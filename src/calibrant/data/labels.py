@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.array_likes import NO_LISTS, Mask, column_names, ends_in_null
-from calibrant.data.validation import InvalidPredictions, as_array, one_dimension
+from calibrant.data.validation import as_array, fail, one_dimension
 from calibrant.numerics.arrays import Codes
 
 Labels = tuple[Hashable, ...]
@@ -37,8 +37,7 @@ def class_codes(
     (array([1, 0]), ('cat', 'dog'))
     """
     if labels.dtype.kind == "c":
-        message = f"{name} must hold labels, got complex numbers."
-        raise InvalidPredictions(message)
+        fail(f"{name} must hold labels, got complex numbers.")
     if classes is None and names is None and labels.dtype.kind in "iu" and _within(labels, columns):
         return labels.astype(np.intp), tuple(range(columns))
     values, inverse = np.unique(labels, return_inverse=True)
@@ -62,18 +61,15 @@ def given_classes(classes: Sequence[Hashable], columns: int, names: Labels | Non
     listed = isinstance(classes, Iterable) and not isinstance(classes, NO_LISTS)
     known = tuple(label.item() if isinstance(label, np.generic) else label for label in classes) if listed else ()
     if not listed or not all(isinstance(label, Hashable) for label in known):
-        message = f"classes must be a list of labels, one per column in their order, got {classes!r}."
-        raise InvalidPredictions(message)
+        fail(f"classes must be a list of labels, one per column in their order, got {classes!r}.")
     if len(known) != columns or len(set(known)) != columns:
-        message = f"classes must name each of the {columns} columns once, got {list(known)}."
-        raise InvalidPredictions(message)
+        fail(f"classes must name each of the {columns} columns once, got {list(known)}.")
     named = None if names is None else _reading(list(known), names)
     if named is not None and named != known and set(named) == set(known):
-        message = (
+        fail(
             f"classes names the columns {_listed(known)}, but they are called {_listed(names or ())}: leave classes "
             "out to go by the names, or reorder the columns."
         )
-        raise InvalidPredictions(message)
     return known
 
 
@@ -81,8 +77,7 @@ def _require_readable(labels: Labels) -> None:
     """Refuse text that is another one in an array of labels."""
     found = next((label for label in labels if ends_in_null(label)), None)
     if found is not None:
-        message = f"The class {found!r} ends in a null character, which no label in an array does: remove it."
-        raise InvalidPredictions(message)
+        fail(f"The class {found!r} ends in a null character, which no label in an array does: remove it.")
 
 
 def indicator_labels(
@@ -114,8 +109,7 @@ def ordered_columns(values: Any, classes: Sequence[Hashable], *, name: str) -> A
     if known is None:
         return values
     if set(known) != set(classes):
-        message = f"{name} has the columns {_listed(names)}, but the classes are {_listed(classes)}."
-        raise InvalidPredictions(message)
+        fail(f"{name} has the columns {_listed(names)}, but the classes are {_listed(classes)}.")
     place = {label: k for k, label in enumerate(known)}
     return as_array(name, values)[:, [place[label] for label in classes]]
 
@@ -125,11 +119,9 @@ def positive_labels(name: str, values: ArrayLike, positive: Hashable, *, length:
     labels = one_dimension(name, as_array(name, values), length)
     found = np.unique(labels)
     if len(found) > 2:
-        message = f"{name} must hold two labels, but it holds {len(found)}: {_listed(found.tolist())}. Use Multiclass."
-        raise InvalidPredictions(message)
+        fail(f"{name} must hold two labels, but it holds {len(found)}: {_listed(found.tolist())}. Use Multiclass.")
     if positive not in found.tolist():
-        message = f"positive={positive!r} is no label of {name}, which holds {_listed(found.tolist())}."
-        raise InvalidPredictions(message)
+        fail(f"positive={positive!r} is no label of {name}, which holds {_listed(found.tolist())}.")
     return (labels == positive).astype(np.int8)
 
 
@@ -142,32 +134,28 @@ def _unnamed(found: list[Any], columns: int, name: str) -> Labels:
     if not isinstance(found[0], (str, bytes)):
         return tuple(range(columns))
     if len(found) != columns:
-        message = f"{name} holds {len(found)} different labels for {columns} columns: pass classes=[...]."
-        raise InvalidPredictions(message)
+        fail(f"{name} holds {len(found)} different labels for {columns} columns: pass classes=[...].")
     if all(label.isdigit() for label in found) and found != sorted(found, key=int):
-        message = f"{name} holds numbers as text ({_listed(found)}), whose order is not clear: pass classes=[...]."
-        raise InvalidPredictions(message)
+        fail(f"{name} holds numbers as text ({_listed(found)}), whose order is not clear: pass classes=[...].")
     return tuple(found)
 
 
 def _matched(found: list[Any], names: Labels, name: str) -> Labels:
     """The labels of named columns, one per name."""
     known = _reading(found, names)
-    if known is not None:
-        return known  # labels that are none of them are refused as unknown
-    message = (
-        f"The labels of {name} ({_listed(found)}) cannot be matched with the columns {_listed(names)}: pass "
-        "classes=[...], the label of each column in order."
-    )
-    raise InvalidPredictions(message)
+    if known is None:
+        fail(
+            f"The labels of {name} ({_listed(found)}) cannot be matched with the columns {_listed(names)}: pass "
+            "classes=[...], the label of each column in order."
+        )
+    return known  # labels that are none of them are refused as unknown
 
 
 def _reading(found: list[Any], names: Labels) -> Labels | None:
     """The names themselves where labels are among them, else the one way to read all labels out of the names."""
     if len(set(names)) < len(names):
         twice = next(label for label in names if names.count(label) > 1)
-        message = f"Two columns are called {twice!r}: rename them, or pass their values and classes=[...]."
-        raise InvalidPredictions(message)
+        fail(f"Two columns are called {twice!r}: rename them, or pass their values and classes=[...].")
     if any(label in names for label in found):
         return names
     candidates = {labels for labels in _readings(found, names) if set(found) <= set(labels)}
@@ -203,11 +191,10 @@ def _between(texts: tuple[str, ...], before: str, after: str) -> tuple[str, ...]
 
 def _refuse_unknown(labels: NDArray[Any], bad: Mask, unknown: list[Any], known: Labels, name: str) -> None:
     first, are = int(np.argmax(bad)), "is" if bad.sum() == 1 else "are"
-    message = (
+    fail(
         f"{name} must be one of the {len(known)} classes {_listed(known)}, but {bad.sum()} of {len(labels)} rows {are} "
         f"not (first: {name}[{first}] = {labels[first].item()!r}). Unknown: {_listed(unknown)}."
     )
-    raise InvalidPredictions(message)
 
 
 def _listed(labels: Sequence[Any]) -> str:

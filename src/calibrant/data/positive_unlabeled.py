@@ -11,7 +11,7 @@ from calibrant.data import validation
 from calibrant.data.array_likes import frozen
 from calibrant.data.groups import groups
 from calibrant.data.predictions import Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Role, Rows
 
@@ -61,8 +61,7 @@ class PositiveUnlabeled(Predictions):
         clip: bool = False,
     ) -> None:
         if scenario not in get_args(Scenario):
-            message = f"scenario must be 'case-control' or 'single-sample', got {scenario!r}."
-            raise InvalidPredictions(message)
+            fail(f"scenario must be 'case-control' or 'single-sample', got {scenario!r}.")
         self.scenario, self.nested = scenario, scenario == "single-sample"
         self.positive = validation.probabilities("positive", positive, clip=clip)
         self.unlabeled = validation.probabilities("unlabeled", unlabeled, clip=clip)
@@ -70,8 +69,7 @@ class PositiveUnlabeled(Predictions):
             self.unlabeled = np.concatenate([self.positive, self.unlabeled])
         self._attach(weight, group)
         if self.weight is not None and not (self.positive_weight.any() and self.unlabeled_weight.any()):
-            message = "weight must not be all zero on the positives or on the unlabeled rows."
-            raise InvalidPredictions(message)
+            fail("weight must not be all zero on the positives or on the unlabeled rows.")
         self.prior = self._share_of_positives(prior, label_frequency)
         self.label_frequency = None if label_frequency is None else float(label_frequency)
         self.positive, self.unlabeled = frozen(self.positive), frozen(self.unlabeled)
@@ -103,8 +101,7 @@ class PositiveUnlabeled(Predictions):
         )
         known = mark == 1
         if known.all() or not known.any():
-            message = f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}."
-            raise InvalidPredictions(message)
+            fail(f"labelled must mark some rows and leave some, but it marks {int(known.sum())} of {len(p)}.")
         order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
         weights, unit = validation.weights_and_unit("weight", weight, length=len(p))
         clusters = None if group is None else groups("group", group, length=len(p))
@@ -127,8 +124,7 @@ class PositiveUnlabeled(Predictions):
         split = len(self.positive)
         first, rest = number[number < split], number[number >= split]
         if len(first) == 0 or len(rest) == 0:
-            message = f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them."
-            raise InvalidPredictions(message)
+            fail(f"take needs positives and unlabeled rows, got {len(first)} and {len(rest)} of them.")
         order = np.concatenate([first, rest])
         about: dict[str, Any] = {"scenario": self.scenario, "label_frequency": self.label_frequency}
         about["prior"] = None if self.label_frequency is not None else self.prior
@@ -151,12 +147,11 @@ class PositiveUnlabeled(Predictions):
 
     def rows(self) -> Rows:
         """Refused: no row has both a weight in the population and an outcome. Tables are made from `parts`."""
-        message = (
+        fail(
             "Positive-unlabeled rows have no outcome each, so this function cannot use them. These can: ece, mce, "
             "label_binned_ece, debiased_ece, sweep_ece, ks_error, variational_error, kernel_error, brier, log_loss, "
             "auc, and what calibrant.pu holds."
         )
-        raise InvalidPredictions(message)
 
     def parts(self) -> tuple[Rows, Rows]:
         """The sample of the population (weights and predictions), and the positives (outcomes)."""
@@ -167,23 +162,19 @@ class PositiveUnlabeled(Predictions):
 
     def _share_of_positives(self, prior: float | None, label_frequency: float | None) -> float:
         if (prior is None) == (label_frequency is None):
-            message = "Give the prior, or for a single sample either the prior or the label_frequency."
-            raise InvalidPredictions(message)
+            fail("Give the prior, or for a single sample either the prior or the label_frequency.")
         if prior is not None:
             return validation.fraction("prior", prior)
         if not self.nested or label_frequency is None:
-            message = "label_frequency has a meaning only with scenario='single-sample'; give the prior."
-            raise InvalidPredictions(message)
+            fail("label_frequency has a meaning only with scenario='single-sample'; give the prior.")
         if not 0 < label_frequency <= 1:
-            message = f"label_frequency must lie in (0, 1], got {label_frequency!r}."
-            raise InvalidPredictions(message)
+            fail(f"label_frequency must lie in (0, 1], got {label_frequency!r}.")
         share = _total(self.positive, self.positive_weight) / _total(self.unlabeled, self.unlabeled_weight)
         if share >= label_frequency:
-            message = (
+            fail(
                 f"label_frequency is {label_frequency:g}, but {share:g} of all rows are labelled: more than all rows "
                 "would be positive."
             )
-            raise InvalidPredictions(message)
         return share / label_frequency
 
 

@@ -28,7 +28,14 @@ from calibrant.data import groups, validation
 from calibrant.data.array_likes import column_names, frozen
 from calibrant.data.labels import class_codes, indicator_labels, ordered_columns, positive_labels
 from calibrant.data.validation import SUM_TOLERANCE as SUM_TOLERANCE
-from calibrant.data.validation import InvalidPredictions, Top, checked_class_probabilities, label_shares, of_logits
+from calibrant.data.validation import (
+    InvalidPredictions,
+    Top,
+    checked_class_probabilities,
+    fail,
+    label_shares,
+    of_logits,
+)
 from calibrant.numerics.arrays import Floats, row_blocks
 from calibrant.numerics.rows import Rows
 
@@ -98,8 +105,7 @@ class Predictions(ABC):
         """
         chosen = self.group if by is None else by
         if chosen is None:
-            message = "Groups are needed: pass by=... (the group of each row), or predictions made with group=...."
-            raise InvalidPredictions(message)
+            fail("Groups are needed: pass by=... (the group of each row), or predictions made with group=....")
         self.require_same_rows(by=by)
         return groups.group_names(chosen, length=len(self))
 
@@ -200,8 +206,7 @@ class Binary(Predictions):
     ) -> None:
         self._align(y_true=y_true, y_prob=y_prob, logits=logits, weight=weight, group=group)
         if (y_prob is None) == (logits is None):
-            message = "Give either y_prob, the probability of the event, or logits=, its log-odds."
-            raise InvalidPredictions(message)
+            fail("Give either y_prob, the probability of the event, or logits=, its log-odds.")
         given: Any = y_prob if logits is None else validation.of_log_odds("logits", logits)
         self._check(y_true, given, positive=positive, clip=clip)
         self._attach(weight, group)
@@ -315,8 +320,7 @@ class Multiclass(Predictions):
     ) -> None:
         self._align(y_true=y_true, y_prob=y_prob, logits=logits, weight=weight, group=group)
         if (y_prob is None) == (logits is None):
-            message = "Give y_prob, one column of probabilities per class, or logits=."
-            raise InvalidPredictions(message)
+            fail("Give y_prob, one column of probabilities per class, or logits=.")
         names = column_names(y_prob if logits is None else logits)
         top: Top | None = None
         if logits is None:
@@ -382,13 +386,12 @@ class Multiclass(Predictions):
 
     def rows(self) -> Rows:
         """Refused: a table has one score per row, so one must say which."""
-        message = (
+        fail(
             "Several class probabilities have no single score. Choose what to measure: data.top_label() "
             "(confidence of the predicted class), data.one_vs_rest()[label], calibrant.classwise(estimator, data) "
             "(average over classes), or calibrant.kernel_error(data) and calibrant.variational_error(data) "
             "(the whole vector)."
         )
-        raise InvalidPredictions(message)
 
     def _binary(self, column: NDArray[np.intp] | int, y_prob: NDArray[Any]) -> Binary:
         """Whether the label is this class, with the probability of it."""
@@ -424,12 +427,10 @@ def binary(data: Predictions | Column, y_prob: Column) -> Predictions:
     """`data` itself if it is a task, else the binary task of (y_true, y_prob)."""
     if isinstance(data, Predictions):
         if y_prob is not None:
-            message = "Give either predictions or (y_true, y_prob), not both."
-            raise TypeError(message)
+            fail("Give either predictions or (y_true, y_prob), not both.", TypeError)
         return data
     if data is None or y_prob is None:
-        message = "Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob."
-        raise TypeError(message)
+        fail("Give predictions, e.g. Binary(y_true, y_prob), or both y_true and y_prob.", TypeError)
     return Binary.borrowing(data, y_prob)
 
 

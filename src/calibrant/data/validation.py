@@ -65,11 +65,10 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     if missing is not None:
         bad = missing.reshape(len(array), -1).any(axis=1)
         are = "is" if bad.sum() == 1 else "are"
-        message = (
+        fail(
             f"{name} must not be missing, but {bad.sum()} of {len(array)} rows {are} (first: "
             f"{name}[{int(np.argmax(bad))}] is missing). Leave such rows out of every argument."
         )
-        raise InvalidPredictions(message)
     return made
 
 
@@ -92,11 +91,10 @@ def require_same_index(
         differs = np.asarray(index != reference)
         row = int(np.argmax(differs)) if differs.shape == (len(index),) else 0
         ours, other = (one.item() if isinstance(one, np.generic) else one for one in (reference[row], index[row]))
-        message = (
+        fail(
             f"{first} and {name} have different pandas indexes (first in row {row}: {ours!r} and {other!r}), so it is "
             f"not clear which rows belong together. Align them, {remedy.format(name=name, first=first)}."
         )
-        raise InvalidPredictions(message)
     return known[0][1] if known else None
 
 
@@ -146,11 +144,10 @@ def binary_labels(name: str, values: ArrayLike, *, length: int | None = None) ->
     if array.dtype == bool:
         return array.view(np.int8)
     if array.dtype.kind not in "fiu":
-        message = (
+        fail(
             f"{name} must be 0 or 1, got {array.dtype} values (first: {name}[0] = {array[0]!r}); "
             f"pass Binary({name}, y_prob, positive=...) to say which label is the event, or use Multiclass."
         )
-        raise InvalidPredictions(message)
     labels = np.empty(len(array), np.int8)
     for start in range(0, len(array), CHUNK):
         chunk = array[start : start + CHUNK]
@@ -180,8 +177,7 @@ def weights_and_unit(name: str, values: ArrayLike | None, *, length: int) -> tup
     array = column(name, values, length=length).astype(np.float64, copy=False)
     require(name, array, array >= 0, "must not be negative")
     if not array.any():
-        message = f"{name} must not be all zero, but all {len(array)} values are."
-        raise InvalidPredictions(message)
+        fail(f"{name} must not be all zero, but all {len(array)} values are.")
     power = round(np.frexp(array.max())[1] / 512)
     return np.ldexp(array, -512 * power) if power else array, power
 
@@ -190,12 +186,10 @@ def matrix(name: str, values: ArrayLike, *, rows: int | None = None, columns: in
     """A finite two-dimensional floating-point array."""
     array = as_array(name, values)
     if array.ndim != 2 or 0 in array.shape:
-        message = f"{name} must have two dimensions and be non-empty, got shape {array.shape}."
-        raise InvalidPredictions(message)
+        fail(f"{name} must have two dimensions and be non-empty, got shape {array.shape}.")
     for what, size, expected in zip(("rows", "columns"), array.shape, (rows, columns), strict=True):
         if expected is not None and size != expected:
-            message = f"{name} has {size} {what}, expected {expected}."
-            raise InvalidPredictions(message)
+            fail(f"{name} has {size} {what}, expected {expected}.")
     _require_numbers(name, array)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -216,16 +210,14 @@ def as_number(value: Any) -> float:
 def fraction(name: str, value: float) -> float:
     """A single number strictly between 0 and 1."""
     if not 0 < as_number(value) < 1:
-        message = f"{name} must lie in (0, 1), got {value!r}."
-        raise InvalidPredictions(message)
+        fail(f"{name} must lie in (0, 1), got {value!r}.")
     return float(value)
 
 
 def whole(name: str, value: int, *, minimum: int = 1) -> int:
     """A whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        message = f"{name} must be a whole number of at least {minimum}, got {value!r}."
-        raise ValueError(message)
+        fail(f"{name} must be a whole number of at least {minimum}, got {value!r}.", ValueError)
     return int(value)
 
 
@@ -250,8 +242,7 @@ def require(name: str, array: NDArray[Any], ok: NDArray[np.bool_] | np.bool_, ru
     else:
         value = np.array2string(shown, precision=6, threshold=6)
     does = "does" if bad == 1 else "do"
-    message = f"{name} {rule}, but {bad} of {len(array)} rows {does} not (first: {name}[{first}] = {value}).{remedy}"
-    raise InvalidPredictions(message)
+    fail(f"{name} {rule}, but {bad} of {len(array)} rows {does} not (first: {name}[{first}] = {value}).{remedy}")
 
 
 def _require_numbers(name: str, array: NDArray[Any]) -> None:
@@ -259,8 +250,7 @@ def _require_numbers(name: str, array: NDArray[Any]) -> None:
         return
     remedy = " Convert it to numbers first." if array.dtype.kind in "US" else ""
     kind = "text" if array.dtype.kind == "U" else str(array.dtype)
-    message = f"{name} must hold numbers, got {kind} values (first: {name}[0] = {array[0]!r}).{remedy}"
-    raise InvalidPredictions(message)
+    fail(f"{name} must hold numbers, got {kind} values (first: {name}[0] = {array[0]!r}).{remedy}")
 
 
 def one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray[Any]:
@@ -269,14 +259,11 @@ def one_dimension(name: str, array: NDArray[Any], length: int | None) -> NDArray
         array = array[:, 0]
     if array.ndim != 1:
         hint = " For several class probabilities use Multiclass." if array.ndim == 2 else ""
-        message = f"{name} must have one dimension, got shape {array.shape}.{hint}"
-        raise InvalidPredictions(message)
+        fail(f"{name} must have one dimension, got shape {array.shape}.{hint}")
     if len(array) == 0:
-        message = f"{name} is empty."
-        raise InvalidPredictions(message)
+        fail(f"{name} is empty.")
     if length is not None and len(array) != length:
-        message = f"{name} has {len(array)} rows, expected {length}."
-        raise InvalidPredictions(message)
+        fail(f"{name} has {len(array)} rows, expected {length}.")
     return array
 
 
@@ -380,6 +367,5 @@ def _within(matrix: NDArray[Any], margin: float) -> NDArray[np.bool_]:
 def _one_per_class(name: str, values: Any) -> NDArray[Any]:
     checked = matrix(name, values)
     if checked.shape[1] < 2:
-        message = f"{name} needs one column per class, got shape {checked.shape}. For one column use Binary."
-        raise InvalidPredictions(message)
+        fail(f"{name} needs one column per class, got shape {checked.shape}. For one column use Binary.")
     return checked

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Multiclass, Predictions
+from calibrant.data.validation import fail
 from calibrant.estimators.regression_curves import ForecastCurve, spread_curve
 from calibrant.inference.reliability import ReliabilityCurve, reliability_curve
 from calibrant.numerics.arrays import Floats
@@ -120,8 +121,7 @@ def reliability_diagram(
 def _limits(axis: Axis, x: Floats, y: Floats) -> Scale:
     """The axis of both directions: all of it, or on log odds the part around what is drawn, as in a report."""
     if axis not in get_args(Axis):
-        message = f"axis must be 'linear' or 'log odds', got {axis!r}."
-        raise ValueError(message)
+        fail(f"axis must be 'linear' or 'log odds', got {axis!r}.", ValueError)
     return Scale(0.0, 1.0) if axis == "linear" else probability_scale([*x.tolist(), *y.tolist()], log_odds=True)
 
 
@@ -169,8 +169,7 @@ def points(result: Drawable) -> tuple[Floats, Floats, str]:
         return result.predicted, result.observed, "" if result.kind == "isotonic" else "o"
     table = result.bins if isinstance(result, Estimate) else result
     if table is None:
-        message = f"{result!r} keeps no bins to draw."
-        raise ValueError(message)
+        fail(f"{result!r} keeps no bins to draw.", ValueError)
     if table.fine:
         return *_isotonic(table), ""
     some = table.filled()

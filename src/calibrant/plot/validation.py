@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
+from calibrant.data.validation import fail
 from calibrant.inference.decision_costs import MiscalibrationCost
 from calibrant.inference.decision_curves import DecisionCurve
 from calibrant.inference.selective_prediction import RiskCoverage
@@ -151,8 +152,7 @@ def validation_figure(
     ['slope']
     """
     if width not in get_args(Width):
-        message = f"width must be one of {get_args(Width)}, got {width!r}."
-        raise ValueError(message)
+        fail(f"width must be one of {get_args(Width)}, got {width!r}.", ValueError)
     first, second = _panels(width) if ax is None else row_of_axes(2, ax)
     reliability_diagram(curve, ax=first, histogram=histogram, linewidth=1.2)
     decision_diagram(decisions, ax=second, linewidth=1.2)

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from calibrant.data.labels import given_classes, numbered
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.scale.named_columns import NamedFrame
 
 #: How rows break a rule, where the remedy depends on it.
@@ -117,11 +117,10 @@ def is_text(kind: Any) -> bool:
 
 def fitting(positive: Any, kind: Any, name: str) -> Any:
     """`positive` as a value of the column's type; an error where it cannot be one."""
-    if is_text(kind) == isinstance(positive, str):
-        return positive
-    holds = "text" if is_text(kind) else "truth values" if kind == nw.Boolean else "numbers"
-    message = f"positive is {positive!r}, but column {name!r} holds {holds}: give one of its values."
-    raise InvalidPredictions(message)
+    if is_text(kind) != isinstance(positive, str):
+        holds = "text" if is_text(kind) else "truth values" if kind == nw.Boolean else "numbers"
+        fail(f"positive is {positive!r}, but column {name!r} holds {holds}: give one of its values.")
+    return positive
 
 
 def some_labels(columns: NamedFrame, name: str, positive: Any = None) -> set[Any]:
@@ -138,25 +137,22 @@ def require_two(labels: Iterable[Any], positive: Any, name: str) -> None:
     found = set(labels)
     others = sorted(found - {positive}, key=str)
     if positive not in found and len(found) < MOST:
-        message = f"No row of column {name!r} is {positive!r}, the positive label; it holds {_listed(others)}."
-        raise InvalidPredictions(message)
+        fail(f"No row of column {name!r} is {positive!r}, the positive label; it holds {_listed(others)}.")
     if len(others) > 1:
-        message = (
+        fail(
             f"Column {name!r} has more than two labels: beside the positive {positive!r} there are {_listed(others)}. "
             "Filter the rows, or give a column of probabilities for each class."
         )
-        raise InvalidPredictions(message)
 
 
 def require_one_pair(labels: Iterable[Any], name: str) -> None:
     """Refuse words of several pairs, such as yes and false, of which nobody knows what they mean together."""
     words = {str(label).lower() for label in labels}
     if words <= {*YES, *NO} and not any(words <= set(pair) for pair in PAIRS):
-        message = (
+        fail(
             f"Column {name!r} mixes the labels {_listed(sorted(map(str, labels)))}: use one pair of words, or name the "
             "event's label with EventColumns(positive=...)."
         )
-        raise InvalidPredictions(message)
 
 
 def unknown_labels(labels: Iterable[Any]) -> str:
@@ -190,11 +186,10 @@ def label_column(column: nw.Expr, kind: Any, labels: Sequence[Hashable], *, name
     text = isinstance(kind, (nw.String, nw.Categorical, nw.Enum))
     if kind == nw.Boolean and not any(isinstance(label, (bool, str)) for label in labels):
         return column.cast(nw.Int8)
-    if text == all(isinstance(label, str) for label in labels) and text == any(isinstance(x, str) for x in labels):
-        return column.cast(nw.String) if text else column
-    listed = ", ".join(repr(label) for label in labels[:5])
-    message = (
-        f"y_true, column {name!r}, holds {kind} values, but the classes are {listed}: pass classes=(...), the label of "
-        "each column of y_prob in order."
-    )
-    raise InvalidPredictions(message)
+    if text != all(isinstance(label, str) for label in labels) or text != any(isinstance(x, str) for x in labels):
+        listed = ", ".join(repr(label) for label in labels[:5])
+        fail(
+            f"y_true, column {name!r}, holds {kind} values, but the classes are {listed}: pass classes=(...), the "
+            "label of each column of y_prob in order."
+        )
+    return column.cast(nw.String) if text else column

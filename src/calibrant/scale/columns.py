@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from calibrant.data import validation
 from calibrant.data.forecasts import LARGEST_SPREAD, SMALLEST_SPREAD
 from calibrant.data.positive_unlabeled import Scenario
-from calibrant.data.validation import SUM_TOLERANCE, InvalidPredictions
+from calibrant.data.validation import SUM_TOLERANCE, fail
 from calibrant.scale.checks import (
     NO_CLASS,
     OUTSIDE,
@@ -171,8 +171,7 @@ class GaussianColumns:
     def rows(self, columns: NamedFrame, y_true: str, y_prob: tuple[str, ...]) -> RowExpressions:
         """The score is sigma; predicted and observed are the squares of sigma and of the error."""
         if y_prob:
-            message = "GaussianColumns(mean, std) takes no y_prob."
-            raise TypeError(message)
+            fail("GaussianColumns(mean, std) takes no y_prob.", TypeError)
         roles = {"y_true": y_true, "mean": self.mean, "std": self.std}
         y, mean, std = (columns.number(name, role).cast(nw.Float64) for role, name in roles.items())
         checks = tuple(
@@ -215,12 +214,10 @@ class UnlabeledColumns:
 
     def __post_init__(self) -> None:
         if self.scenario not in get_args(Scenario):
-            message = f"scenario must be 'case-control' or 'single-sample', got {self.scenario!r}."
-            raise InvalidPredictions(message)
+            fail(f"scenario must be 'case-control' or 'single-sample', got {self.scenario!r}.")
         known = self.label_frequency is not None
         if (self.prior is None) != known or (known and not self.nested):
-            message = "Give the prior, or for scenario='single-sample' either the prior or the label_frequency."
-            raise InvalidPredictions(message)
+            fail("Give the prior, or for scenario='single-sample' either the prior or the label_frequency.")
         if self.prior is not None:
             validation.fraction("prior", self.prior)
         if self.label_frequency is not None and self.label_frequency != 1:

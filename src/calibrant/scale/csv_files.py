@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 
 DELIMITERS = ",;\t|"
 #: What stands for a missing number, in small letters; nothing between two delimiters does too.
@@ -79,8 +79,7 @@ class CsvRecords:
             self.head += next(self._lines, '"')
         text = self.head.removeprefix("\ufeff")
         if not text.strip():
-            message = "The first line is blank: it must hold the names of the columns."
-            raise InvalidPredictions(message)
+            fail("The first line is blank: it must hold the names of the columns.")
         outside = re.sub(r'"[^"]*"', "", text)
         delimiter = max(DELIMITERS, key=outside.count)
         names = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
@@ -107,17 +106,12 @@ class CsvRecords:
     def _check(self, fields: list[str], text: str, line: int) -> None:
         width = len(self.header.names)
         if not fields and width == 1 and text:
-            message = f'Line {line:,} is blank: in a file of one column, write a missing value as "".'
-            raise InvalidPredictions(message)
+            fail(f'Line {line:,} is blank: in a file of one column, write a missing value as "".')
         if fields and len(fields) != width:
             many, columns = _counted(len(fields), "field"), _counted(width, "column")
-            message = f"Line {line:,} has {many}, but the header in line 1 names {columns}."
-            raise InvalidPredictions(message)
+            fail(f"Line {line:,} has {many}, but the header in line 1 names {columns}.")
         if _ending(text) not in (self.header.ending, ""):
-            message = (
-                f"Line {line:,} ends in {_ending(text)!r}, but line 1 in {self.header.ending!r}: write one of them."
-            )
-            raise InvalidPredictions(message)
+            fail(f"Line {line:,} ends in {_ending(text)!r}, but line 1 in {self.header.ending!r}: write one of them.")
 
 
 class _Recorded:
@@ -178,8 +172,7 @@ def require_rows(path: str, header: Header, found: int) -> None:
     with opened_text(path) as file, _named(path):
         rows = sum(1 for _ in CsvRecords(file))
     if rows != found:
-        message = f"Cannot read {path!r}: it has {rows:,} rows, but DuckDB finds {found:,}. Write it as Parquet."
-        raise InvalidPredictions(message)
+        fail(f"Cannot read {path!r}: it has {rows:,} rows, but DuckDB finds {found:,}. Write it as Parquet.")
 
 
 def first_fault(path: str) -> str | None:

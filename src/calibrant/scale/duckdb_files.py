@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.csv_files import (
     MISSING_NUMBERS,
     CsvRecords,
@@ -348,8 +348,7 @@ def _require_no_clash(inside: dict[str, str], name: str) -> None:
     for folder in Path(name).parts[:-1]:
         column, sign, _ = folder.partition("=")
         if sign and column in inside:
-            message = f"Cannot read {name!r}: {column!r} is both a column of the file and a key of its folder."
-            raise InvalidPredictions(message)
+            fail(f"Cannot read {name!r}: {column!r} is both a column of the file and a key of its folder.")
 
 
 #: DuckDB indexes group numbers of this many bits directly instead of hashing them.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.groups import missing_name
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import hybrid_scale
 from calibrant.numerics.rows import SUMS
@@ -132,8 +132,7 @@ class Plan:
     def rows(self, columns: NamedFrame) -> RowExpressions:
         """The task's expressions on this frame, with the checks of the weight among them."""
         if isinstance(self.task, OneVsRestColumns):
-            message = "OneVsRestColumns is collected class by class."
-            raise TypeError(message)
+            fail("OneVsRestColumns is collected class by class.", TypeError)
         for name in self.keys:
             columns.kind(name, "by or fold")
         rows = self.task.rows(columns, self.y_true, self.y_prob)
@@ -272,8 +271,7 @@ def _require_finite(sums: dict[str, Floats], plan: Plan) -> None:
     if plan.weight is not None and not all(np.isfinite(sums[name]).all() for name in ("weight", "weight_squares")):
         raise InvalidPredictions(extreme_weights(plan.weight, "large"))
     if not all(np.isfinite(column).all() for column in sums.values()):
-        message = "The sums overflow or the source holds values that the engine could not tell from numbers."
-        raise InvalidPredictions(message)
+        fail("The sums overflow or the source holds values that the engine could not tell from numbers.")
 
 
 def extreme_weights(column: str, size: Literal["large", "small"]) -> str:
@@ -324,11 +322,10 @@ def _is_missing(value: Any) -> bool:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     if isinstance(value, float) and abs(value) >= LARGEST_WHOLE:
-        message = (
+        fail(
             f"A column of groups holds {value:.17g} in double precision, which cannot be told from its neighbours. "
             "Give such groups as whole numbers or as text."
         )
-        raise InvalidPredictions(message)
     return type(value).__name__ in ("NaTType", "NAType")  # of pandas, recognised without importing it
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 
 
 def numpy_table(path: str) -> tuple[Any, dict[str, str]]:
@@ -23,8 +23,7 @@ def numpy_table(path: str) -> tuple[Any, dict[str, str]]:
     arrays, refused = _arrays(path)
     sizes = Counter(len(array) for array in arrays.values())
     if not sizes:
-        message = f"Cannot read {path!r}: {next(iter(refused.values()), 'it holds no arrays.')}"
-        raise InvalidPredictions(message)
+        fail(f"Cannot read {path!r}: {next(iter(refused.values()), 'it holds no arrays.')}")
     rows = max(sizes, key=lambda size: (sizes[size], size))
     columns: dict[str, Any] = {}
     for name, array in arrays.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale import paths
 from calibrant.scale.checks import Check, first_broken
 from calibrant.scale.duckdb_files import FILE_ROW, FileTable, filtered, read
@@ -235,8 +235,7 @@ def shards(source: Any, where: nw.Expr | str | None, options: paths.ReadOptions 
     """The parts of a source; all files are one part, so that DuckDB reads them together."""
     given = list(source) if isinstance(source, (list, tuple)) else [source]
     if not given:
-        message = "source is an empty list."
-        raise ValueError(message)
+        fail("source is an empty list.", ValueError)
     named, frames = [one for one in given if paths.is_path(one)], [one for one in given if not paths.is_path(one)]
     found: list[Shard] = [FileShard(paths.files(named, options), where)] if named else []
     if frames and isinstance(where, str):

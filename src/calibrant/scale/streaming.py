@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant._atomic_write import folder_locked
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Multiclass
-from calibrant.data.validation import InvalidPredictions, as_array
+from calibrant.data.validation import as_array, fail
 from calibrant.numerics.binned_sums import unit_bins
 from calibrant.numerics.rows import SUMS
 from calibrant.table.batch_sums import BatchSums, BinStream, CompiledSums, grid_sums
@@ -82,11 +82,10 @@ class StreamingTable:
     def add(self, table: BinTable) -> None:
         """Add the rows behind a table that was cut alike."""
         if table.weight_unit:
-            message = (
+            fail(
                 "weight must lie between 1e-77 and 1e77, at least the largest of a batch, or weights of later batches "
                 "could not be compared with it: divide all weights by the same number."
             )
-            raise InvalidPredictions(message)
         with self._alone():
             self._others = merge([self._empty() if self._others is None else self._others, table])
 
@@ -221,8 +220,7 @@ def batch_rows(preds: Any, target: Any, ignore_index: int | None) -> tuple[NDArr
     elif p.shape == y.shape:
         p = p.reshape(-1)
     else:
-        message = f"preds must have the shape of target, or one more axis (classes); got {p.shape} and {y.shape}."
-        raise InvalidPredictions(message)
+        fail(f"preds must have the shape of target, or one more axis (classes); got {p.shape} and {y.shape}.")
     y = y.reshape(-1)
     if ignore_index is not None:
         keep = y != ignore_index

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.array_likes import NO_LISTS
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.scale.checks import (
     NOT_BINARY,
     counted,
@@ -52,15 +52,13 @@ def require_valid(tables: Tables, max_invalid: float, parts: Sequence[Shard], pl
     if bad > max_invalid * (rows + bad):
         are = "is" if bad == 1 else "are"
         share = f"a share of {bad / (rows + bad):.3g}; max_invalid={max_invalid:g} allows no more than that"
-        message = (
+        fail(
             f"{bad:,} of {rows + bad:,} rows {are} invalid ({_described(invalid, parts, plan, watch)}), {share}. "
             f"Raise it to leave such rows out and count them.{_remedy(invalid, parts, plan, watch)}"
         )
-        raise InvalidPredictions(message)
     if rows == 0:
         reason = f" ({_described(invalid, parts, plan, watch)})" if invalid else ""
-        message = f"The source has no valid rows{reason}: {', '.join(part.name for part in parts)}."
-        raise InvalidPredictions(message)
+        fail(f"The source has no valid rows{reason}: {', '.join(part.name for part in parts)}.")
 
 
 def require_weights(tables: Tables, column: str | None) -> None:
@@ -69,8 +67,7 @@ def require_weights(tables: Tables, column: str | None) -> None:
         return
     if not any(table.weight.any() for table in tables.values()):
         rows = sum(table.n for table in tables.values())
-        message = f"{column} must not be all zero, but all {rows} values are."
-        raise InvalidPredictions(message)
+        fail(f"{column} must not be all zero, but all {rows} values are.")
     for table in tables.values():
         with np.errstate(over="ignore"):
             total, squares = table.population
@@ -89,11 +86,10 @@ def require_possible(tables: Tables) -> None:
         share = float(table.observed.sum()) / table.total
         if not share < frequency:
             where = f" of group {group}" if group else ""
-            message = (
+            fail(
                 f"label_frequency is {frequency:g}, but {share:g} of all rows{where} are labelled: more than all rows "
                 "would be positive."
             )
-            raise InvalidPredictions(message)
 
 
 def _labels(parts: Sequence[Shard], plan: Plan, watch: Watch) -> set[Any]:
@@ -190,8 +186,7 @@ def bin_table(
     <BinTable of 4 cells, n=4, HybridGrid>
     """
     if isinstance(task, OneVsRestColumns):
-        message = "OneVsRestColumns gives one table per class: use bin_tables, or TopLabelColumns for one table."
-        raise TypeError(message)
+        fail("OneVsRestColumns gives one table per class: use bin_tables, or TopLabelColumns for one table.", TypeError)
     chosen, second_pass = _grid(grid, task, exact=exact)
     plan = Plan(y_true, _names(y_prob), weight, (), task, chosen)
     parts = shards(source, where, ReadOptions(hive, decimal))
@@ -273,8 +268,7 @@ def _collected(
 ) -> Tables:
     """The valid tables of one plan, with exact bins where these were asked for."""
     if not 0 <= max_invalid <= 1:  # above all NaN, which no share of invalid rows exceeds
-        message = f"max_invalid must be a share, in [0, 1], got {max_invalid!r}."
-        raise InvalidPredictions(message)
+        fail(f"max_invalid must be a share, in [0, 1], got {max_invalid!r}.")
     require_known_labels(parts, plan, watch)
     tables = _tables(parts, plan, watch)
     require_valid(tables, max_invalid, parts, plan, watch)
@@ -303,8 +297,7 @@ def _names(given: Names | None) -> tuple[str, ...]:
     if given is None:
         return ()
     if isinstance(given, NO_LISTS) and not isinstance(given, str):
-        message = f"Columns are given by a name, or by a list of names in their order, got {given!r}."
-        raise InvalidPredictions(message)
+        fail(f"Columns are given by a name, or by a list of names in their order, got {given!r}.")
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -313,8 +306,7 @@ def _grid(grid: Grid | None, task: ColumnMeaning, *, exact: bool | Binning) -> t
     wanted = LogGrid if isinstance(task, GaussianColumns) else HybridGrid
     grid = wanted() if grid is None else grid
     if not isinstance(grid, wanted):
-        message = f"task={task!r} needs a {wanted.__name__}, got {grid!r}."
-        raise TypeError(message)
+        fail(f"task={task!r} needs a {wanted.__name__}, got {grid!r}.", TypeError)
     if exact is True:
         return grid, EqualMass(15)
     if exact is False:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.validation import fail
 from calibrant.numerics.acceleration import compiled
 from calibrant.numerics.arrays import CHUNK
 from calibrant.numerics.binned_sums import (
@@ -243,8 +244,7 @@ class BinStream:
     def __init__(self, bins: EqualWidth) -> None:
         size = unit_bins(bins.edges)
         if size is None:
-            message = f"A stream needs at most 1023 bins between 0 and 1, got {bins!r}."
-            raise ValueError(message)
+            fail(f"A stream needs at most 1023 bins between 0 and 1, got {bins!r}.", ValueError)
         self._edges = bins.edges
         self._total, self._batches = np.zeros((len(SUMS), size)), 0
         self._total[SUMS.index("predicted_squares")] = np.nan  # of no use in bins

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data import validation
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binned_sums import equal_width_index, hybrid_index
 from calibrant.numerics.equal_mass import Rank
@@ -37,8 +38,7 @@ class EqualWidth:
     def __post_init__(self) -> None:
         validation.whole("n_bins", self.n_bins)
         if not self.low < self.high:
-            message = f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}."
-            raise ValueError(message)
+            fail(f"EqualWidth needs low < high, got low={self.low!r}, high={self.high!r}.", ValueError)
 
     @property
     def edges(self) -> Floats:
@@ -82,8 +82,7 @@ class EqualMass:
 def check_rank(rank: Rank) -> Rank:
     """`rank` itself, if it is one of the two roundings."""
     if rank not in get_args(Rank):
-        message = f"rank must be 'floor' or 'ceil', got {rank!r}."
-        raise ValueError(message)
+        fail(f"rank must be 'floor' or 'ceil', got {rank!r}.", ValueError)
     return rank
 
 
@@ -102,8 +101,7 @@ class Edges:
     def __init__(self, at: Sequence[float] | Floats) -> None:
         edges = np.asarray(at, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) >= 0) or not np.all(np.isfinite(edges)):
-            message = f"Edges must be at least two finite, rising numbers, got {edges.tolist()}."
-            raise ValueError(message)
+            fail(f"Edges must be at least two finite, rising numbers, got {edges.tolist()}.", ValueError)
         object.__setattr__(self, "at", tuple(edges.tolist()))
 
     @property
@@ -157,8 +155,7 @@ class HybridGrid:
     def __post_init__(self) -> None:
         validation.whole("cells", self.cells)
         if not 0 < self.limit < 700:
-            message = f"HybridGrid needs a limit in (0, 700), got {self.limit!r}."
-            raise ValueError(message)
+            fail(f"HybridGrid needs a limit in (0, 700), got {self.limit!r}.", ValueError)
         if self.equal_width is not None:
             validation.whole("equal_width", self.equal_width)
 
@@ -287,7 +284,9 @@ def as_binning(bins: Binning | Cells) -> Rule | Cells:
     """`bins` itself; a whole number n means `EqualMass(n)`."""
     if isinstance(bins, Rule | Cells):
         return bins
-    if isinstance(bins, bool | int | np.integer):
-        return EqualMass(validation.whole("bins", bins))
-    message = f"bins must be a whole number or a binning such as EqualMass(15) or EqualWidth(15), got {bins!r}."
-    raise TypeError(message)
+    if not isinstance(bins, bool | int | np.integer):
+        fail(
+            f"bins must be a whole number or a binning such as EqualMass(15) or EqualWidth(15), got {bins!r}.",
+            TypeError,
+        )
+    return EqualMass(validation.whole("bins", bins))

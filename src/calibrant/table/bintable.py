@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.equal_mass import RunningWeight, positions_of, require_inside, scores_at, sums_between
 from calibrant.numerics.rows import SUMS, Mass, Rows
@@ -230,8 +231,7 @@ class BinTable:
         A cell of several scores that an edge falls into is cut proportionally; a cell of one score never is.
         """
         if not self.fine:
-            message = "Only a fine table can be coarsened; this one has bins already."
-            raise ValueError(message)
+            fail("Only a fine table can be coarsened; this one has bins already.", ValueError)
         cut = self.resolved(binning)
         at = self.places(cut)
         if isinstance(cut, EqualMass):
@@ -297,12 +297,10 @@ def merge(tables: list[BinTable]) -> BinTable:
     array([0.2, 0.8])
     """
     if not tables:
-        message = "There is no table to merge."
-        raise ValueError(message)
+        fail("There is no table to merge.", ValueError)
     first = tables[0]
     if any(table.cut != first.cut or table.task != first.task for table in tables):
-        message = "Only tables that were cut alike can be added (equal edges or grid, equal task and prior)."
-        raise ValueError(message)
+        fail("Only tables that were cut alike can be added (equal edges or grid, equal task and prior).", ValueError)
     units = {table.weight_unit for table in tables if table.n}
     if len(units) > 1:
         message = "Only tables with weights of like size can be added: divide the weights of all by the same number."

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.groups import group_texts
 from calibrant.data.predictions import Binary, Column, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.numerics.binned_sums import checked_equal_width_sums
 from calibrant.table.binning import Binning, Distinct, EqualWidth, as_binning
 from calibrant.table.bintable import BinTable
@@ -75,8 +75,7 @@ def outcome_cells(data: Data, *, needed_by: str) -> BinTable:
     """The exact table of `data`, whose rows must have an outcome each."""
     cells = fine(data, None, needed_by=needed_by)
     if isinstance(cells.task, Unlabeled):
-        message = f"Positive-unlabeled tables have no outcomes per row, which {needed_by} needs."
-        raise ValueError(message)
+        fail(f"Positive-unlabeled tables have no outcomes per row, which {needed_by} needs.", ValueError)
     return cells
 
 
@@ -84,11 +83,9 @@ def require_rows(table: BinTable) -> None:
     """Refuse a table without rows that weigh anything, and one of positive-unlabeled data without positives."""
     if len(table) == 0 or not table.total > 0:
         left_out = f" ({sum(table.invalid.values()):_} invalid ones were left out)" if table.invalid else ""
-        message = f"The table holds no rows with a positive weight{left_out}, so there is nothing to measure."
-        raise InvalidPredictions(message)
+        fail(f"The table holds no rows with a positive weight{left_out}, so there is nothing to measure.")
     if isinstance(table.task, Unlabeled) and not table.observed.sum() > 0:
-        message = "The table holds no labelled positives, so nothing is known of the outcomes."
-        raise InvalidPredictions(message)
+        fail("The table holds no labelled positives, so nothing is known of the outcomes.")
 
 
 def require_kind(table: BinTable, *, needed_by: str, spread: bool = False) -> None:
@@ -113,8 +110,7 @@ def require_fine(table: BinTable, *, needed_by: str, spread: bool = False) -> No
     """Refuse a table of bins where cells are needed, and one of the wrong kind."""
     require_kind(table, needed_by=needed_by, spread=spread)
     if not table.fine:
-        message = f"{needed_by} needs a fine table (or the predictions); this one has only {len(table)} bins."
-        raise ValueError(message)
+        fail(f"{needed_by} needs a fine table (or the predictions); this one has only {len(table)} bins.", ValueError)
 
 
 #: Groups beyond these, the largest first, are left out.
@@ -138,8 +134,7 @@ def group_tables(
         rows = {f"{name} = {group}": part for name, some in groupings.items() for group, part in some.items()}
         return dict(sorted(parts.items(), key=lambda pair: -number_of_rows(pair[1]))[:most]) | rows
     if isinstance(data, BinTable):
-        message = "A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...)."
-        raise InvalidPredictions(message)
+        fail("A table has no rows to group; give one table per group, e.g. from scale.bin_tables(..., by=...).")
     names, index = data.row_groups(by)
     sizes, order = np.bincount(index), np.argsort(index, kind="stable")
     ends, texts = np.cumsum(sizes), group_texts(names, taken=ALL_ROWS)

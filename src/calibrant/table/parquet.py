@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._atomic_write import replacing
 from calibrant.data.saved_files import InvalidFile, layout_version, parsed_json, reading_back
-from calibrant.data.validation import InvalidPredictions, require, whole
+from calibrant.data.validation import fail, require, whole
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import SUMS
 from calibrant.table.binning import Distinct, Edges, HybridGrid, LogGrid
@@ -84,8 +84,7 @@ def save_tables(tables: Mapping[Any, Any], path: Path_) -> None:
     arrow, _ = _pyarrow()
     flat = list(_flat(tables))
     if not flat:
-        message = "tables is empty: there is nothing to save."
-        raise ValueError(message)
+        fail("tables is empty: there is nothing to save.", ValueError)
     about = {
         "schema_version": SCHEMA_VERSION,
         "tables": [{**_words(table), "group": [_plain(step) for step in steps]} for steps, table in flat],
@@ -114,8 +113,7 @@ def load_tables(path: Path_) -> dict[Any, Any]:
         words, columns = about["tables"], _arrays(data)
         place = data["group"].to_numpy()
         if len(place) and not ((np.diff(place) >= 0).all() and place[0] >= 0 and place[-1] < len(words)):
-            message = f"group must rise from 0 to at most {len(words) - 1}"
-            raise ValueError(message)
+            fail(f"group must rise from 0 to at most {len(words) - 1}", ValueError)
         ends = np.searchsorted(place, np.arange(len(words)), side="right")
         found: dict[Any, Any] = {}
         for about_one, start, end in zip(words, [0, *ends[:-1]], ends, strict=True):
@@ -131,8 +129,7 @@ def _put(found: dict[Any, Any], steps: list[Any], table: BinTable) -> None:
     for step in outer:
         place = place.setdefault(step, {})
     if last in place:
-        message = f"the group {last!r} occurs twice"
-        raise ValueError(message)
+        fail(f"the group {last!r} occurs twice", ValueError)
     place[last] = table
 
 
@@ -209,8 +206,7 @@ def _arrays(data: Any) -> dict[str, Any]:
     for name in _COLUMNS:
         values = data[name].to_numpy()
         if values.dtype.kind not in "fiu" or data[name].null_count:
-            message = f"column {name!r} must hold numbers, and none may be missing"
-            raise ValueError(message)
+            fail(f"column {name!r} must hold numbers, and none may be missing", ValueError)
         found[name] = values
     return found
 
@@ -248,20 +244,17 @@ def _read(path: Path_, needed: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
         raise InvalidFile(message) from error
     about = _about(path, (data.schema.metadata or {}).get(_FIELD))
     if "group" in needed and "tables" not in about:
-        message = f"{os.fspath(path)} holds one table, not one per group: read it with BinTable.load."
-        raise InvalidFile(message)
+        fail(f"{os.fspath(path)} holds one table, not one per group: read it with BinTable.load.", InvalidFile)
     missing = [name for name in needed if name not in data.column_names]
     if missing:
-        message = f"{os.fspath(path)} lacks the columns {', '.join(missing)} of a table."
-        raise InvalidFile(message)
+        fail(f"{os.fspath(path)} lacks the columns {', '.join(missing)} of a table.", InvalidFile)
     return data, about
 
 
 def _about(path: Path_, text: bytes | None) -> dict[str, Any]:
     what = "a table that BinTable.save wrote"
     if text is None:
-        message = f"{os.fspath(path)} is a Parquet file, but not {what}."
-        raise InvalidFile(message)
+        fail(f"{os.fspath(path)} is a Parquet file, but not {what}.", InvalidFile)
     about = dict(parsed_json(text, path, what))
     layout_version(about.get("schema_version"), READABLE, path)
     return about
@@ -302,11 +295,9 @@ def _require_task(table: BinTable) -> None:
     for name in ("prior", "label_frequency"):
         share = getattr(table.task, name)
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
-            message = f"{name} must lie in (0, 1], got {share!r}."
-            raise InvalidPredictions(message)
+            fail(f"{name} must lie in (0, 1], got {share!r}.")
     if not isinstance(table.task.nested, bool):
-        message = f"nested must be true or false, got {table.task.nested!r}."
-        raise InvalidPredictions(message)
+        fail(f"nested must be true or false, got {table.task.nested!r}.")
 
 
 def _require_cells(table: BinTable) -> None:

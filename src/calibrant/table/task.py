@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data.forecasts import Distribution, Gaussian, Samples
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Predictions
+from calibrant.data.validation import fail
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Mass, variance_of_mean
 
@@ -175,8 +176,7 @@ class Unlabeled:
 
     def __post_init__(self) -> None:
         if (self.prior is None) == (self.label_frequency is None):
-            message = f"Unlabeled needs either the prior or the label_frequency, got {self!r}."
-            raise ValueError(message)
+            fail(f"Unlabeled needs either the prior or the label_frequency, got {self!r}.", ValueError)
 
     def observed_scale(self, observed: float, total: float) -> float:
         """One over the label frequency; where the prior is known, what gives the positives its share of the weight."""
@@ -281,8 +281,7 @@ class Gaps:
         """The gaps of the bins of `table`."""
         task = table.task
         if not isinstance(task, Unlabeled):
-            message = "This needs positive-unlabeled data: a PositiveUnlabeled task or a table of one."
-            raise ValueError(message)
+            fail("This needs positive-unlabeled data: a PositiveUnlabeled task or a table of one.", ValueError)
         observed, total = float(table.observed.sum()), table.total
         scale = table.observed_scale
         return cls(
@@ -323,8 +322,7 @@ class Gaps:
     def covariance(self, positive: Floats | None = None) -> Floats:
         """Estimated covariance of the D_b; `positive` replaces P_b, e.g. by what the null hypothesis says."""
         if np.isnan(self.predicted_squares).any():
-            message = "This table was made without squares; make it by BinTable.of(data, bins)."
-            raise ValueError(message)
+            fail("This table was made without squares; make it by BinTable.of(data, bins).", ValueError)
         q = self.positive if positive is None else positive
         found = self._of_two_samples(q) if self.frequency is None else self._of_one_sample(q, self.frequency)
         np.fill_diagonal(found, np.maximum(np.diag(found), 0.0))  # of a variance of zero, rounding leaves either sign

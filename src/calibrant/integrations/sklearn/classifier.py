@@ -20,6 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.data import validation
+from calibrant.data.validation import fail
 from calibrant.integrations.sklearn.scorers import scores_of, task_of
 from calibrant.numerics.arrays import Floats
 from calibrant.recalibrate.auto import Auto
@@ -147,8 +148,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.utils.multiclass import check_classification_targets
 
         if y is None:
-            message = "RecalibratedClassifier.fit requires y to be passed, but the target y is None."
-            raise ValueError(message)
+            fail("RecalibratedClassifier.fit requires y to be passed, but the target y is None.", ValueError)
         X, y, groups = indexable(X, y, groups)
         labels = np.asarray(y)
         if labels.dtype.kind == "f":

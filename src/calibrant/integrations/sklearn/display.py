@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.predictions import Binary
+from calibrant.data.validation import fail
 
 
 class ReliabilityDisplay:
@@ -78,11 +79,9 @@ class ReliabilityDisplay:
             raise ValueError(message)
         label = classes[1] if pos_label is None else pos_label
         if label not in classes:
-            message = f"pos_label must be one of the classes {classes}, got {label!r}."
-            raise ValueError(message)
+            fail(f"pos_label must be one of the classes {classes}, got {label!r}.", ValueError)
         if not hasattr(estimator, "predict_proba"):
-            message = f"{type(estimator).__name__} has no predict_proba; wrap it in RecalibratedClassifier."
-            raise TypeError(message)
+            fail(f"{type(estimator).__name__} has no predict_proba; wrap it in RecalibratedClassifier.", TypeError)
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, classes.index(label)]
         title = type(estimator).__name__ if name is None else name
         return cls.from_predictions(y, p, sample_weight=sample_weight, pos_label=label, name=title, ax=ax, **style)
