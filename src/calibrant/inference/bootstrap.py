@@ -80,7 +80,9 @@ class Bootstrap:
         require_two_rows(data)
         center, drawn = self.resampled(estimator, data)
         low, high = reflected(center, drawn, level, self.kind)
-        return Interval(low, high, level=level, method=repr(self), assumption=self._assumption(data))
+        unit = "clusters" if getattr(data, "group", None) is not None else "rows"
+        words = f"independent {unit}; the target is the expected estimate"
+        return Interval(low, high, level=level, method=repr(self), assumption=words)
 
     def resampled(self, estimator: Callable[[Any], float], data: Predictions | BinTable) -> tuple[float, Floats]:
         """The estimate, and the estimates of the resamples, shifted so that they are centred at it."""
@@ -99,10 +101,6 @@ class Bootstrap:
                 TypeError,
             )
         return whole, of_resamples(estimator, resampled_rows(data, self.draws, rng))
-
-    def _assumption(self, data: Any) -> str:
-        unit = "clusters" if getattr(data, "group", None) is not None else "rows"
-        return f"independent {unit}; the target is the expected estimate"
 
 
 @dataclass(frozen=True)
@@ -125,10 +123,7 @@ class Clustered(Bootstrap):
 
 
 def require_two_rows(data: Predictions | BinTable) -> None:
-    """Raise an error if there are effectively fewer than two rows: resamples of one row show no noise.
-
-    Rows of one `group` count as one, and weights by Kish's number of rows.
-    """
+    """Raise an error if fewer than two rows (or groups) count, by their weights: resamples of one show no noise."""
     if isinstance(data, BinTable):
         size, unit = data.population.effective_n, "rows"
     else:
@@ -226,10 +221,7 @@ def resampled_rows(data: Predictions, draws: int, rng: np.random.Generator) -> I
 
 
 def copies(data: Predictions, rows: NDArray[np.intp]) -> Predictions:
-    """These rows, with repeats; copies of a multiclass row are one group, so that folds keep them together.
-
-    Otherwise a map would be judged on rows that it was fitted on.
-    """
+    """These rows, with repeats; copies of a multiclass row are one group, so that folds keep them together."""
     some = data.take(rows)
     if isinstance(data, Multiclass) and data.group is None:
         some.group = rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data import validation
 from calibrant.data.forecasts import Forecast
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.classical_tests import Cox, HosmerLemeshow, KernelTest, KolmogorovSmirnov, Spiegelhalter
 from calibrant.inference.clustered_scores import ClusteredScore
 from calibrant.inference.forecasts import MeanSquaredZ, PitUniformity, SpreadChiSquare
@@ -193,11 +193,7 @@ _NAMED: dict[str, type[OfOutcomes]] = dict(zip(get_args(TestName), _TESTS, stric
 
 @takes_columns
 def calibration_test(
-    data: Data = None,
-    y_prob: Column = None,
-    *,
-    method: TestMethod | TestName | None = None,
-    **columns: Unpack[Columns],
+    data: Data = None, y_prob: Column = None, *, method: TestMethod | TestName | None = None, **columns: Unpack[Columns]
 ) -> Significance:
     """Test of the hypothesis that the model is calibrated; a small p-value is evidence against it.
 
@@ -231,12 +227,10 @@ def calibration_test(
     chosen = _NAMED[chosen]() if isinstance(chosen, str) and chosen in _NAMED else chosen
     if not isinstance(chosen, TestMethod):
         names = ", ".join(map(repr, _NAMED))
-        message = f"method must be {names}, or MultiScale(), Spiegelhalter(), ..., got {method!r}."
-        raise TypeError(message)
+        fail(f"method must be {names}, or MultiScale(), Spiegelhalter(), ..., got {method!r}.", TypeError)
     wanted = next(kind for kind, methods in _METHODS.items() if isinstance(chosen, methods))
     if wanted != _kind(data) and not (isinstance(data, BinTable) and wanted != "several classes"):
-        message = f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}."
-        raise TypeError(message)
+        fail(f"{type(chosen).__name__} tests {wanted}, but {data!r} holds {_kind(data)}.", TypeError)
     _require_independent(data, chosen)
     given: Any = data
     return chosen.test(given)
@@ -247,12 +241,10 @@ def _require_independent(data: Predictions | BinTable, chosen: TestMethod) -> No
     needs = f"{type(chosen).__name__} needs independent rows"
     if getattr(data, "group", None) is not None and not isinstance(chosen, ClusteredScore):
         instead = "use ClusteredScore()" if isinstance(data, Binary) else "take one row per group"
-        message = f"{needs}, but these have a group; {instead}."
-        raise InvalidPredictions(message)
+        fail(f"{needs}, but these have a group; {instead}.")
     outputs = len(data.outputs) if isinstance(data, Forecast) else 1
     if outputs > 1:
-        message = f"{needs}, but each row has {outputs} outputs, which may depend on each other; test one at a time."
-        raise InvalidPredictions(message)
+        fail(f"{needs}, but each row has {outputs} outputs, which may depend on each other; test one at a time.")
 
 
 def _kind(data: Predictions | BinTable) -> str:

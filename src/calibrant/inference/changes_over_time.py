@@ -424,7 +424,7 @@ class EventTotals:
         return self._signed_residuals(self.rows, self.index, model)
 
     def _simulated_residuals(self, model: tuple[float, float]) -> Residuals:
-        pooled = [_pooled(table) for table in self.tables]
+        pooled = [pooled_on(_GRID, table) for table in self.tables]
         index = np.repeat(np.arange(len(pooled)), [len(table) for table in pooled])
         score, count, observed = (
             np.concatenate([getattr(table, name) for table in pooled])
@@ -478,13 +478,13 @@ def _fitted(score: Floats, model: tuple[float, float]) -> tuple[Floats, Floats]:
     return affine(odds) * inside[:, None], np.clip(chance, 0.0, 1.0)
 
 
-def _pooled(table: BinTable) -> BinTable:
-    """Cells of one cell of the grid added up."""
-    key = _GRID.index(table.predicted_mean)
+def pooled_on(grid: HybridGrid, table: BinTable) -> BinTable:
+    """The table with the cells of one cell of the grid added up."""
+    key = grid.index(table.predicted_mean)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
     ends = np.append(starts[1:], len(key)) - 1
     sums = np.add.reduceat(table.sums, starts, axis=1)
-    return replace(table, cut=_GRID, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)
+    return replace(table, cut=grid, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,4 @@
-"""Score tests of intercept and slope for clustered rows, of all rows or of many groups at once.
-
-Rows are sorted once by cluster; every grouping then needs only sums by group and cluster.
-"""
+"""Score tests of intercept and slope for clustered rows, of all rows or of many groups at once."""
 
 from __future__ import annotations
 
@@ -118,10 +115,7 @@ class ClusterSums:
 
     @property
     def gap_error(self) -> Floats:
-        """The standard error of the gap of each group, at least that of calibrated outcomes as alike as rows look.
-
-        Of few clusters it is that of outcomes that depend on each other as much as they can.
-        """
+        """The standard error of the gap of each group; of few clusters, that of the most dependent outcomes."""
         clusters, own = self.clusters, self.scores[0] + self.gap[self.group] * self.size
         between = self._by_group(own**2) * clusters / np.maximum(clusters - 1, 1)
         by_model = self.noise[:, 0, 0] * self.design_effect

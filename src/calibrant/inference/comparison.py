@@ -12,8 +12,8 @@ from calibrant.data import validation
 from calibrant.data.forecasts import Distribution, Forecast
 from calibrant.data.positive_unlabeled import PositiveUnlabeled
 from calibrant.data.predictions import Binary, Multiclass, Predictions
-from calibrant.data.validation import InvalidPredictions
-from calibrant.estimators.cross_fitting import CrossFitted, multiclass_rows, recalibrated
+from calibrant.data.validation import InvalidPredictions, fail
+from calibrant.estimators.cross_fitting import multiclass_rows, recalibrated
 from calibrant.estimators.variational_norms import Norm, checked
 from calibrant.inference.bootstrap import (
     Bootstrap,
@@ -83,20 +83,15 @@ class PairedCrossFits:
         from scipy.special import ndtr, ndtri
 
         norm = checked(norm)
-        rows = [self._fitted(data) for data in (a, b)]
+        split = (multiclass_rows(data, [1.0] * self.folds, [self.seed, 0]) for data in (a, b))
+        rows = [recalibrated(one, None) for one in split]
         first, second = (one.contributions(norm) for one in rows)
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
-            message = (
-                "An outcome of predicted probability 0 was observed, so that a log score is infinite: no difference."
-            )
-            raise InvalidPredictions(message)
+            fail("An outcome of predicted probability 0 was observed, so that a log score is infinite: no difference.")
         value, error = mean_and_error(first - second, rows[0].weight, rows[0].cluster)
         reach = float(ndtri((1 + level) / 2)) * INFLATION * error
         p_value = float(2 * ndtr(-abs(value) / (INFLATION * error))) if error > 0 else 1.0
         return Difference(value, value - reach, value + reach, p_value)
-
-    def _fitted(self, data: Multiclass) -> CrossFitted:
-        return recalibrated(multiclass_rows(data, [1.0] * self.folds, [self.seed, 0]), None)
 
 
 Estimator = Callable[[Any], float]
@@ -159,12 +154,7 @@ class Comparison:
 
 
 def compare(
-    estimator: Estimator,
-    a: Predictions,
-    b: Predictions,
-    *,
-    level: float = 0.95,
-    method: Method | None = None,
+    estimator: Estimator, a: Predictions, b: Predictions, *, level: float = 0.95, method: Method | None = None
 ) -> Comparison:
     """Paired difference of an estimator between two models, with interval and p-value.
 
@@ -230,15 +220,12 @@ def compare_many(
     """
     level = validation.fraction("level", level)
     if len(models) < 2:
-        message = f"A comparison needs at least two models, got {len(models)}."
-        raise ValueError(message)
+        fail(f"A comparison needs at least two models, got {len(models)}.", ValueError)
     base = next(iter(models)) if reference is None else reference
     if base not in models:
-        message = f"reference must be one of {', '.join(models)}, got {base!r}."
-        raise ValueError(message)
-    models = {
-        name: data.sorted_once() if isinstance(data, Binary) else data for name, data in _of_same_rows(models).items()
-    }
+        fail(f"reference must be one of {', '.join(models)}, got {base!r}.", ValueError)
+    same = _of_same_rows(models).items()
+    models = {name: data.sorted_once() if isinstance(data, Binary) else data for name, data in same}
     estimates = {name: as_estimate(estimator, data) for name, data in models.items()}
     values, target = {name: float(value) for name, value in estimates.items()}, estimates[base].target
     others = [name for name in models if name != base]
@@ -253,12 +240,9 @@ def compare_many(
         found = [
             _of_draws(values[name] - values[base], draws[name] - draws[base], wide, chosen, target) for name in others
         ]
-    found = [
-        (0.0, replace(interval, low=0.0, high=0.0), 1.0)
-        if _identical(models[name], models[base])
-        else (value, interval, p)
-        for name, (value, interval, p) in zip(others, found, strict=True)
-    ]
+    for k, name in enumerate(others):
+        if _identical(models[name], models[base]):
+            found[k] = 0.0, replace(found[k][1], low=0.0, high=0.0), 1.0
     adjusted = holm([p_value for _, _, p_value in found])
     return [
         Comparison(name_of(estimator), name, base, values[name], values[base], middle, interval, p_value, all_p)
@@ -393,8 +377,7 @@ def _of_same_rows(models: Mapping[str, Predictions]) -> dict[str, Predictions]:
         found[name] = data
         what = _difference(first, data)
         if what:
-            message = f"All models must predict the same rows in the same order, but {name!r} has other {what}."
-            raise InvalidPredictions(message)
+            fail(f"All models must predict the same rows in the same order, but {name!r} has other {what}.")
         require_same_weights(first, data)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.binary_inversion import Limits
@@ -86,12 +86,8 @@ class SquaredGap:
         own = _stacked(sums, weight * residual, cell)
         contributions = 2 * (noise @ (factor * total) - (noise * own) @ factor)
         contributions[: sample.clusters] += shares @ (gap**2 - float(share @ gap**2))
-        return cls(
-            float(factor @ (total**2 - _column_sums(sums * sums))),
-            factor,
-            noise,
-            contributions * np.sqrt(sample.clusters / max(sample.clusters - 1, 1)),
-        )
+        square = float(factor @ (total**2 - _column_sums(sums * sums)))
+        return cls(square, factor, noise, contributions * np.sqrt(sample.clusters / max(sample.clusters - 1, 1)))
 
     def shared_noise(self, other: SquaredGap) -> float:
         """The covariance of both squares if gaps are zero; noise of the gaps adds twice it to that of contributions."""
@@ -183,9 +179,8 @@ class SquaredErrors:
         variance, total = self.covariance[0, 0], coarser.covariance[1, 1]
         most = np.sqrt(variance * total)
         shared = float(np.clip(coarser.covariance[0, 1], -most, most))
-        return SquaredErrors(
-            np.array([self.value[0], coarser.value[1]]), np.array([[variance, shared], [shared, total]])
-        )
+        value = np.array([self.value[0], coarser.value[1]])
+        return SquaredErrors(value, np.array([[variance, shared], [shared, total]]))
 
     @property
     def error(self) -> float:
@@ -229,10 +224,8 @@ class Resolutions:
         first = min(most, max(LEAST_CELLS, FINENESS * np.sqrt(effective_n)))
         sizes = [round(first * 2**k) for k in range(RUNGS) if k == 0 or first * 2**k <= most]
         found = [SquaredErrors.of(*(model.squared_gap(size) for model in models)) for size in sizes]
-        return cls(
-            [one.with_total_of(found[0]) for one in found],
-            effective_clusters(a.by_cluster(a.row_share[:, None])[:, 0]) - 1,
-        )
+        freedom = effective_clusters(a.by_cluster(a.row_share[:, None])[:, 0]) - 1
+        return cls([one.with_total_of(found[0]) for one in found], freedom)
 
     @cached_property
     def _number(self) -> int:
@@ -332,7 +325,8 @@ class PairedGaps:
         """The error of `a` less that of `b` in the norm, or of their powers."""
         from scipy.special import ndtr, ndtri
 
-        samples = _samples(a, b)
+        require_same_weights(a, b)
+        samples = Sample.of_rows(a), Sample.of_rows(b)
         if norm == 2:
             return self._of_squares(*samples, level=level, squared=squared)
         first, second = (_Model.of(sample, self, norm) for sample in samples)
@@ -407,20 +401,13 @@ class _Model:
         return middle - low, fitted - middle, high - fitted
 
 
-def _samples(a: Binary, b: Binary) -> tuple[Sample, Sample]:
-    """The rows of both models, which have the same weights and clusters."""
-    require_same_weights(a, b)
-    return Sample.of_rows(a), Sample.of_rows(b)
-
-
 def require_same_weights(a: Predictions, b: Predictions) -> None:
     """Refuse two models on the same rows whose weights, but for their unit, or groups differ."""
     shares = [
         np.full(len(data), 1 / len(data)) if data.weight is None else data.weight / data.weight.sum() for data in (a, b)
     ]
     if not (np.allclose(shares[0], shares[1], rtol=1e-9, atol=0) and np.array_equal(a.group, b.group)):  # type: ignore[arg-type]
-        message = "Two models are compared on the same rows: give both the same weight= and the same group=."
-        raise InvalidPredictions(message)
+        fail("Two models are compared on the same rows: give both the same weight= and the same group=.")
 
 
 def _contributions(sample: Sample, limits: Limits, norm: float) -> Floats:

@@ -20,7 +20,7 @@ from calibrant.inference.multiplicity import BandKind, check_band, pointwise_lev
 from calibrant.inference.residual_noise import require_clusters
 from calibrant.numerics.arrays import Floats
 from calibrant.numerics.confidence_limits import combined_share_limits
-from calibrant.results.estimate import Estimate, Interval, plain_fields
+from calibrant.results.estimate import Estimate, Interval, Side, plain_fields
 from calibrant.results.target import Target
 from calibrant.table.bintable import BinTable
 from calibrant.table.of_data import Data
@@ -262,21 +262,14 @@ def _decision_loss(
 ) -> Estimate:
     unit = np.minimum(1.0, (1 - at) / at)
     value, lowest = (max(0.0, float((x * unit).max())) for x in (cost, low))
-    assumption = "independent rows (or clusters); low end: any curve"
-    highest = 1.0
+    method, assumption = "simultaneous band of the gain", "independent rows (or clusters); low end: any curve"
+    side: Side = "lower"
+    highest, target = 1.0, Target("calibration decision loss")
     if curves is not None:
-        highest = _largest_loss(curves)
+        highest, side, method = _largest_loss(curves), "two-sided", f"{method}, and isotonic band"
         assumption += "; high end: a rising calibration curve, for the scores of the sample"
-    target = Target("calibration decision loss")
-    interval = Interval(
-        min(lowest, highest),
-        highest,
-        level=level,
-        method="simultaneous band of the gain" + (", and isotonic band" if curves is not None else ""),
-        side="lower" if curves is None else "two-sided",
-        assumption=assumption,
-        target=target,
-    )
+    low_end = min(lowest, highest)
+    interval = Interval(low_end, highest, level, method, side=side, assumption=assumption, target=target)
     return Estimate(value, name="Calibration decision loss", method=words, n=n, target=target, interval=interval)
 
 

@@ -426,7 +426,7 @@ def likelihood_ratio_p(y_prob: Floats, y_true: NDArray[np.int8], starts: NDArray
     """
     size = np.diff(np.append(starts, len(y_prob)))
     group = np.repeat(np.arange(len(starts)), size)
-    finest = _power_of_two(size // _LEAST_ROWS)
+    finest = np.left_shift(1, np.log2(np.clip(size // _LEAST_ROWS, 1, _MOST_BINS)).astype(np.intp))  # a power of two
     inside = (_first_of_equal(y_prob, group) - starts[group]) * finest[group] // size[group]
     first = _changes(group, inside)
     sums = _shifted_sums(y_prob, y_true, first)
@@ -465,11 +465,6 @@ def _ratio_of_cells(count: Floats, probability: Floats, events: Floats) -> Float
         sums = sums[:, :, ::2] + sums[:, :, 1::2]
     log_mean = _log_means(np.array(logs), np.full(len(logs), 1 / len(logs)))
     return np.asarray(np.exp(-np.maximum(log_mean, 0.0)))
-
-
-def _power_of_two(values: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The largest power of two that is at most each value, between 1 and the largest number of bins."""
-    return np.left_shift(1, np.log2(np.clip(values, 1, _MOST_BINS)).astype(np.intp))
 
 
 def _changes(group: NDArray[np.intp], inside: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -1,7 +1,4 @@
-"""`by_group`: one result per group, with its direction, a test adjusted for all groups, and shrunken estimates.
-
-Small groups look extreme mostly by chance; shrinkage towards the mean of all groups allows for that.
-"""
+"""`by_group`: one result per group, with its direction, a test adjusted for all groups, and shrunken estimates."""
 
 from __future__ import annotations
 
@@ -205,10 +202,7 @@ class ByGroup:
 
     @cached_property
     def ranked(self) -> tuple[GroupResult, ...]:
-        """The groups with the most evidence of miscalibration first; of equal evidence, the largest estimate.
-
-        Groups that could not be tested are last.
-        """
+        """Most evidence of miscalibration first; of equal evidence, the largest estimate; not tested last."""
         tested = sorted(
             (row for row in self.rows if row.tested), key=lambda row: (row.adjusted, row.p_value, -row.estimate.value)
         )
@@ -231,10 +225,7 @@ class ByGroup:
 
     @property
     def worst(self) -> Significance:
-        """The smallest adjusted p-value: is any group miscalibrated? Its method names the group.
-
-        NaN where no group has enough clusters to be tested.
-        """
+        """The smallest adjusted p-value, whose method names the group; NaN where no group could be tested."""
         first = self.ranked[0]
         words = f"worst of {self._tested} groups: {first.label(self.columns)}, {first.test.method}"
         words = words if first.tested else "no group has enough clusters to be tested"

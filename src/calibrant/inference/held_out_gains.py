@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.data.predictions import Binary
+from calibrant.inference.changes_over_time import pooled_on
 from calibrant.inference.sample import cluster_labels
 from calibrant.numerics.arrays import GRID_ROWS, Floats
 from calibrant.numerics.random_draws import fold_counts, fold_of_rows
@@ -291,14 +292,7 @@ class HeldOut:
 
 
 def _pooled(table: BinTable) -> BinTable:
-    """The table with the cells of one cell of the grid added up."""
-    if len(table) <= TRAINING_GRID.cells // 2:
-        return table
-    key = TRAINING_GRID.index(table.predicted_mean)
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
-    ends = np.append(starts[1:], len(key)) - 1
-    sums = np.add.reduceat(table.sums, starts, axis=1)
-    return replace(table, cut=TRAINING_GRID, key=key[starts], low=table.low[starts], high=table.high[ends], sums=sums)
+    return table if len(table) <= TRAINING_GRID.cells // 2 else pooled_on(TRAINING_GRID, table)
 
 
 def held_out_rows(data: Binary, fitted: list[Any], seed: int) -> Binary:

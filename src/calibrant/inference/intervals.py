@@ -12,7 +12,7 @@ from numpy import isfinite
 
 from calibrant.data import validation
 from calibrant.data.predictions import Binary, Column, Columns, Multiclass, Predictions, binary
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import InvalidPredictions, fail
 from calibrant.inference.bootstrap import Bootstrap, Clustered
 from calibrant.inference.inversion.binary import Inversion
 from calibrant.results.estimate import Estimate, Interval
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from calibrant.inference.inversion.spread import SpreadInversion
     from calibrant.inference.isotonic_bands import IsotonicBand
     from calibrant.inference.learned_bounds import SequentialBound, SplitLowerBound
-    from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound, NormBand
-    from calibrant.inference.validation_intervals import MidP, ProfileLikelihood
+    from calibrant.inference.norm_bounds import ChiSquareMixture, LargestGapBound
     from calibrant.pu.binned_inference import DebiasedDelta
     from calibrant.pu.inversion import PUInversion
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     OfPositives: TypeAlias = PUInversion | DebiasedDelta
     OfClasses: TypeAlias = SequentialBound | ClasswiseInversion
     OfForecasts: TypeAlias = SpreadInversion | LogScale | PitInversion | Wilson
-    OfValidation: TypeAlias = MidP | ProfileLikelihood
 
 Estimator = Callable[[Any], float]
 
@@ -250,8 +248,7 @@ def _checked_method(method: Method | str | None, target: Target | None, data: Pr
         return DebiasedDelta()
     if method is not None and (isinstance(method, type | str) or not isinstance(method, Method)):
         names = ", ".join(map(repr, get_args(MethodName)))
-        message = f"method must be {names}, or Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}."
-        raise TypeError(message)
+        fail(f"method must be {names}, or Inversion(), Bootstrap(), IsotonicBand(), ..., got {method!r}.", TypeError)
     return method
 
 
@@ -316,14 +313,6 @@ def _of_classes(method: OfClasses, asked: _Asked) -> Interval:
     return method.interval(data, norm=target.norm, level=asked.level)
 
 
-def _of_validation(method: OfValidation, asked: _Asked) -> Interval:
-    return method.interval(asked.data, asked.estimate, level=asked.level)
-
-
-def _of_norm(method: NormBand, asked: _Asked) -> Interval:
-    return method.interval(asked.estimate, asked.data, level=asked.level)
-
-
 def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
     from calibrant.inference.forecasts import Wilson
     from calibrant.inference.inversion.pit import PitInversion
@@ -331,8 +320,7 @@ def _of_forecast(method: OfForecasts, asked: _Asked) -> Interval:
     if isinstance(method, PitInversion | Wilson):
         return method.interval(asked.data, asked.estimate, level=asked.level)
     if asked.estimate.target is None:
-        message = f"{type(method).__name__} needs an estimate with a declared target, not {asked.estimate!r}."
-        raise TypeError(message)
+        fail(f"{type(method).__name__} needs an estimate with a declared target, not {asked.estimate!r}.", TypeError)
     return method.interval(asked.data, asked.estimate.target, level=asked.level)
 
 
@@ -343,13 +331,11 @@ def _of_positives(method: OfPositives, asked: _Asked) -> Interval:
     target, table, data = asked.require_true_error(method), asked.estimate.bins, asked.data
     source: Any = data
     if not isinstance(task_of(data), Unlabeled):
-        message = f"{type(method).__name__} is for positive-unlabeled data, not {data!r}."
-        raise InvalidPredictions(message)
+        fail(f"{type(method).__name__} is for positive-unlabeled data, not {data!r}.")
     if isinstance(method, PUInversion):
         return method.interval(source, norm=target.norm, level=asked.level)
     if table is None or table.fine or target.norm != 1:
-        message = f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion()."
-        raise InvalidPredictions(message)
+        fail(f"{type(method).__name__} is for binned errors with norm=1, such as ece; use PUInversion().")
     if not isfinite(table.predicted_squares).all() and not (isinstance(data, BinTable) and not data.fine):
         cut: Any = table.cut  # the same bins, with the sums of squares, which the estimate did not need
         table = data.coarsen(cut) if isinstance(data, BinTable) else BinTable.of(data, cut)
@@ -377,12 +363,12 @@ def _of_error(method: OfError, asked: _Asked) -> Interval:
 #: What each kind of method is asked for.
 BY_METHOD: dict[str, Callable[[Any, _Asked], Interval]] = {
     "error": _of_error,
-    "norm of the gap": _of_norm,
+    "norm of the gap": lambda method, asked: method.interval(asked.estimate, asked.data, level=asked.level),
     "any estimate": _bootstrapped,
     "positives": _of_positives,
     "classes": _of_classes,
     "forecasts": _of_forecast,
-    "validation": _of_validation,
+    "validation": lambda method, asked: method.interval(asked.data, asked.estimate, level=asked.level),
 }
 
 
@@ -390,11 +376,10 @@ def _require_error_of_classes(estimator: Estimator, estimate: Estimate, method: 
     """Refuse an error of one score that was computed inside: its bound is not that of the whole vector."""
     target = estimate.target
     if is_true_error(target) and target.of == "score" and not isinstance(method, Bootstrap):
-        message = (
+        fail(
             f"{name_of(estimator)} measures one score of several classes: give interval() that task itself, e.g. "
             "interval(ece, data.top_label()) or interval(ece, data.one_vs_rest()[label])."
         )
-        raise InvalidPredictions(message)
 
 
 def _of_top_label(estimate: Estimate, data: Multiclass, level: float, method: Method | None) -> Estimate:

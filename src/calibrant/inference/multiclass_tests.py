@@ -346,9 +346,8 @@ class VectorTest:
         probability, labels = independent_rows(data, needed_by="VectorTest")
         draws = default_draws(len(labels)) if self.draws is None else self.draws
         layout = Layout.of(probability)
-        found = statistics(
-            layout, gaps_of_labels(layout, labels, draws, generator(self.seed, "labels of a vector test"))
-        )
+        rng = generator(self.seed, "labels of a vector test")
+        found = statistics(layout, gaps_of_labels(layout, labels, draws, rng))
         names = [name for name in WEIGHTS if name in found]
         single = rank_p_values(np.stack([found[name] for name in names], axis=1))
         p_value = cauchy_rank(single, np.array([WEIGHTS[name] for name in names]))
@@ -514,7 +513,8 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     probability, labels = independent_rows(data, needed_by="by_class")
     layout = Layout.of(probability)
     gaps = gaps_of_labels(layout, labels, 2 * draws, generator(seed, "labels of class tests"), only="class")["class"]
-    combined = _combined(gaps, len(data.classes), draws)
+    looks = np.stack(list(class_squares(gaps, len(data.classes)).values()), axis=2)
+    combined = cauchy_combined(gamma_tails(looks[draws + 1 :], looks[: draws + 1]), np.ones(looks.shape[2]))
     single, adjusted = rank_p(combined[0], combined[1:]), step_down_min(combined[0], combined[1:])
     count = np.bincount(labels, minlength=len(data.classes))
     directions = _directions(gaps, len(data.classes))
@@ -525,13 +525,6 @@ def by_class(data: Multiclass, *, draws: int = 999, seed: int = 0) -> ByClass:
     ]
     order = np.lexsort((combined[0], single, adjusted))
     return ByClass(tuple(rows[k] for k in order), f"by_class(draws={draws}, seed={seed})")
-
-
-def _combined(gaps: Gaps, classes: int, draws: int) -> Floats:
-    """The combined tail q of the data and of the draws that are ranked; gamma laws are fitted to the other draws."""
-    looks = np.stack(list(class_squares(gaps, classes).values()), axis=2)
-    tails = gamma_tails(looks[draws + 1 :], looks[: draws + 1])
-    return cauchy_combined(tails, np.ones(looks.shape[2]))
 
 
 def _directions(gaps: Gaps, classes: int) -> list[str]:

@@ -11,14 +11,7 @@ import numpy as np
 from calibrant.data import validation
 from calibrant.data.predictions import Predictions
 from calibrant.data.validation import fail
-from calibrant.estimators.kernel import (
-    GaussianKernel,
-    Kernel,
-    LaplaceKernel,
-    kernel_error,
-    similarity,
-    squared_distances,
-)
+from calibrant.estimators.kernel import GaussianKernel, LaplaceKernel, kernel_error, similarity, squared_distances
 from calibrant.estimators.smooth_errors import fixed_point, linearly_binned, smoothed_size
 from calibrant.inference.isotonic_bands import MOST_CELLS, blocks, clopper_pearson, counted_table
 from calibrant.inference.residual_noise import ResidualNoise, largest_quantile, pooled
@@ -168,10 +161,8 @@ class NormBand:
         }
         quantity = None if estimate.target is None else estimate.target.quantity
         if quantity not in limits:
-            fail(
-                f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}.",
-                TypeError,
-            )
+            message = f"NormBand is for ks_error, kuiper_error, smooth_ece and kernel_error, not for {estimate.name}."
+            raise TypeError(message)
         low, high = limits[quantity](estimate, data, level)
         words = "independent rows (or clusters); any gap"
         if quantity == "kernel error":
@@ -188,7 +179,9 @@ class NormBand:
         return _around(float(estimate), sizes, level, noise.largest)
 
     def _kernel(self, estimate: Estimate, data: Predictions | BinTable, level: float) -> tuple[float, float]:
-        noise, kernel = self._noise(data, KERNEL_CELLS), _kernel_of(estimate)
+        kind, bandwidth = estimate.details["kernel"], float(estimate.details["bandwidth"])
+        kernel = GaussianKernel(bandwidth) if kind == "GaussianKernel" else LaplaceKernel(bandwidth)
+        noise = self._noise(data, KERNEL_CELLS)
         at = noise.position[:, None]
         matrix = similarity(squared_distances(at, at), kernel, estimate.details["bandwidth"])
         sizes = tuple(np.sqrt(np.maximum(np.vecdot((matrix @ law).T, law.T), 0.0)) for law in noise.drawn())
@@ -264,11 +257,6 @@ def _around(observed: float, sizes: tuple[Floats, ...], level: float, largest: f
     return low, max(low, min(observed + largest_quantile(sizes, level), largest))
 
 
-def _kernel_of(estimate: Estimate) -> Kernel:
-    bandwidth = float(estimate.details["bandwidth"])
-    return GaussianKernel(bandwidth) if estimate.details["kernel"] == "GaussianKernel" else LaplaceKernel(bandwidth)
-
-
 @dataclass(frozen=True)
 class ChiSquareMixture:
     r"""All L2 errors of the bins that a test by the sum of squared gaps does not reject, without resampling.
@@ -305,10 +293,8 @@ class ChiSquareMixture:
     def interval(self, data: Predictions | BinTable, *, norm: float = 2, level: float = 0.95) -> Interval:
         """The interval for the L2 error."""
         if norm != 2:
-            fail(
-                f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand().",
-                ValueError,
-            )
+            message = f"ChiSquareMixture is for the L2 norm, got norm={norm!r}; use Inversion() or IsotonicBand()."
+            raise ValueError(message)
         if getattr(data, "group", None) is not None:
             fail("ChiSquareMixture needs independent rows, but these have a group; use Inversion().")
         risk = (1 - validation.fraction("level", level)) / 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.inference.sample import Sample
 from calibrant.numerics.arrays import Floats, accumulate_rows
 from calibrant.numerics.random_draws import generator, independent_counts
@@ -131,10 +131,9 @@ def pooled(table: BinTable, size: int) -> BinTable:
 def require_clusters(number: int, *, needed_by: str) -> None:
     """Refuse so few clusters that the spread between them is not known."""
     if number < LEAST_CLUSTERS:
-        message = (
+        fail(
             f"{needed_by} needs at least {LEAST_CLUSTERS} groups of rows to know the spread between them, got {number}."
         )
-        raise InvalidPredictions(message)
 
 
 def _outcomes(chance: Floats, count: Floats, draws: int, rng: np.random.Generator) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.predictions import Binary, Predictions
-from calibrant.data.validation import InvalidPredictions
+from calibrant.data.validation import fail
 from calibrant.estimators.validation_study import probability_cells
 from calibrant.numerics.arrays import EXACT_ROWS, Floats
 from calibrant.numerics.cells import FineSample, PooledCells
@@ -79,11 +79,9 @@ class Sample:
         if isinstance(data, BinTable):
             require_fine(data, needed_by=needed_by)
         elif not isinstance(data, Binary):
-            message = f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}."
-            raise InvalidPredictions(message)
+            fail(f"{needed_by} needs binary predictions (Binary(y_true, y_prob), data.top_label()), not {data!r}.")
         if isinstance(task_of(data), Unlabeled):
-            message = f"{needed_by} does not support positive-unlabeled data."
-            raise InvalidPredictions(message)
+            fail(f"{needed_by} does not support positive-unlabeled data.")
         return cls(data)
 
     @classmethod
@@ -108,8 +106,7 @@ class Sample:
     def rows(self) -> Rows:
         """The rows."""
         if isinstance(self.source, BinTable):
-            message = "A table has no rows; pass the predictions."
-            raise InvalidPredictions(message)
+            fail("A table has no rows; pass the predictions.")
         return self.source.rows()
 
     @cached_property
@@ -119,9 +116,8 @@ class Sample:
             return self.source.filled().in_rows()
         if self.cluster is not None:
             return BinTable.of(self.source, Distinct())
-        return (
-            BinTable.of(self.source, Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()).filled().in_rows()
-        )
+        cut = Distinct() if len(self.source) <= EXACT_ROWS else HybridGrid()
+        return BinTable.of(self.source, cut).filled().in_rows()
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:
@@ -167,11 +163,8 @@ class Sample:
         """Fine cells and, of clusters of rows, what each has in them."""
         if self.cluster is None or self.clusters == len(self.cluster):
             return FineSample(PooledCells.fine(self.table.sums))
-        rows = self.rows
-        predicted = rows.predicted.astype(np.float64)
-        return FineSample.of_clusters(
-            self.table.sums, self.cell, self.row_share, predicted, rows.observed, self.cluster
-        )
+        columns = self.row_share, self.rows.predicted.astype(np.float64), self.rows.observed
+        return FineSample.of_clusters(self.table.sums, self.cell, *columns, self.cluster)
 
     @cached_property
     def coarse(self) -> BinTable:
@@ -199,11 +192,10 @@ class Sample:
         """Counts of each cell and outcome of unweighted binary rows are multinomial."""
         table, cells = self.coarse, len(self.coarse)
         if not np.array_equal(table.weight, table.count):
-            message = (
+            fail(
                 "A table of weighted rows pools the weights of both outcomes, so it cannot be resampled; "
                 "pass the predictions."
             )
-            raise InvalidPredictions(message)
         shares = np.maximum(np.concatenate([table.observed, table.count - table.observed]), 0.0)
         mean, square = table.predicted / table.weight, table.predicted_squares / table.weight
         for drawn in rng.multinomial(table.n, shares / shares.sum(), draws).astype(np.float64):

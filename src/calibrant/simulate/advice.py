@@ -47,10 +47,7 @@ _FLAT = 1e-3
 
 @dataclass(frozen=True)
 class EstimatorAdvice:
-    """One estimator: its estimate, and its bias in the fitted world and for a calibrated model with the same scores.
-
-    `detectable` is the smallest true error it detects; None where even the largest one tried is missed.
-    """
+    """One estimator: its estimate, its bias in both worlds, and the smallest error it detects (None: missed all)."""
 
     name: str
     estimate: float

@@ -1,7 +1,4 @@
-"""The bias of estimators by simulation: of one in one world, or of many in many worlds at many sizes.
-
-All estimators see the same samples. The cells of a table run in one process or several, with a cache on disk.
-"""
+"""The bias of estimators by simulation: of one in one world, or of many in many worlds at many sizes."""
 
 from __future__ import annotations
 

@@ -120,10 +120,8 @@ class LogitMixtureScores(Scores):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         sizes = {len(self.means), len(self.sds), len(self.weights)}
         if len(sizes) != 1 or min(self.sds) <= 0 or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
-            fail(
-                f"LogitMixtureScores needs as many means, positive sds and weights that sum to 1, got {self!r}.",
-                ValueError,
-            )
+            message = f"LogitMixtureScores needs as many means, positive sds and weights that sum to 1, got {self!r}."
+            raise ValueError(message)
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """A part by its weight, then a Gaussian."""

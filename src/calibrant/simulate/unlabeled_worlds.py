@@ -104,8 +104,8 @@ class LogitMixtureWorld:
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """P_b and F_b of infinitely many rows: positives' share, and E[f 1_b], per bin of the score."""
         ends = log_odds(edges)
-        low, high = self._span()
-        inner = np.clip(ends, low, high)
+        means, sds = np.array(self._population.means), np.array(self._population.sds)
+        inner = np.clip(ends, (means - 10 * sds).min(), (means + 10 * sds).max())
         h = inner[:-1, None] + np.diff(inner)[:, None] * np.linspace(0, 1, 200)  # the edges lie on the grid
         predicted: Any = np.trapezoid(expit(h) * self._population.density(h), h, axis=1)
         return np.diff(self.positive.below(ends)), predicted
@@ -135,11 +135,6 @@ class LogitMixtureWorld:
         return LogitMixtureScores(
             (*self.positive.means, *self.negative.means), (*self.positive.sds, *self.negative.sds), weights
         )
-
-    def _span(self) -> tuple[float, float]:
-        """Ten standard deviations around every component."""
-        means, sds = np.array(self._population.means), np.array(self._population.sds)
-        return float((means - 10 * sds).min()), float((means + 10 * sds).max())
 
 
 @dataclass(frozen=True)
