@@ -19,6 +19,7 @@ PACKAGES = (
     "calibrant.estimators",
     "calibrant.inference",
     "calibrant.recalibrate",
+    "calibrant.monitor",
     "calibrant.pu",
     "calibrant.simulate",
     "calibrant.scale",

@@ -233,3 +233,9 @@ def test_classes_that_no_label_in_an_array_can_be_are_refused():
         p = pd.DataFrame(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), columns=["a", "a\0"])
         with pytest.raises(cal.InvalidPredictions, match=r"The class 'a\\x00' ends in a null character"):
             cal.Multiclass(np.array(["a", "a\0"])[Y % 2], p, **options)
+
+
+def test_a_message_lists_five_labels():
+    names = [f"c{k}" for k in range(12)]
+    with pytest.raises(cal.InvalidPredictions, match=r"'c0', 'c1', 'c2', 'c3', 'c4', \.\.\. \(12 in all\)"):
+        cal.Multiclass(["c0", "z"], pd.DataFrame(np.full((2, 12), 1 / 12), columns=names))

@@ -90,3 +90,12 @@ def test_many_samples_at_once_are_each_by_itself(shared, digits):
     together = batched(partial(cal.averaged_error, norm=2))(SortedSamples.of(scores, outcomes))
     alone = [cal.averaged_error(outcome, score, norm=2) for outcome, score in zip(outcomes, scores, strict=True)]
     np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-12)
+
+
+def test_the_square_is_the_plug_in_square_without_its_noise():
+    rng = np.random.default_rng(1)
+    p = rng.random(300)
+    found = cal.averaged_error(rng.random(300) < p**1.2, p, norm=2)
+    plug_in, noise = found.details["plug_in"], found.details["noise"]
+    assert 0.3 < noise / plug_in < 0.95
+    assert found == pytest.approx(np.sqrt(plug_in * (1 - (noise / plug_in) ** 5)), rel=1e-9)

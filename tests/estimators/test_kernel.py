@@ -296,3 +296,11 @@ def test_the_median_distance_does_not_depend_on_the_unit_of_weights(unit):
         weight = np.where(rng.random(20) < 0.3, 0.0, 1.0) + np.eye(1, 20)[0]
         found = cal.kernel_error(cal.Binary(y, p, weight=weight * unit)).details["bandwidth"]
         assert found == cal.kernel_error(cal.Binary(y, p, weight=weight)).details["bandwidth"]
+
+
+def test_the_usual_bandwidth_is_the_median_distance_of_1024_scores():
+    rng = np.random.default_rng(4)
+    p = rng.random(3072)
+    y, some = rng.random(3072) < p, np.sort(p)[1::3]
+    distances = np.abs(np.subtract.outer(some, some))[np.triu_indices(1024, 1)]
+    assert cal.kernel_error(y, p).details["bandwidth"] == pytest.approx(np.median(distances), rel=1e-9)

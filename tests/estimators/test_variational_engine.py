@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.estimators.variational_engine import TRAINING_PARTS, Settings, Variational
+from calibrant.estimators.variational_engine import TRAINING_PARTS, Settings, Variational, split_sample_interval
 from tests.estimators.worlds import Fixed, over_world, tempered
 from tests.numerics.worlds import draw_classes
 
@@ -174,3 +174,15 @@ def test_exact_bounds_refuse_what_they_cannot_promise():
     assert cal.variational_error(y, f, norm=bounded, bound=cal.estimators.SplitSampleBound()).interval.low < 0.2
     with pytest.raises(ValueError, match="level must lie in"):
         cal.estimators.SplitSampleBound(level=1.0)
+
+
+def test_the_kl_bound_mixes_a_twentieth_of_the_prediction():
+    rng = np.random.default_rng(8)
+    f = rng.random(4000)
+    y, bound = rng.random(4000) < f**2, cal.estimators.SplitSampleBound()
+    found = cal.variational_error(y, f, norm="kl", bound=bound)
+    rows = Variational.of(y, f, Settings(bound=bound)).runs[0]
+    g = 0.05 * rows.predicted + 0.95 * rows.fitted
+    gain = np.log(np.where(rows.observed[:, None] == 1, g / rows.predicted, (1 - g) / (1 - rows.predicted)))
+    expected = split_sample_interval(gain[:, 0], rows.weight, -np.log(0.05), bound, seed=0)
+    assert found.interval.low == pytest.approx(expected.low, rel=1e-9)

@@ -19,6 +19,7 @@ _MISSING_TYPES = ("NAType", "NaTType")
 NO_LISTS = (str, bytes, Mapping, MappingView, AnySet)
 
 #: Whole numbers up to this size, and not all beyond it, are numbers of double precision.
+#: Derived: its significand has 53 bits.
 EXACT = 2**53
 
 

@@ -21,9 +21,11 @@ from calibrant.numerics.arrays import Floats
 from calibrant.numerics.rows import Rows
 
 #: Beyond this, the difference of two outcomes need not be a number.
+#: Derived: the largest number of double precision is 1.8e308; the rest is left to weights and sums.
 LARGEST_OUTCOME = 1e300
 
 #: Tables hold fourth powers of spreads and errors: those must be numbers that have all their digits.
+#: Derived: their fourth powers, 1e-288 and 1e288, are within 2.2e-308 and 1.8e308.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-72, 1e72
 
 

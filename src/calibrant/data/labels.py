@@ -16,6 +16,7 @@ from calibrant.numerics.arrays import Codes
 Labels = tuple[Hashable, ...]
 
 #: How many labels a message lists.
+#: Test: tests/data/test_labels.py::test_a_message_lists_five_labels.
 SHOWN = 5
 
 

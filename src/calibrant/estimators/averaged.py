@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from calibrant.numerics.smoothers import LogitBins
 
 #: The exponent 5 below: how abruptly the result goes to zero as noise explains more of it.
+#: Test: tests/estimators/test_averaged.py::test_the_square_is_the_plug_in_square_without_its_noise.
 SHARPNESS = 5
 
 #: Samples that are fitted together.
+#: Speed: 256 samples take a quarter of the time that they take one by one; no result depends on it.
 _STEP = 32
 
 

@@ -217,12 +217,16 @@ def _canonical(data: Multiclass) -> Residuals:
 
 
 #: Rows per block: pairs of blocks are all that is ever in memory.
+#: Speed: of 8,192 rows, blocks of 256 and of 4096 take a third longer; no result depends on it.
 BLOCK = 1024
 #: Scores among which the median distance is taken.
+#: Test: tests/estimators/test_kernel.py::test_the_usual_bandwidth_is_the_median_distance_of_1024_scores.
 MEDIAN_OF = 1024
 #: Standard deviations beyond which the Gaussian density is zero in double precision.
+#: Derived: exp(-9^2 / 2) = 3e-18.
 NEGLIGIBLE = 9.0
 #: Waves are summed if there are at most so many for each row; with more of them, all pairs take less time.
+#: Speed: of 128 rows both then take 0.1 ms, of more rows waves take less; the two agree to 1e-14.
 WAVES_PER_ROW = 0.25
 
 

@@ -341,6 +341,7 @@ def _minus_log(density: Callable[[Floats], Floats], shape: tuple[int, ...], y: F
 #: In words how the reference of an ensemble was found.
 LEAVE_ONE_OUT = "leave-one-out ensembles"
 #: Number of outcomes to simulate, at least.
+#: Derived: the mean of 10,000 is known to 1 % of the standard deviation of one.
 SIMULATED = 10_000
 
 

@@ -23,6 +23,7 @@ from calibrant.table.task import Spread
 Family = type[EqualMass] | type[EqualWidth]
 
 #: Rows in perfect order, which would be swept to the end, are looked for at this number of bins.
+#: Speed: most sweeps of other rows have ended by then; no result depends on it.
 _ORDER_CHECK = 32
 
 

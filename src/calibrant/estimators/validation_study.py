@@ -182,6 +182,7 @@ def _reasons(line: LogisticLine, left_out: int, *, slope: bool) -> list[str]:
 Curve = Literal["smooth", "loess"]
 
 #: The most cells of neighbouring scores on which loess is fitted, each with its own window.
+#: Derived: a cell is then 1/768 of a window of three quarters of the rows, in which the curve is a parabola.
 LOESS_CELLS = 1024
 
 

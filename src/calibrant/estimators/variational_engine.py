@@ -37,6 +37,7 @@ from calibrant.results.target import Of, Target
 from calibrant.table.bintable import BinTable
 
 #: Share of the predicted probability mixed into the map where losses are unbounded, so that none exceeds -log of it.
+#: Test: tests/estimators/test_variational_engine.py::test_the_kl_bound_mixes_a_twentieth_of_the_prediction.
 MIXED = 0.05
 
 
@@ -141,6 +142,7 @@ Part = Literal["all", "over", "under"]
 Source = Predictions | BinTable | Sequence[BinTable]
 
 #: A split sample divides its training part into this many, inside which the map is tuned.
+#: Derived: the default of `folds`.
 TRAINING_PARTS = 5
 
 

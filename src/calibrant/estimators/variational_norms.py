@@ -68,6 +68,7 @@ class Distance:
 
 
 #: How far from 0 a distance of a prediction from itself may be, by rounding.
+#: Derived: the root of the rounding of double precision, which differences such as 1 - sqrt(1 - x) have.
 TOLERANCE = 1e-8
 
 Norm = float | Literal["squared", "kl"] | Distance

@@ -33,12 +33,15 @@ from calibrant.table.task import Unlabeled, task_of
 Places = NDArray[np.intp]
 
 #: Log-odds are clipped to this.
+#: Derived: the probability of larger ones is 1 in double precision, 1 / (1 + exp(-36)) = 1 - 2e-16.
 _LIMIT = 36.0
 
 #: Smaller variances, below that of one row in 1e15, count as this one: the prediction is certain.
+#: Derived: the square of 1e-15, about the rounding of a share.
 _MIN_VARIANCE = 1e-30
 
 #: Simulated outcomes of cells that are worked on at once.
+#: Speed: they take 1 MB and stay in the cache; no result depends on it.
 _AT_ONCE = 1 << 17
 
 

@@ -92,6 +92,13 @@ class OverTime:
         Of the intervals.
     left_out : int
         Rows without a time.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.over_time(cal.Binary([0, 1, 0, 1], [0.2, 0.7, 0.4, 0.6]), ["May", "May", "June", "June"])
+    >>> len(found), found.quantity
+    (2, 'observed : expected')
     """
 
     periods: tuple[Period, ...]

@@ -31,6 +31,7 @@ from calibrant.numerics.special import expit
 from calibrant.table.binning import EqualWidth, HybridGrid
 
 #: Rows that wait, per cell of the grid: enough that the work per cell is small compared with the work per row.
+#: Speed: only the time per row depends on it, no result does.
 ROWS_PER_CELL = 64
 
 Whole = NDArray[Any]
@@ -226,6 +227,7 @@ def _first_above(edge: float, dtype: np.dtype[Any]) -> int:
 
 
 #: Batches after which their sums are moved to the totals, so that no running sum has many terms.
+#: Derived: 1024 additions round by at most 1024 x 1.1e-16 = 1.1e-13 of the sum.
 BATCHES = 1024
 
 

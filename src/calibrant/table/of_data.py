@@ -114,6 +114,7 @@ def require_fine(table: BinTable, *, needed_by: str, spread: bool = False) -> No
 
 
 #: Groups beyond these, the largest first, are left out.
+#: Test: tests/table/test_of_data.py::test_a_report_shows_the_largest_groups_and_a_gate_sees_all.
 MOST_GROUPS = 50
 #: What the figures call all rows.
 ALL_ROWS = "all rows"

@@ -138,6 +138,7 @@ class Spread(_Outcomes):
 
 
 #: A rate above 1 is called impossible where its one-sided p-value, times the number of bins, is below this.
+#: Test: tests/table/test_task.py::test_the_largest_prior_is_the_smallest_upper_end_over_the_bins.
 IMPOSSIBLE = 1e-3
 
 
